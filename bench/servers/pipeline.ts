@@ -4,6 +4,7 @@ import { systemClock, systemEntropy } from '../../src/adapters/runtime.ts';
 import { packageRoot } from '../../src/config/package-root.ts';
 import { responseValidators } from '../../src/generated/response-validators.js';
 import type { Services } from '../../src/ports/operation-context.ts';
+import { createNotes } from '../../src/ports/unit-notes.ts';
 import { createApp } from '../../src/server/app.ts';
 import { createAuthenticate } from '../../src/server/authenticate.ts';
 import { createRunOperation } from '../../src/server/run-operation.ts';
@@ -51,7 +52,7 @@ const handler = await createApp({
     registry: Object.fromEntries(
       allOperations.map(({ id }) => [id, { run: async (input: WorkInput) => work[id]?.(input) }]),
     ),
-    openUnit: async () => ({ ...unit, watches: [] }),
+    openUnit: async () => ({ ...unit, notes: createNotes(), watches: [] }),
     idempotency: { begin: async () => undefined, keep: async () => {}, end: () => {} },
     singleUse: {
       begin: async () => ({ isRequired: false }),

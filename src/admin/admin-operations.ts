@@ -93,7 +93,7 @@ async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['han
     const call = { action: exchange.route!.operation.id, targets: targetsOf(exchange), result };
     http.log.info({ request_id: exchange.id, operator: by.operator?.id, ...call }, 'operator');
     if (result === 'done' && changes.has(call.action)) return;
-    await context.change((em) => recordCall({ em, nowMs: exchange.nowMs, by }, call));
+    await context.change((em, notes) => recordCall({ em, notes, nowMs: exchange.nowMs, by }, call));
   };
   const budget = createDenialBudget(systemClock);
   /** Callers without a credential guess nothing, so only wrong secrets are recorded. */
@@ -102,7 +102,7 @@ async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['han
       const { nowMs, id: requestId, route } = exchange;
       const call = { operation: route!.operation.id, requestId, code: error.code, status: error.status };
       await budget.write((omitted) =>
-        context.change((em) => recordWrongSecret({ em, nowMs }, { ...call, omitted })),
+        context.change((em, notes) => recordWrongSecret({ em, notes, nowMs }, { ...call, omitted })),
       );
     }
     throw error;
@@ -167,9 +167,9 @@ function contextOf(by: OperatorCaller, context: Omit<OperatorContext, 'by'>): Op
     ...context,
     by,
     change: (work) =>
-      context.change(async (em) => {
+      context.change(async (em, notes) => {
         await requireInForce(em, by);
-        return work(em);
+        return work(em, notes);
       }),
   };
 }

@@ -1,4 +1,3 @@
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { makeIds, systemClock, systemEntropy } from '../adapters/runtime.ts';
 import { databaseOf, readSandboxState, writeSandboxState } from '../adapters/sandbox-folder.ts';
@@ -23,6 +22,8 @@ import { isUnavailable } from '../errors.ts';
 import { sandboxVault } from '../keys/sandbox-keys.ts';
 import type { KeyVault } from '../ports/key-vault.ts';
 import type { Log } from '../ports/runtime.ts';
+import type { UnitContext } from '../ports/unit-notes.ts';
+import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import { migrate, pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { withVault } from './open-vault.ts';
@@ -78,10 +79,12 @@ async function requireSchema({ orm, kind }: Database): Promise<void> {
     throw new StartError('no schema of the `search_path` exists; create it first with `create schema`');
 }
 
-function recordMigration({ orm }: Database, names: readonly string[]): Promise<void> {
-  return orm.em.fork().transactional((em) => {
-    const context = { em: em as SqlEntityManager, nowMs: systemClock.now(), by: commandLine };
-    return recordChange(context, { appId: null, action: 'migrate', targets: { newest: names.at(-1)! } });
+function recordMigration(database: Database, names: readonly string[]): Promise<void> {
+  return inUnitOf(unitsOf(database))((em, notes) => {
+    return recordChange(
+      { em, notes, nowMs: systemClock.now(), by: commandLine },
+      { appId: null, action: 'migrate', targets: { newest: names.at(-1)! } },
+    );
   });
 }
 
@@ -91,7 +94,7 @@ export const commandLine = { origin: 'command_line' } as const satisfies Operato
 export function administerApps(config: DatabaseConfig): AppAdministration {
   const change = async (
     action: string,
-    work: (context: AppContext) => Promise<{ app: App; secret: string }>,
+    work: (context: CommandContext) => Promise<{ app: App; secret: string }>,
   ) => {
     const { app, secret } = await inTransaction(config, async (context) => {
       const changed = await work(context);
@@ -143,26 +146,27 @@ export function administerApps(config: DatabaseConfig): AppAdministration {
 }
 
 function record(
-  { em, nowMs }: AppContext,
+  { em, notes, nowMs }: CommandContext,
   { id: appId }: App,
   action: string,
   targets: Record<string, string> = {},
 ): Promise<void> {
-  return recordChange({ em, nowMs, by: commandLine }, { appId, action, targets });
+  return recordChange({ em, notes, nowMs, by: commandLine }, { appId, action, targets });
 }
+
+/** The context of a command's change. */
+type CommandContext = AppContext & UnitContext;
 
 export function inTransaction<T>(
   config: DatabaseConfig,
-  work: (context: AppContext) => Promise<T>,
+  work: (context: CommandContext) => Promise<T>,
 ): Promise<T> {
   return withDatabase(config, async (database) => {
     await requireMigrated(database);
     const entropy = systemEntropy;
-    return database.orm.em
-      .fork()
-      .transactional((em) =>
-        work({ em: em as SqlEntityManager, entropy, ids: makeIds(entropy), nowMs: systemClock.now() }),
-      );
+    return inUnitOf(unitsOf(database))((em, notes) =>
+      work({ em, notes, entropy, ids: makeIds(entropy), nowMs: systemClock.now() }),
+    );
   });
 }
 

@@ -1,4 +1,3 @@
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { connectChains } from '../adapters/chain-rpc/connect.ts';
 import { makeLog } from '../adapters/log.ts';
 import { makeIds, systemClock, systemEntropy } from '../adapters/runtime.ts';
@@ -9,6 +8,7 @@ import { addVault, type NewVault, readVaultFacts, vaultProviders } from '../doma
 import { readChainAddress } from '../engine/assets/addresses.ts';
 import { chainNamed } from '../engine/assets/known-chains.ts';
 import { invalidField } from '../errors.ts';
+import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import { commandLine, requireMigrated, withDatabase } from './administration.ts';
 
 /** A vault as the operator names it. */
@@ -49,8 +49,8 @@ export async function addEarnVault(
   return withDatabase(database, async ({ orm, ...opened }) => {
     await requireMigrated({ orm, ...opened });
     const context = { ids: makeIds(systemEntropy), nowMs: systemClock.now() };
-    const added = await orm.em.fork().transactional(async (em) => {
-      const own = { ...context, em: em as SqlEntityManager };
+    const added = await inUnitOf(unitsOf({ orm }))(async (em, notes) => {
+      const own = { ...context, em, notes };
       await findApp(own.em, vault.appId);
       const added = await addVault(own, vault, facts);
       const change = { appId: vault.appId, action: 'addEarnVault', targets: { vault_id: added.id } };

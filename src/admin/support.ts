@@ -1,8 +1,8 @@
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { makeIds, systemClock, systemEntropy } from '../adapters/runtime.ts';
 import type { DatabaseConfig } from '../config/config.ts';
 import { transferAccount as transfer } from '../domain/wallets/users/linked-accounts.ts';
 import { restoreWallet as restore } from '../domain/wallets/wallets/update-wallet.ts';
+import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import { commandLine, requireMigrated, withDatabase } from './administration.ts';
 
 /** The command line's representation of a wallet. */
@@ -18,9 +18,10 @@ export function restoreWallet(config: DatabaseConfig, walletId: string): Promise
   return withDatabase(config, async (database) => {
     await requireMigrated(database);
     const context = { ids: makeIds(systemEntropy), nowMs: systemClock.now(), by: commandLine };
-    const { id, app_id, address, chain_type } = await database.orm.em
-      .fork()
-      .transactional((em) => restore({ ...context, em: em as SqlEntityManager }, walletId));
+    const inUnit = inUnitOf(unitsOf(database));
+    const { id, app_id, address, chain_type } = await inUnit((em, notes) =>
+      restore({ ...context, em, notes }, walletId),
+    );
     return { id, app_id, address, chain_type };
   });
 }
@@ -41,9 +42,8 @@ export function transferAccount(
   return withDatabase(config, async (database) => {
     await requireMigrated(database);
     const context = { ids: makeIds(systemEntropy), nowMs: systemClock.now(), by: commandLine };
-    const { row, linkedAccounts } = await database.orm.em
-      .fork()
-      .transactional((em) => transfer({ ...context, em: em as SqlEntityManager }, users));
+    const inUnit = inUnitOf(unitsOf(database));
+    const { row, linkedAccounts } = await inUnit((em, notes) => transfer({ ...context, em, notes }, users));
     return { id: row.id, app_id: row.app_id, linked_accounts: linkedAccounts.map(({ type }) => type) };
   });
 }

@@ -1,4 +1,3 @@
-import { hasAnnouncedDelivery } from '../domain/base/events/events.ts';
 import { DELIVER_EVENTS, deliverEvents } from '../jobs/deliver-events.ts';
 import { expireIntents } from '../jobs/expire-intents.ts';
 import { followDeposits } from '../jobs/follow-deposits.ts';
@@ -96,9 +95,9 @@ export function startBesideRequests(
 ): BesideRequests {
   const watch = (plain: OpenUnit): OpenUnit => {
     const watched = watching(plain, {
-      committed(em) {
-        options.restores?.acknowledge(em);
-        if (hasAnnouncedDelivery(em)) jobs.wake(DELIVER_EVENTS);
+      committed(notes) {
+        options.restores?.acknowledge(notes);
+        if (notes.hasDeliveries) jobs.wake(DELIVER_EVENTS);
       },
     });
     // What only reads acknowledges and announces nothing.
@@ -151,7 +150,7 @@ export function releaseOwnClaims(
 ): Promise<void> {
   const killed = { owner: services.processId, nowMs: services.clock.now() };
   const recorded = jobUnits(units, services, { job: 'release-claims', audit });
-  return inUnitOf(recorded)((em) => releaseClaims(services, em, killed));
+  return inUnitOf(recorded)((em, notes) => releaseClaims(services, { em, notes }, killed));
 }
 
 /** Beats in a loop of its own that ends last: until the others have finished, this process is alive. */

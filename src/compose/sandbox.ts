@@ -9,7 +9,6 @@ import { policyAnalysis } from '../admin/policy-analysis.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config/config.ts';
 import { packageVersion } from '../config/package-root.ts';
 import { createAppDirectory, sealStoredTestCodes } from '../domain/access/apps/app.ts';
-import { effectsOf } from '../domain/base/events/events.ts';
 import { answerOnce } from '../domain/base/idempotency/answer-once.ts';
 import { acceptOnce } from '../domain/base/used-signatures/accept-once.ts';
 import { entities } from '../domain/tables.ts';
@@ -199,7 +198,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     admission,
     audit,
     freeze: restores?.freeze,
-    effectsOf: requests === undefined ? undefined : effectsOf,
+    notesEffects: requests !== undefined,
   });
   const authenticate = fromOwnHost(
     config,

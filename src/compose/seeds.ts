@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { acmeApp } from '../../mocks/apps.ts';
 import type { SandboxConfig } from '../config/config.ts';
 import type { AppSettings } from '../domain/access/apps/app.entity.ts';
@@ -9,6 +8,7 @@ import { getApp, hashAppSecret, secretsInForce } from '../domain/access/apps/fin
 import { dropEvents } from '../domain/base/events/events.ts';
 import type { OperationContext, Services } from '../ports/operation-context.ts';
 import type { SimulatedChains } from '../sandbox/simulated/chains/simulated-chains.ts';
+import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import type { Database } from '../storage/open-database.ts';
 import { planSeededVault, plantSeedData } from './seed-data.ts';
 
@@ -74,10 +74,11 @@ function inTransaction(
   { services, database, appId }: Seeds,
   work: (context: OperationContext) => Promise<void>,
 ): Promise<void> {
-  return database.orm.em.fork().transactional((em) =>
+  return inUnitOf(unitsOf(database))((em, notes) =>
     work({
       ...services,
-      em: em as SqlEntityManager,
+      em,
+      notes,
       app: { id: appId },
       nowMs: services.clock.now(),
       requestId: 'seeds',
@@ -86,6 +87,7 @@ function inTransaction(
         canonicalPayloads: () => [],
         expiryMs: undefined,
         userId: undefined,
+        noted: {},
         urlOf: () => assert.fail('a seed proposed an intent'),
         payloadsOf: () => assert.fail('a seed proposed an intent'),
       },
@@ -93,7 +95,7 @@ function inTransaction(
       afterCommit: () => assert.fail('a seed left something for after the commit'),
       afterRefusal: () => undefined,
       noteSignatures: () => undefined,
-      inUnit: (work) => work(em as SqlEntityManager),
+      inUnit: (work) => work(em, notes),
     }),
   );
 }

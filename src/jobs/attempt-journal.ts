@@ -28,9 +28,9 @@ export function startAttemptJournal({ services, inUnit }: JobContext): AttemptJo
 
   async function write(entries: readonly Entry[], tries: number): Promise<void> {
     try {
-      const disabled = await inUnit((em) =>
+      const disabled = await inUnit((em, notes) =>
         recordAttempts(
-          em,
+          { em, notes },
           entries.map(({ finished }) => finished),
         ),
       );

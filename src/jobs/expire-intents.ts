@@ -17,7 +17,9 @@ export function expireIntents({ services, inUnit }: JobContext): Job {
     async run() {
       const nowMs = services.clock.now();
       const expired = await inUnit((em) => expire(em, nowMs));
-      const settled = await inUnit((em) => settleInterruptedIntents({ ids: services.ids, em, nowMs }));
+      const settled = await inUnit((em, notes) =>
+        settleInterruptedIntents({ ids: services.ids, em, notes, nowMs }),
+      );
       return expired === EXPIRED_AT_ONCE || settled === SETTLED_AT_ONCE;
     },
   };

@@ -30,7 +30,8 @@ export function followDeposits({ services, inUnit }: JobContext): Job {
       const { hasMore, ...page } = await chain.transfersAfter({ ...claim, limit: BATCH, watched });
       const isNew = page.position !== claim.after;
       const context = { ids: services.ids, nowMs: services.clock.now() };
-      if (isNew) await inUnit((em) => recordDeposits({ ...context, em }, { caip2, ...claim, ...page }));
+      if (isNew)
+        await inUnit((em, notes) => recordDeposits({ ...context, em, notes }, { caip2, ...claim, ...page }));
       else if (leaseMs !== undefined) await inUnit((em) => releaseTransfers(em, caip2, claimant.owner));
       return hasMore;
     } catch (err) {

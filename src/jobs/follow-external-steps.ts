@@ -47,7 +47,7 @@ export function followExternalSteps({ services, inUnit }: JobContext): Job {
       const ended = await Promise.all(
         due.map(async (each) => {
           const progress = await ask(each);
-          return inUnit((em) => advanceExternalStep(em, each, { progress, nowMs }));
+          return inUnit((em, notes) => advanceExternalStep({ em, notes }, each, { progress, nowMs }));
         }),
       );
       return ended.includes(true);

@@ -36,7 +36,7 @@ export function followFiatCustomers({ services, inUnit }: JobContext): Job {
             report(subjectOf(known), err);
             return undefined;
           });
-          await inUnit((em) => storeClaimed(services, { em, nowMs }, { known, snapshot }));
+          await inUnit((em, notes) => storeClaimed(services, { em, notes, nowMs }, { known, snapshot }));
         }),
       );
       return false;

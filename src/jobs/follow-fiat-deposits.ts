@@ -47,7 +47,7 @@ export function followFiatDeposits({ services, inUnit }: JobContext): Job {
     const page = await fiatProviders.find(provider, environment)?.depositsAfter(after);
     if (page === undefined || (page.reports.length === 0 && page.cursor === after)) return false;
     const nowMs = clock.now();
-    await inUnit((em) => recordFiatDeposits({ em, ids, nowMs }, { ...position, page }));
+    await inUnit((em, notes) => recordFiatDeposits({ em, notes, ids, nowMs }, { ...position, page }));
     // What was sent is looked for on its chain right away.
     return page.hasMore || page.reports.length > 0;
   };
@@ -61,7 +61,8 @@ export function followFiatDeposits({ services, inUnit }: JobContext): Job {
   const complete = async (sent: SentDeposit): Promise<false> => {
     const nowMs = clock.now();
     const rawAmount = await findArrival(services, sent);
-    if (rawAmount !== undefined) await inUnit((em) => completeDeposit({ em, ids, nowMs }, sent, rawAmount));
+    if (rawAmount !== undefined)
+      await inUnit((em, notes) => completeDeposit({ em, notes, ids, nowMs }, sent, rawAmount));
     return false;
   };
 

@@ -1,4 +1,3 @@
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import {
   claimDueTransactions,
   type DueTransaction,
@@ -29,8 +28,9 @@ export function followTransactions({ services, inUnit: openUnit }: JobContext): 
   const inUnit = fewAtOnce(openUnit, UNITS_AT_ONCE);
   const report = outagesIn(services.log, 'transactions could not be followed; they are tried again');
   const writeDown = (row: TransactionRow, nowMs: number, finding: Finding): Promise<void> =>
-    inUnit(async (em: SqlEntityManager) => {
-      const context = { chains: services.chains, ids: services.ids, prices: services.prices, em, nowMs };
+    inUnit(async (em, notes) => {
+      const { chains, ids, prices } = services;
+      const context = { chains, ids, prices, em, notes, nowMs };
       const byHash = finding.doubt?.as === 'replaced' ? await findFinalSibling(em, row) : undefined;
       const proven: Finding =
         byHash === undefined

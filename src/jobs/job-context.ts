@@ -1,12 +1,12 @@
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Services } from '../ports/operation-context.ts';
 import type { Log } from '../ports/runtime.ts';
+import type { UnitWork } from '../ports/unit-notes.ts';
 import type { Job } from './runner.ts';
 
 export interface JobContext {
   readonly services: Services;
   /** Runs `work` in its own transaction, committed when it resolves. */
-  inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
+  inUnit<T>(work: UnitWork<T>): Promise<T>;
 }
 
 const EVERY_MS = 60_000;

@@ -22,7 +22,7 @@ export function keepCards({ services, inUnit }: JobContext): Job {
     const { environment } = due.card;
     try {
       const reported = await reportToIssuer(services, due);
-      if (reported !== undefined) await inUnit((em) => settleCard(em, due, reported));
+      if (reported !== undefined) await inUnit((em, notes) => settleCard({ em, notes }, due, reported));
     } catch (err) {
       report(environment, err);
     }

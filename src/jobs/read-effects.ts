@@ -44,7 +44,9 @@ export function readEffects({ services, inUnit: openUnit }: JobContext): Job {
         due.map(async (each) => {
           const movements = await read(each);
           const againMs = movements === undefined ? nowMs + AGAIN_MS : nowMs;
-          await inUnit((em) => storeEffects(em, each, { found: movements, nowMs: againMs }));
+          await inUnit((em, notes) =>
+            storeEffects({ em, notes }, each, { found: movements, nowMs: againMs }),
+          );
         }),
       );
       return false;

@@ -1,4 +1,3 @@
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { releaseEndpointsOf } from '../domain/access/webhooks/fan-out-events.ts';
 import type { Claimant } from '../domain/base/processes/server-processes.ts';
 import { releaseExecutionsOf } from '../domain/money/automation-runs/executions.ts';
@@ -8,6 +7,7 @@ import { releaseChainsOf } from '../domain/money/transactions/record-funds.ts';
 import { releaseStepsOf } from '../domain/money/wallet-actions/due-steps.ts';
 import { settleInterruptedIntents } from '../domain/requests/intents/execute-intent.ts';
 import type { Services } from '../ports/operation-context.ts';
+import type { UnitContext } from '../ports/unit-notes.ts';
 
 const releases = [
   releaseEndpointsOf,
@@ -21,9 +21,9 @@ const releases = [
 /** Makes everything due that a process has claimed and will not finish. */
 export async function releaseClaims(
   { ids }: Pick<Services, 'ids'>,
-  em: SqlEntityManager,
+  { em, notes }: UnitContext,
   dead: Claimant,
 ): Promise<void> {
   for (const release of releases) await release(em, dead);
-  await settleInterruptedIntents({ ids, em, nowMs: dead.nowMs }, dead.owner);
+  await settleInterruptedIntents({ ids, em, notes, nowMs: dead.nowMs }, dead.owner);
 }

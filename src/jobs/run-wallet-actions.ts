@@ -12,11 +12,11 @@ export function runWalletActions({ services, inUnit }: JobContext): Job {
     name: 'run-wallet-actions',
     everyMs: EVERY_MS,
     run: () =>
-      inUnit(async (em) => {
+      inUnit(async (em, notes) => {
         const nowMs = services.clock.now();
-        const ended = await finishWalletActions(services, em, nowMs);
+        const ended = await finishWalletActions(services, { em, notes }, nowMs);
         for (const action of ended) {
-          await settleIntentOfAction({ ids: services.ids, em, nowMs }, action);
+          await settleIntentOfAction({ ids: services.ids, em, notes, nowMs }, action);
           await endExecutionOfAction(em, action, nowMs);
         }
         return ended.length > 0;

@@ -86,9 +86,9 @@ export function stayAlive({ services, inUnit }: JobContext): StayAlive {
   }
 
   async function takeOver(id: string, beats: number): Promise<void> {
-    const isDead = await inUnit(async (em) => {
+    const isDead = await inUnit(async (em, notes) => {
       const wasRemoved = await removeProcess(em, id, beats);
-      if (wasRemoved) await releaseClaims(services, em, { owner: id, nowMs: clock.now() });
+      if (wasRemoved) await releaseClaims(services, { em, notes }, { owner: id, nowMs: clock.now() });
       return wasRemoved;
     });
     if (isDead) log.warn({ process: id }, 'a process has stopped without leaving; its work was released');
@@ -120,9 +120,9 @@ export function stayAlive({ services, inUnit }: JobContext): StayAlive {
       return losses;
     },
     leave: () =>
-      inUnit(async (em) => {
+      inUnit(async (em, notes) => {
         await removeProcess(em, owner);
-        await releaseClaims(services, em, { owner, nowMs: clock.now() });
+        await releaseClaims(services, { em, notes }, { owner, nowMs: clock.now() });
       }),
   };
 }

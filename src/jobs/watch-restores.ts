@@ -1,5 +1,4 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { takeLastRecord } from '../domain/base/audit/audit-log.ts';
 import {
   type AcknowledgedChange,
   compareLog,
@@ -22,6 +21,7 @@ import {
   storeIdentity,
 } from '../domain/base/restores/restores.ts';
 import type { CheckpointKeeper, KeptCheckpoint, WriteFreeze } from '../ports/audit.ts';
+import type { UnitNotes } from '../ports/unit-notes.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
@@ -62,7 +62,7 @@ export interface RestoreWatch extends Job {
   open(): Promise<void>;
   readonly freeze: WriteFreeze;
   /** Call after each commit that a caller learns about. */
-  acknowledge(em: SqlEntityManager): void;
+  acknowledge(notes: UnitNotes): void;
   /** Call when a connection to the database broke: another database may answer next. */
   doubt(): void;
 }
@@ -310,8 +310,7 @@ export function watchRestores({
         return reason();
       },
     },
-    acknowledge(em) {
-      const record = takeLastRecord(em);
+    acknowledge({ lastRecord: record }) {
       if (record === undefined) return;
       remembered.push({ ...record, logSize: seenLog?.size ?? 0 });
       if (remembered.length >= 2 * REMEMBERED) remembered = thinned(remembered);

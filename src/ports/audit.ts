@@ -1,4 +1,4 @@
-import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { UnitContext } from './unit-notes.ts';
 
 /** Who acted, without personal data. */
 export interface AuditActor {
@@ -57,16 +57,14 @@ export interface AuditedChange {
 /** Writes the audit log. */
 export interface AuditTrail {
   /**
-   * Writes a record in the transaction of `em`, which is that of what it records.
+   * Writes a record in the unit of work of what it records.
    *
    * @param options `isLast`: nothing follows in the unit of work but its commit.
    * @throws ApiError unavailable when it cannot be written, so that nothing happens without its record.
    */
-  record(em: SqlEntityManager, record: AuditRecord, options?: { readonly isLast?: boolean }): Promise<void>;
+  record(unit: UnitContext, record: AuditRecord, options?: { readonly isLast?: boolean }): Promise<void>;
   /** The digest of a request; without the key of the log it cannot be inverted by trying all requests. */
   digest(method: string, target: string, body: Uint8Array): string;
-  /** What the unit of work of `em` has changed. */
-  changesOf(em: SqlEntityManager): readonly AuditedChange[];
 }
 
 /** Whether changes must wait, because the database may lack what was done before. */

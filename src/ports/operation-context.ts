@@ -9,6 +9,7 @@ import type { FiatProviders } from './fiat.ts';
 import type { KeyVault } from './key-vault.ts';
 import type { JwksSource, Safeguards, UseLog } from './requests.ts';
 import type { Clock, Entropy, Ids, Log } from './runtime.ts';
+import type { UnitContext, UnitWork } from './unit-notes.ts';
 import type { WebhookSender } from './webhooks.ts';
 
 /** The plan of an operation, or why there is none. */
@@ -91,6 +92,8 @@ export interface RequestProof {
   readonly sessionId?: string | undefined;
   /** Where an OAuth client without a secret sent the request from: an IPv4 address or an IPv6 /64. */
   readonly publicClientNetwork?: string | undefined;
+  /** The findings of the checks, which later steps of the same request use. */
+  readonly noted: NotedProof;
   /** The absolute URL of another operation of this server, as the sender of this request knows it. */
   urlOf(path: string): string;
   /** Every canonical payload that a client may have signed for a proposed request. */
@@ -102,6 +105,14 @@ export interface RequestProof {
    * the signatures of the request for as long as this owner owns the wallet.
    */
   readonly consentOf?: string | null;
+}
+
+/** The findings of the checks of a proof. */
+interface NotedProof {
+  /** The canonical payloads that the signatures cover: several where members signed under several names of the server. */
+  covered?: readonly Uint8Array[];
+  /** The additional signer of a wallet who authorized the request in place of the owner. */
+  signerId?: string | undefined;
 }
 
 /** The request that an intent proposes, with the contract's names. */
@@ -150,7 +161,7 @@ export interface PlanContext extends Services {
 }
 
 /** What an operation may use: everything that a preparation may, and one unit of work. */
-export interface OperationContext extends PlanContext {
+export interface OperationContext extends PlanContext, UnitContext {
   /** In the transaction of the request for every method except GET. */
   readonly em: SqlEntityManager;
   /**
@@ -164,7 +175,7 @@ export interface OperationContext extends PlanContext {
    * and before the response; if it fails, the request fails with an internal error. Dropped when the request
    * succeeds.
    */
-  afterRefusal(work: (em: SqlEntityManager) => Promise<void>): void;
+  afterRefusal(work: UnitWork<void>): void;
   /**
    * Notes the public keys whose signatures authorized the request, and the canonical payloads that they cover. The
    * response, if it is stored, is repeated only to requests that these keys signed too.
@@ -177,7 +188,7 @@ export interface OperationContext extends PlanContext {
    */
   readonly acquireMutex?: ((name: string) => Promise<void>) | undefined;
   /** Runs work in a separate transaction, for use after the commit. */
-  inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
+  inUnit<T>(work: UnitWork<T>): Promise<T>;
 }
 
 /** Path, query and body of one operation, validated against the contract; query values are coerced, bodies never. */

@@ -1,5 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { ErrorCode } from '../generated/errors.ts';
+import type { UnitContext } from './unit-notes.ts';
 
 /** One use of an idempotency key by an app. */
 export interface KeyUse {
@@ -73,7 +74,7 @@ export interface SingleUse {
    * @throws ApiError the 401 of the operation when those who authorized the first request did not sign this one.
    */
   begin(
-    em: SqlEntityManager,
+    unit: UnitContext,
     request: SignedRequest,
   ): Promise<{ readonly isRequired: boolean; readonly first?: StoredResponse | undefined }>;
   /**

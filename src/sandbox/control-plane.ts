@@ -7,6 +7,7 @@ import type { CustomerKind, CustomerSnapshot, FiatEnvironment, FiatProviders } f
 import type { KeyVault } from '../ports/key-vault.ts';
 import type { JwksSource } from '../ports/requests.ts';
 import type { Clock, Entropy, Ids, Log } from '../ports/runtime.ts';
+import type { UnitWork } from '../ports/unit-notes.ts';
 import type { DocumentedErrors, FaultRules } from './faults/fault-rules.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import { registry } from './generated/registry.ts';
@@ -314,9 +315,9 @@ export interface ControlContext extends PolicyAnalysis {
   finishJobs(): Promise<void>;
   read<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
   /** In one transaction. */
-  change<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
+  change<T>(work: UnitWork<T>): Promise<T>;
   /** In one transaction; clears the cache of apps afterwards. */
-  changeApps<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
+  changeApps<T>(work: UnitWork<T>): Promise<T>;
 }
 
 /** Path, query and body of a control plane operation, validated against its contract. */

@@ -66,5 +66,5 @@ export async function refreshCustomer(
 ): Promise<StoredFiatCustomer> {
   const snapshot = await askAbout({ fiatProviders, log }, known);
   if (snapshot === undefined) return known;
-  return change((em) => storeSnapshot({ em, ids, nowMs: clock.now() }, known, snapshot));
+  return change((em, notes) => storeSnapshot({ em, notes, ids, nowMs: clock.now() }, known, snapshot));
 }

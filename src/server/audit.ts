@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError } from '../errors.ts';
 import type { AuditActor, AuditedChange, AuditRecord, AuditTrail } from '../ports/audit.ts';
 import type { Clock } from '../ports/runtime.ts';
+import type { UnitContext } from '../ports/unit-notes.ts';
 import { type HttpExchange, operationOf } from './http-exchange.ts';
 import { inUnitOf, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
 
@@ -20,7 +20,7 @@ export function recordingChanges(
     return {
       ...unit,
       async commit(last) {
-        await recordChanges(unit.em, audit, describe);
+        await recordChanges(unit, audit, describe);
         await unit.commit(last);
       },
     };
@@ -28,14 +28,14 @@ export function recordingChanges(
 }
 
 async function recordChanges(
-  em: SqlEntityManager,
+  unit: UnitContext,
   audit: AuditTrail,
   describe: Parameters<typeof recordingChanges>[2],
 ): Promise<void> {
-  const changes = audit.changesOf(em);
+  const { changes } = unit.notes;
   if (changes.length === 0) return;
   for (const [appId, ofApp] of Map.groupBy(changes, (change) => change.appId)) {
-    await audit.record(em, { ...describe(), appId, decision: 'allow', ...namesOf(ofApp) });
+    await audit.record(unit, { ...describe(), appId, decision: 'allow', ...namesOf(ofApp) });
   }
 }
 
@@ -229,9 +229,6 @@ function isObject(value: unknown): value is Record<string, unknown> {
 /** Records a refusal, if it is a denial that is not recorded yet, before its response. */
 export type RecordDenial = (exchange: HttpExchange, error: unknown) => Promise<void>;
 
-/** Requests whose denial was recorded in the transaction of what they changed nevertheless. */
-const alreadyRecorded = new WeakSet<HttpExchange>();
-
 interface DenialOptions {
   readonly audit: AuditTrail;
   readonly openUnit: OpenUnit;
@@ -243,25 +240,26 @@ export function recordDenials({ audit, openUnit, machine }: DenialOptions): Reco
   const inUnit = inUnitOf(openUnit);
   const budget = createDenialBudget(machine);
   return async (exchange, error) => {
-    if (!(error instanceof ApiError) || !isDenial(error, exchange) || alreadyRecorded.has(exchange)) return;
+    if (!(error instanceof ApiError) || !isDenial(error, exchange) || exchange.isDenialRecorded === true)
+      return;
     const record = denialRecord(exchange, audit, error);
     const isUnknown = record.by.kind === 'anonymous' || record.by.kind === 'web_page';
     if (isUnknown && !budget.take()) return;
     await budget.write((omitted) =>
-      inUnit((em) => audit.record(em, { ...record, omitted }, { isLast: true })),
+      inUnit((em, notes) => audit.record({ em, notes }, { ...record, omitted }, { isLast: true })),
     );
   };
 }
 
 /** Records a denial in the transaction of what the request changed although it is refused. */
 export async function recordDenialWithChanges(
-  em: SqlEntityManager,
+  unit: UnitContext,
   exchange: HttpExchange,
   { audit, error }: { readonly audit: AuditTrail; readonly error: ApiError },
 ): Promise<void> {
   if (!isDenial(error, exchange)) return;
-  await audit.record(em, denialRecord(exchange, audit, error));
-  alreadyRecorded.add(exchange);
+  await audit.record(unit, denialRecord(exchange, audit, error));
+  exchange.isDenialRecorded = true;
 }
 
 function denialRecord(exchange: HttpExchange, audit: AuditTrail, { status, code }: ApiError) {
@@ -284,7 +282,7 @@ export function lastRecord(
 ): Parameters<UnitOfWork['commit']>[0] {
   if (audit === undefined || !isRecorded(exchange)) return undefined;
   const record = requestRecord(exchange, audit, { status, body, decision: 'allow' });
-  return (em) => audit.record(em, record, { isLast: true });
+  return (unit) => audit.record(unit, record, { isLast: true });
 }
 
 /** Commits what a refused request has changed nevertheless. */
@@ -293,7 +291,7 @@ export async function keepChanges(
   exchange: HttpExchange,
   { audit, error }: Log & { readonly error: ApiError },
 ): Promise<void> {
-  if (audit !== undefined) await recordDenialWithChanges(unit.em, exchange, { audit, error });
+  if (audit !== undefined) await recordDenialWithChanges(unit, exchange, { audit, error });
   await unit.commit();
 }
 
@@ -309,11 +307,11 @@ export function afterCommitUnits(
 
 /** Records that work after the commit of a request refused it. */
 export async function recordLateRefusal(
-  em: SqlEntityManager,
+  unit: UnitContext,
   exchange: HttpExchange,
   { audit, error: { status, code } }: Log & { readonly error: ApiError },
 ): Promise<void> {
   if (audit === undefined) return;
   const record = requestRecord(exchange, audit, { status, code, decision: 'allow' });
-  await audit.record(em, { ...record, phase: 'after_commit' });
+  await audit.record(unit, { ...record, phase: 'after_commit' });
 }

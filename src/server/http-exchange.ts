@@ -46,6 +46,8 @@ export interface HttpExchange {
   signers: ReadonlySet<string> | undefined;
   /** What the units of work of the request have stored, if that is recorded. */
   effects: readonly StoredEffects[];
+  /** Whether its denial was recorded in the transaction of what it changed nevertheless. */
+  isDenialRecorded?: boolean;
   /** What a fault rule of a sandbox did to the request. */
   injected: InjectedFault | undefined;
 }

@@ -7,6 +7,7 @@ import type {
   Planned,
   Services,
 } from '../ports/operation-context.ts';
+import type { UnitWork } from '../ports/unit-notes.ts';
 import type { HttpExchange } from './http-exchange.ts';
 import type { UnitOfWork } from './unit-of-work.ts';
 
@@ -27,7 +28,7 @@ export function nothingLater(): Later {
   return { afterCommit: [], afterRefusal: [], signers: none, payloads: none };
 }
 
-type RefusalWork = (em: SqlEntityManager) => Promise<void>;
+type RefusalWork = UnitWork<void>;
 
 /** What the preparation of a request is given. */
 export function planContextOf(em: SqlEntityManager, exchange: HttpExchange, services: Services): PlanContext {
@@ -72,6 +73,7 @@ export function contextOf(
     acquireMutex,
     app: exchange.app!,
     em: unit.em,
+    notes: unit.notes,
     nowMs: exchange.nowMs,
     requestId: exchange.id,
     idempotencyKey: keyOf(exchange),

@@ -70,6 +70,7 @@ export function readProof(
     userId: exchange.userId,
     sessionId: exchange.sessionId,
     publicClientNetwork: exchange.publicClientNetwork,
+    noted: {},
     canonicalPayloads: () => {
       payloads ??= payloadsOf(exchange, scheme, options);
       return payloads;

@@ -5,14 +5,8 @@ import { type Replay, runWithReplay, UnansweredCallError } from '../keys/replay.
 import { inSpan } from '../observability/spans.ts';
 import type { AuditTrail, WriteFreeze } from '../ports/audit.ts';
 import { type AfterCommitWork, keepPlan, type Planned, type Services } from '../ports/operation-context.ts';
-import type {
-  Idempotency,
-  KeyUse,
-  SignedRequest,
-  SingleUse,
-  StoredEffects,
-  StoredResponse,
-} from '../ports/requests.ts';
+import type { Idempotency, KeyUse, SignedRequest, SingleUse, StoredResponse } from '../ports/requests.ts';
+import type { UnitContext } from '../ports/unit-notes.ts';
 import { type Admission, type Permit, permitOf } from './admission.ts';
 import {
   afterCommitUnits,
@@ -66,8 +60,8 @@ export interface RunOptions {
   readonly freeze?: WriteFreeze | undefined;
   /** Where lists are read; by default from the same database as everything else. */
   readonly replica?: ReplicaReads | undefined;
-  /** What a unit of work has stored; undefined where requests are not recorded. */
-  readonly effectsOf?: ((em: SqlEntityManager) => readonly StoredEffects[]) | undefined;
+  /** Whether requests are recorded with what their units of work have stored. */
+  readonly notesEffects?: boolean | undefined;
 }
 
 // How often a transaction runs in total, including its handler, if it collides with others.
@@ -134,11 +128,11 @@ export function createRunOperation(options: RunOptions): RunOperation {
 }
 
 /** Units of work that note in the exchange what they have committed. */
-function notingEffects(exchange: HttpExchange, { openUnit, effectsOf }: RunOptions): OpenUnit {
-  if (effectsOf === undefined || operationOf(exchange).method === 'GET') return openUnit;
+function notingEffects(exchange: HttpExchange, { openUnit, notesEffects }: RunOptions): OpenUnit {
+  if (notesEffects !== true || operationOf(exchange).method === 'GET') return openUnit;
   return watching(openUnit, {
-    committed(em) {
-      exchange.effects = [...exchange.effects, ...effectsOf(em)];
+    committed({ events, transactions, policies }) {
+      exchange.effects = [...exchange.effects, { events, transactions, policies }];
     },
   });
 }
@@ -169,7 +163,7 @@ async function runOnce(exchange: HttpExchange, work: ReplayedWork): Promise<Answ
   const unit = await openFor(exchange, work);
   let earlier: Earlier;
   try {
-    earlier = await findEarlier(unit.em, exchange, work);
+    earlier = await findEarlier(unit, exchange, work);
   } catch (error) {
     await unit.rollback();
     throw error;
@@ -189,13 +183,13 @@ interface Earlier {
 
 /** Looks for the response to the same request, by its idempotency key and by its signed payloads. */
 async function findEarlier(
-  em: SqlEntityManager,
+  unit: UnitContext,
   exchange: HttpExchange,
   { use, options }: ReplayedWork,
 ): Promise<Earlier> {
-  const kept = use === undefined ? undefined : await options.idempotency.begin(em, use);
+  const kept = use === undefined ? undefined : await options.idempotency.begin(unit.em, use);
   if (kept !== undefined || !isSigned(exchange)) return { answer: kept, isSingleUse: false };
-  const { first, isRequired } = await options.singleUse.begin(em, signedRequestOf(exchange));
+  const { first, isRequired } = await options.singleUse.begin(unit, signedRequestOf(exchange));
   return { answer: first, isSingleUse: isRequired };
 }
 
@@ -326,9 +320,9 @@ async function refuseAfterCommit(
   if (!(error instanceof ApiError)) throw new Error('the work after the commit failed', { cause: error });
   check(exchange, error.status, refusalBody(error, exchange));
   const answer = refusalAnswer(error, later);
-  await inUnitOf(work.openUnit)(async (em) => {
+  await inUnitOf(work.openUnit)(async (em, notes) => {
     await keep(em, exchange, { work, later, answer, replaces: true });
-    await recordLateRefusal(em, exchange, { audit, error });
+    await recordLateRefusal({ em, notes }, exchange, { audit, error });
   });
   throw error;
 }
@@ -343,10 +337,10 @@ async function settleRefusal(error: ApiError, exchange: HttpExchange, { work, la
   const { idempotency, audit } = work.options;
   const use = isStoredRefusal(error) ? work.use : undefined;
   if (use === undefined && later.afterRefusal.length === 0) return;
-  await inUnitOf(work.openUnit)(async (em) => {
+  await inUnitOf(work.openUnit)(async (em, notes) => {
     if (use !== undefined) await idempotency.keep(em, use, refusalAnswer(error, later));
-    for (const callback of later.afterRefusal) await callback(em);
-    if (audit !== undefined) await recordDenialWithChanges(em, exchange, { audit, error });
+    for (const callback of later.afterRefusal) await callback(em, notes);
+    if (audit !== undefined) await recordDenialWithChanges({ em, notes }, exchange, { audit, error });
   });
 }
 

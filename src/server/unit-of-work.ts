@@ -1,11 +1,11 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { StaleReadError } from '../errors.ts';
+import { createNotes, type UnitContext, type UnitNotes, type UnitWork } from '../ports/unit-notes.ts';
 import { isDatabaseCollision } from '../storage/database-errors.ts';
 import { beginTransaction, commitTransaction } from '../storage/own-kysely.ts';
 
 /** One fork of the EntityManager, inside a transaction when it may write. */
-export interface UnitOfWork {
-  readonly em: SqlEntityManager;
+export interface UnitOfWork extends UnitContext {
   readonly watches: UnitWatch[];
   /**
    * Flushes and commits.
@@ -18,14 +18,14 @@ export interface UnitOfWork {
   rollback(): Promise<void>;
 }
 
-type LastStatement = (em: SqlEntityManager) => Promise<void>;
+type LastStatement = (unit: UnitContext) => Promise<void>;
 
 /** What is called as a unit of work ends, in the order in which the watches were added. */
 export interface UnitWatch {
   /** Before the commit, which does not happen if it throws. */
   readonly committing?: () => void;
   /** Immediately after the commit. */
-  readonly committed?: (em: SqlEntityManager) => void;
+  readonly committed?: (notes: UnitNotes) => void;
   /** After a commit or a rollback. */
   readonly ended?: () => void;
 }
@@ -53,23 +53,27 @@ export function unitsOf(database: UnitSource, observe?: ObserveTransaction): Ope
     if (write) beginTransaction(em);
     const startedMs = write && observe !== undefined ? performance.now() : 0;
     const watches: UnitWatch[] = [];
+    const notes = createNotes();
     return {
       em,
+      notes,
       watches,
       async commit(last) {
         for (const { committing } of watches) committing?.();
         if (last !== undefined) {
           if (holdsEntities(em)) await em.flush();
-          await last(em);
+          await last({ em, notes });
         }
         if (em.isInTransaction()) {
           await commit(em);
           observe?.('committed', performance.now() - startedMs);
         }
-        for (const { committed } of watches) committed?.(em);
+        notes.isOver = true;
+        for (const { committed } of watches) committed?.(notes);
         for (const { ended } of watches) ended?.();
       },
       async rollback() {
+        notes.isOver = true;
         if (em.isInTransaction()) {
           // A rollback fails only when the connection is lost, which ends the transaction as well.
           await em.rollback().catch(() => undefined);
@@ -104,10 +108,10 @@ function holdsEntities(em: SqlEntityManager): boolean {
 
 /** Runs work outside a request in its own transaction, committed when the work resolves. */
 export function inUnitOf(openUnit: OpenUnit) {
-  return async <T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T> => {
+  return async <T>(work: UnitWork<T>): Promise<T> => {
     const unit = await openUnit(true);
     try {
-      const result = await work(unit.em);
+      const result = await work(unit.em, unit.notes);
       await unit.commit();
       return result;
     } finally {

@@ -121,7 +121,7 @@ async function openSqlite(
     { sqliteImages },
     { bindValues },
     { upgradeSqlite },
-    { createKysely, ownTransactions },
+    { createKysely, ownTransactions, partsOf },
     released,
   ] = await Promise.all([
     import('better-sqlite3'),
@@ -158,10 +158,11 @@ async function openSqlite(
     if (isInMemory && !migratedImages.has(wanted)) migratedImages.set(wanted, handle.serialize());
     const sync = isInMemory ? undefined : createCommitSync(`${file}-wal`);
     const slot = dialect.slotOf(handle, { sync, onFailure });
-    const options = { ...settings, dbName: file, driverOptions: createKysely(dialect.sqliteDialect(slot)) };
+    const parts = partsOf(dialect.sqliteDialect(slot));
+    const options = { ...settings, dbName: file, driverOptions: createKysely(parts) };
     const orm = openOrm(MikroORM, entities, options);
     bindValues(orm, () => '?');
-    ownTransactions(orm);
+    ownTransactions(orm, parts);
     const images = sqliteImages(slot, isInMemory ? { open } : { file });
     const closeFile = async (): Promise<void> => {
       slot.commits.flush();
@@ -199,7 +200,7 @@ async function openPostgres(
     { defaultTimeouts, postgresDialect, postgresPool, sessionOf },
     { bindValues },
     { besideThePool, watchReadiness },
-    { createKysely, ownTransactions },
+    { createKysely, ownTransactions, partsOf },
   ] = await Promise.all([
     import('@mikro-orm/postgresql'),
     import('./postgres-dialect.ts'),
@@ -220,14 +221,15 @@ async function openPostgres(
     silenceMs: timeouts?.silenceMs,
     ask: beside.ask,
   });
+  const parts = partsOf(dialect);
   const orm = openOrm(MikroORM, entities, {
     ...settings,
     dbName: decodeURIComponent(new URL(options.url).pathname.slice(1)),
-    driverOptions: createKysely(dialect),
+    driverOptions: createKysely(parts),
     schemaGenerator: { skipTables: [MIGRATIONS_TABLE, RATE_LEVELS_TABLE] },
   });
   bindValues(orm, (number) => `$${number}`);
-  ownTransactions(orm);
+  ownTransactions(orm, parts);
   return {
     kind: 'postgres',
     orm,

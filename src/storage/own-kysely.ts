@@ -81,32 +81,27 @@ function executorOf({ compiler, adapter }: Parts, through: ConnectionProvider, r
   return Object.assign(new DefaultQueryExecutor(compiler, adapter, through), { executeQuery: run });
 }
 
-const partsOf = new WeakMap<object, Parts>();
-
-/** Kysely over our connections; each statement outside a transaction has its own. */
-export function createKysely(dialect: OwnDialect): Kysely<unknown> {
-  const parts = {
+/** The parts of a dialect. */
+export function partsOf(dialect: OwnDialect): Parts {
+  return {
     config: { dialect },
     dialect,
     driver: dialect.createDriver(),
     compiler: dialect.createQueryCompiler(),
     adapter: dialect.createAdapter(),
   };
-  const through: ConnectionProvider = { provideConnection: (consumer) => consumer(dialect.open()) };
-  const kysely = new Kysely<unknown>({ ...parts, executor: executorOf(parts, through, dialect.execute) });
-  partsOf.set(kysely, parts);
-  return kysely;
 }
 
-/**
- * What was begun, on Kysely's object for it.
- *
- * HOT: not in a WeakMap: V8 keeps the values of one that is old until a full garbage collection.
- */
-const opened = Symbol('opened');
+/** Kysely over our connections; each statement outside a transaction has its own. */
+export function createKysely(parts: Parts): Kysely<unknown> {
+  const { dialect } = parts;
+  const through: ConnectionProvider = { provideConnection: (consumer) => consumer(dialect.open()) };
+  return new Kysely<unknown>({ ...parts, executor: executorOf(parts, through, dialect.execute) });
+}
 
+/** What was begun, on Kysely's object for it. */
 interface Entered {
-  readonly [opened]?: OpenTransaction;
+  readonly opened?: OpenTransaction;
 }
 
 /** An open transaction, or a savepoint in one. */
@@ -117,16 +112,28 @@ interface OpenTransaction {
   readonly depth: number;
 }
 
-const direct = Symbol('transactions without the entity manager');
-
-/** What `ownTransactions` adds to the connection of an entity manager for `beginTransaction` and `commitTransaction`. */
+/** Transactions that do not pass through the entity manager. */
 interface Direct {
   begin(): Transaction<unknown>;
   isObserved(): boolean;
 }
 
+/** A connection of MikroORM with `ownTransactions`. */
+interface OwnConnection {
+  readonly direct: Direct;
+}
+
 function directOf(em: SqlEntityManager): Direct {
-  return (em.getConnection('write') as unknown as { readonly [direct]: Direct })[direct];
+  const connection = em.getConnection('write');
+  if (!hasOwnTransactions(connection))
+    throw new Error('the database was opened without its own transactions');
+  return connection.direct;
+}
+
+function hasOwnTransactions<Connection extends object>(
+  connection: Connection,
+): connection is Connection & OwnConnection {
+  return 'direct' in connection;
 }
 
 /** As `em.begin`, but immediately: nothing is sent before the first statement. */
@@ -137,7 +144,7 @@ export function beginTransaction(em: SqlEntityManager): void {
 /** As `em.commit`, but without a flush. */
 export async function commitTransaction(em: SqlEntityManager): Promise<void> {
   const ctx = em.getTransactionContext<OrmTransaction & Entered>()!;
-  const { connection, state, depth } = ctx[opened]!;
+  const { connection, state, depth } = ctx.opened!;
   if (depth > 0 || directOf(em).isObserved()) {
     await em.getConnection('write').commit(ctx, new TransactionEventBroadcaster(em));
   } else {
@@ -157,7 +164,7 @@ export function holdsConnection(em: SqlEntityManager): boolean {
 
 /** The connection of an entity manager that is in a transaction. */
 export function connectionOf(em: SqlEntityManager): UnitConnection | undefined {
-  return em.getTransactionContext<OrmTransaction & Entered>()?.[opened]?.connection;
+  return em.getTransactionContext<OrmTransaction & Entered>()?.opened?.connection;
 }
 
 /**
@@ -165,13 +172,12 @@ export function connectionOf(em: SqlEntityManager): UnitConnection | undefined {
  *
  * NOTE: of the events of MikroORM, those before and after a commit are dispatched. Tests stop the server there.
  */
-export function ownTransactions(orm: Orm): void {
+export function ownTransactions(orm: Orm, parts: Parts): void {
   const connection = orm.em.getConnection();
-  const parts = partsOf.get(connection.getClient())!;
 
   const own = {
     async begin({ ctx, isolationLevel, readOnly }: BeginOptions = {}) {
-      const outer = ctx?.[opened];
+      const outer = ctx?.opened;
       if (outer !== undefined) {
         const inner = { ...outer, depth: outer.depth + 1 };
         await outer.connection.executeQuery(CompiledQuery.raw(`savepoint "trx${inner.depth}"`), deferred);
@@ -183,7 +189,7 @@ export function ownTransactions(orm: Orm): void {
       });
     },
     async commit(ctx: Transaction<unknown> & Entered, events?: TransactionEventBroadcaster) {
-      const { connection: used, depth, state } = ctx[opened]!;
+      const { connection: used, depth, state } = ctx.opened!;
       const observers = isObserved() ? events : undefined;
       await observers?.dispatchEvent(EventType.beforeTransactionCommit, ctx);
       if (depth > 0) {
@@ -195,7 +201,7 @@ export function ownTransactions(orm: Orm): void {
       await observers?.dispatchEvent(EventType.afterTransactionCommit, ctx);
     },
     async rollback(ctx: Entered) {
-      const { connection: used, depth, state } = ctx[opened]!;
+      const { connection: used, depth, state } = ctx.opened!;
       if (depth > 0) {
         await used.executeQuery(CompiledQuery.raw(`rollback to savepoint "trx${depth}"`), {
           isPrepared: true,
@@ -206,7 +212,7 @@ export function ownTransactions(orm: Orm): void {
       await used.end('rollback');
     },
   };
-  Object.assign(connection, own, { [direct]: { begin: beginOuter, isObserved } });
+  Object.assign(connection, own, { direct: { begin: beginOuter, isObserved } } satisfies OwnConnection);
 
   function beginOuter(settings: TransactionSettings = {}): Transaction<unknown> {
     const begun = parts.dialect.open();
@@ -227,7 +233,7 @@ export function ownTransactions(orm: Orm): void {
     const through: ConnectionProvider = { provideConnection: (consumer) => consumer(used) };
     const entered = Object.assign(
       new Transaction<unknown>({ ...parts, executor: executorOf(parts, through, run) }),
-      { [opened]: transaction },
+      { opened: transaction },
     );
     // By which MikroORM recognizes a savepoint.
     return depth === 0 ? entered : Object.assign(entered, { savepointName: `trx${depth}` });

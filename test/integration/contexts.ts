@@ -12,6 +12,7 @@ import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { createKeyVault } from '../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../src/keys/master-keys.ts';
 import type { OperationContext, Services } from '../../src/ports/operation-context.ts';
+import { createNotes } from '../../src/ports/unit-notes.ts';
 import type { Database } from '../../src/storage/open-database.ts';
 import { noWebhooks } from '../support/no-webhooks.ts';
 import { unsignedProof } from '../support/unsigned-proof.ts';
@@ -47,17 +48,19 @@ export const services: Services = {
 
 /** An unsigned request of an app, in its own unit of work. */
 export function contextOf(em: SqlEntityManager, appId: string, nowMs = startMs): OperationContext {
+  const notes = createNotes();
   return {
     ...services,
     em,
+    notes,
     app: { id: appId },
     nowMs,
     requestId: 'test',
-    proof: unsignedProof,
+    proof: { ...unsignedProof, noted: {} },
     afterCommit: () => assert.fail('nothing is done after this commit'),
     afterRefusal: () => undefined,
     noteSignatures: () => undefined,
-    inUnit: (work) => work(em),
+    inUnit: (work) => work(em, notes),
   };
 }
 

@@ -4,6 +4,7 @@ import { aliceKey, bobKey } from '../../mocks/authorization-keys.ts';
 import { WebhookSecretEntity } from '../../src/domain/access/webhooks/webhook.entity.ts';
 import { rotateSigningKey } from '../../src/domain/wallets/tokens/access-tokens.ts';
 import type { OperationId, Operations } from '../../src/generated/operations.ts';
+import { createNotes } from '../../src/ports/unit-notes.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { openOperations, type RunInput, type TestOperations } from '../support/run-operations.ts';
 
@@ -203,7 +204,10 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const { em } = operations.database.orm;
     const rotating = { ...operations.services, nowMs: operations.clock.nowMs + HOUR_MS };
     await em.fork().transactional(async (inner) => {
-      await rotateSigningKey({ ...rotating, em: inner as SqlEntityManager }, operations.app.id);
+      await rotateSigningKey(
+        { ...rotating, em: inner as SqlEntityManager, notes: createNotes() },
+        operations.app.id,
+      );
     });
     expect((await read()).verification_key).not.toBe(app!.verification_key);
     expect((await succeed(operations, 'getAppJwks', { path })).keys.length).toBe(2);

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../mocks/authorization-keys.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import { restoreWallet } from '../../src/domain/wallets/wallets/update-wallet.ts';
+import { createNotes } from '../../src/ports/unit-notes.ts';
 import { call, refusal } from '../support/call.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { runCommand, temporaryFolder } from '../support/run-custos.ts';
@@ -19,14 +20,18 @@ describe.each(databaseKinds)('on %s', (kind) => {
   afterAll(() => operations[Symbol.asyncDispose]());
 
   const restore = (id: string) =>
-    operations.database.orm.em
-      .fork()
-      .transactional((em) =>
-        restoreWallet(
-          { ...operations.services, em: em as SqlEntityManager, nowMs: 1, by: { origin: 'command_line' } },
-          id,
-        ),
-      );
+    operations.database.orm.em.fork().transactional((em) =>
+      restoreWallet(
+        {
+          ...operations.services,
+          em: em as SqlEntityManager,
+          notes: createNotes(),
+          nowMs: 1,
+          by: { origin: 'command_line' },
+        },
+        id,
+      ),
+    );
 
   test('a restored wallet can be used as before by its owner, and the event is recorded', async () => {
     const made = await operations.run('createWallet', {

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../src/adapters/runtime.ts';
 import { rotateSealedKeys } from '../../src/domain/base/sealed-keys/rotate-sealed-keys.ts';
@@ -16,6 +15,7 @@ import { checkMasterKey } from '../../src/domain/wallets/wallets/wallet-keys.ts'
 import { createKeyVault } from '../../src/keys/key-operations.ts';
 import { createMasterKeyVault, localMasterKey } from '../../src/keys/master-keys.ts';
 import type { SealBinding, SealedKey } from '../../src/ports/key-vault.ts';
+import { inUnitOf, unitsOf } from '../../src/server/unit-of-work.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { openOperations, type TestOperations } from '../support/run-operations.ts';
 
@@ -25,10 +25,7 @@ const latter = localMasterKey('latter', randomBytes(32), systemEntropy);
 const both = createKeyVault({ masterKeys: [latter, former], entropy: systemEntropy });
 const onlyLatter = createKeyVault({ masterKeys: [latter], entropy: systemEntropy });
 
-const transactionsOf =
-  ({ database }: TestOperations) =>
-  <T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T> =>
-    database.orm.em.fork().transactional((em) => work(em as SqlEntityManager));
+const transactionsOf = ({ database }: TestOperations) => inUnitOf(unitsOf(database));
 
 async function makeWallets(operations: TestOperations, count: number): Promise<void> {
   const wallets = Array.from({ length: count }, () => ({ chain_type: 'tron' }));

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../src/adapters/runtime.ts';
 import { sealStoredTestCodes } from '../../src/domain/access/apps/app.ts';
@@ -9,6 +8,7 @@ import { checkMasterKey } from '../../src/domain/wallets/wallets/wallet-keys.ts'
 import { createKeyVault } from '../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../src/keys/master-keys.ts';
 import type { KeyVault } from '../../src/ports/key-vault.ts';
+import { inUnitOf, unitsOf } from '../../src/server/unit-of-work.ts';
 import { attempt, call } from '../support/call.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { configureApp } from '../support/other-app.ts';
@@ -47,8 +47,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   test('codes that an earlier version has stored are sealed, and follow the master key', async () => {
     await using operations = await openOperations(kind);
     const { app, clock, database, services } = operations;
-    const inTransaction = <T>(work: (em: SqlEntityManager) => Promise<T>) =>
-      database.orm.em.fork().transactional((em) => work(em as SqlEntityManager));
+    const inTransaction = inUnitOf(unitsOf(database));
     const settings = JSON.stringify({ identity_tokens: true, test_accounts: [account] });
     await apps(operations).updateTable('apps').set({ settings }).where('id', '=', app.id).execute();
 

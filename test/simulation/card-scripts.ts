@@ -2,6 +2,7 @@ import { encodeFunctionData, erc20Abi } from 'viem';
 import { issueAccessToken } from '../../src/domain/wallets/tokens/access-tokens.ts';
 import type { Card } from '../../src/generated/schemas.ts';
 import type { OperationContext } from '../../src/ports/operation-context.ts';
+import { createNotes } from '../../src/ports/unit-notes.ts';
 import type { KnownCard } from './model.ts';
 import { callUntilKnown, type Scene, type Script, unique } from './scripts.ts';
 import { appId } from './server.ts';
@@ -35,7 +36,7 @@ export async function tokenOf(world: World, userId: string): Promise<string> {
 async function issueToken({ parts }: World, userId: string): Promise<string> {
   const { services, database } = parts();
   const em = database.orm.em.fork() as OperationContext['em'];
-  const context = { ...services, em, app: { id: appId }, nowMs: services.clock.now() };
+  const context = { ...services, em, notes: createNotes(), app: { id: appId }, nowMs: services.clock.now() };
   return issueAccessToken(context, { userId, sessionId: 'session-of-the-simulation' });
 }
 

@@ -29,6 +29,7 @@ import type { Chains } from '../../src/ports/chains.ts';
 import type { KeyVault } from '../../src/ports/key-vault.ts';
 import type { OperationContext, ProposedRequest, Services } from '../../src/ports/operation-context.ts';
 import type { JwksSource, Safeguards } from '../../src/ports/requests.ts';
+import { createNotes } from '../../src/ports/unit-notes.ts';
 import {
   DISTRIBUTOR_ADDRESS,
   SWAP_ROUTER_ADDRESS,
@@ -298,6 +299,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
         rawBody: Buffer.from(JSON.stringify(body ?? null)),
         proof: {
           ...proof,
+          noted: {},
           // A body with half a surrogate pair has no canonical payload, so nothing could sign it.
           ...(signed.length === 0 ? {} : signedProof(signed)),
           expiryMs,
@@ -325,6 +327,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
     context: (em) => ({
       ...services,
       em,
+      notes: createNotes(),
       app,
       nowMs: clock.nowMs,
       requestId: 'test',

@@ -6,6 +6,7 @@ export const unsignedProof: RequestProof = {
   canonicalPayloads: () => [],
   expiryMs: undefined,
   userId: undefined,
+  noted: {},
   urlOf: (path) => `https://127.0.0.1${path}`,
   payloadsOf: () => [],
 };

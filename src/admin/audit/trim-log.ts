@@ -1,4 +1,3 @@
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { systemClock } from '../../adapters/runtime.ts';
 import type { DatabaseConfig } from '../../config/config.ts';
 import { StartError } from '../../config/start-error.ts';
@@ -9,6 +8,7 @@ import {
   writeRecord,
 } from '../../domain/base/audit/audit-log.ts';
 import { TILE_WIDTH } from '../../engine/crypto/tlog/tiles.ts';
+import { inUnitOf, unitsOf } from '../../server/unit-of-work.ts';
 import { isLockTimeout } from '../../storage/database-errors.ts';
 import type { Database } from '../../storage/open-database.ts';
 import { commandLine, requireMigrated, withDatabase } from '../administration.ts';
@@ -52,8 +52,7 @@ export async function trimTo(
   folder: string,
   { beforeMs, nowMs }: TrimOptions,
 ): Promise<Trimmed> {
-  const inUnit = <T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T> =>
-    orm.em.fork().transactional((em) => work(em as SqlEntityManager));
+  const inUnit = inUnitOf(unitsOf({ orm }));
   const { size, verifier_key: key } = await exportFrom(orm.em.fork(), folder);
   const { faults } = await verifyLog(folder, { key });
   if (faults[0] !== undefined)
@@ -61,11 +60,14 @@ export async function trimTo(
   const first = await firstRecordSince(orm.em.fork(), beforeMs, size);
   // The bundle that is not full is written again by the next export, from the records in the database.
   const keptFrom = Math.floor(first / TILE_WIDTH) * TILE_WIDTH;
-  await inUnit((em) =>
-    writeRecord(em, {
-      ...{ atMs: nowMs, appId: null, by: { kind: 'operator', ...commandLine }, operation: 'trimAuditLog' },
-      ...{ ids: { kept_from: String(keptFrom) }, decision: 'allow' },
-    }),
+  await inUnit((em, notes) =>
+    writeRecord(
+      { em, notes },
+      {
+        ...{ atMs: nowMs, appId: null, by: { kind: 'operator', ...commandLine }, operation: 'trimAuditLog' },
+        ...{ ids: { kept_from: String(keptFrom) }, decision: 'allow' },
+      },
+    ),
   );
   while (await inUnit((em) => dropRecordsBelow(em, keptFrom)).catch(whileInUse));
   while ((await inUnit((em) => deleteRecordsBelow(em, keptFrom))) > 0);

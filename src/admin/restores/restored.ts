@@ -98,32 +98,38 @@ function viewOf(restore: Restore): RestoreView {
  * @throws ApiError invalid_state if no changes are held.
  */
 export function releaseChanges(config: DatabaseConfig, areDeliveriesSkipped: boolean): Promise<RestoreView> {
-  return inTransaction(config, async ({ em, nowMs }) => {
+  return inTransaction(config, async ({ em, notes, nowMs }) => {
     const restore = await releaseRestore(em, nowMs);
     if (areDeliveriesSkipped) await skipWaitingDeliveries(em, nowMs);
     const targets = { deliveries: areDeliveriesSkipped ? 'skipped' : 'sent' };
-    await recordChange({ em, nowMs, by: commandLine }, { appId: null, action: 'releaseRestore', targets });
+    await recordChange(
+      { em, notes, nowMs, by: commandLine },
+      { appId: null, action: 'releaseRestore', targets },
+    );
     return viewOf(restore);
   });
 }
 
 /** Lets accounts send again that are in doubt. */
 export function acceptRestored(config: DatabaseConfig, accounts: readonly string[] | 'all'): Promise<void> {
-  return inTransaction(config, async ({ em, nowMs }) => {
+  return inTransaction(config, async ({ em, notes, nowMs }) => {
     const parsed = accounts === 'all' ? accounts : accounts.map(accountOf);
     await acceptAccounts(em, parsed, { nowMs, by: 'operator' });
     for (const account of accounts === 'all' ? ['all'] : accounts) {
       const change = { appId: null, action: 'acceptRestoredAccount', targets: { account } };
-      await recordChange({ em, nowMs, by: commandLine }, change);
+      await recordChange({ em, notes, nowMs, by: commandLine }, change);
     }
   });
 }
 
 /** Stores that the database was restored, for copies that servers cannot tell from the original. */
 export function markRestored(config: DatabaseConfig): Promise<void> {
-  return inTransaction(config, async ({ em, ids, nowMs }) => {
+  return inTransaction(config, async ({ em, notes, ids, nowMs }) => {
     await noteRestore({ em, ids, nowMs }, 'marked');
-    await recordChange({ em, nowMs, by: commandLine }, { appId: null, action: 'markRestored', targets: {} });
+    await recordChange(
+      { em, notes, nowMs, by: commandLine },
+      { appId: null, action: 'markRestored', targets: {} },
+    );
   });
 }
 

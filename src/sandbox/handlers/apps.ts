@@ -42,7 +42,9 @@ export const restoreWallet: OperatorHandler<'restoreWallet'> = async (
   { change, clock, ids, by },
 ) => {
   const nowMs = clock.now();
-  const wallet = await change((em) => wallets.restoreWallet({ em, ids, nowMs, by }, path.wallet_id));
+  const wallet = await change((em, notes) =>
+    wallets.restoreWallet({ em, notes, ids, nowMs, by }, path.wallet_id),
+  );
   return {
     id: wallet.id,
     app_id: wallet.app_id,

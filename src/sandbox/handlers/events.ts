@@ -10,10 +10,10 @@ export const listEvents: Handler<'listEvents'> = ({ query }, context) => followE
 export const triggerEvent: Handler<'triggerEvent'> = async ({ body }, context) => {
   const { clock, ids, appId } = context;
   const { type, ...payload } = await payloadOf(body, context);
-  const event = await context.change(async (em) => {
+  const event = await context.change(async (em, notes) => {
     const app = await findApp(em, body.app_id ?? appId);
     const id = await recordEvent(
-      { em, ids, nowMs: clock.now() },
+      { em, notes, ids, nowMs: clock.now() },
       { appId: app.id, type: String(type), payload },
     );
     return findEvent(em, id);
@@ -38,11 +38,11 @@ export const getEvent: Handler<'getEvent'> = async ({ path }, context) =>
 // delivery with its id, replay the delivery instead.
 export const replayEvent: Handler<'replayEvent'> = async ({ path }, context) => {
   const { clock, ids } = context;
-  const event = await context.change(async (em) => {
+  const event = await context.change(async (em, notes) => {
     const original = await findEvent(em, path.event_id);
     const app = await findApp(em, original.appId);
     const { type, ...payload } = JSON.parse(original.payload) as { type: string };
-    const id = await recordEvent({ em, ids, nowMs: clock.now() }, { appId: app.id, type, payload });
+    const id = await recordEvent({ em, notes, ids, nowMs: clock.now() }, { appId: app.id, type, payload });
     return findEvent(em, id);
   });
   return eventView(event, context);

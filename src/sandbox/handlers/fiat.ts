@@ -28,7 +28,9 @@ export const decideVerification: Handler<'decideVerification'> = async ({ body }
   const asked = await context.read((em) =>
     askForLinks({ app, em, fiatProviders }, entity, { input, readContact }),
   );
-  const known = await context.change((em) => storeCustomer({ ...context, app, em, nowMs }, asked));
+  const known = await context.change((em, notes) =>
+    storeCustomer({ ...context, app, em, notes, nowMs }, asked),
+  );
   await fiat.decide(known.environment, known.customerId, {
     ...{ outcome: body.outcome, reasons: body.reasons },
     ...{ requirementsDue: body.requirements_due, endorsements: body.endorsements },

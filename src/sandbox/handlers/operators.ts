@@ -10,8 +10,8 @@ export const listOperators: OperatorHandler<'listOperators'> = async ({ path }, 
 export const addOperator: OperatorHandler<'addOperator'> = async ({ path, body }, context) => {
   const { change, clock, entropy, ids, by } = context;
   const nowMs = clock.now();
-  const { operator, secret } = await change((em) =>
-    operatorVerbs.addOperator({ em, entropy, ids, nowMs, by }, path.app_id, body),
+  const { operator, secret } = await change((em, notes) =>
+    operatorVerbs.addOperator({ em, notes, entropy, ids, nowMs, by }, path.app_id, body),
   );
   return { ...operatorView(operator), secret };
 };
@@ -23,14 +23,18 @@ export const changeOperatorRole: OperatorHandler<'changeOperatorRole'> = async (
   const nowMs = clock.now();
   const wanted = { operatorId: path.operator_id, role: body.role };
   return operatorView(
-    await change((em) => operatorVerbs.changeOperatorRole({ em, nowMs, by }, path.app_id, wanted)),
+    await change((em, notes) =>
+      operatorVerbs.changeOperatorRole({ em, notes, nowMs, by }, path.app_id, wanted),
+    ),
   );
 };
 
 export const removeOperator: OperatorHandler<'removeOperator'> = async ({ path }, { change, clock, by }) => {
   const nowMs = clock.now();
   return operatorView(
-    await change((em) => operatorVerbs.removeOperator({ em, nowMs, by }, path.app_id, path.operator_id)),
+    await change((em, notes) =>
+      operatorVerbs.removeOperator({ em, notes, nowMs, by }, path.app_id, path.operator_id),
+    ),
   );
 };
 

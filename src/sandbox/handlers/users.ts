@@ -17,9 +17,9 @@ export const configureUser: Handler<'configureUser'> = async ({ path, body }, co
     isGuest: body.is_guest,
     isFrozen: body.frozen,
   };
-  const stored = await context.changeApps(async (em) => {
+  const stored = await context.changeApps(async (em, notes) => {
     const app = await findApp(em, path.app_id);
-    return changeUserState({ app, em, ids, nowMs: clock.now() }, path.user_id, state);
+    return changeUserState({ app, em, notes, ids, nowMs: clock.now() }, path.user_id, state);
   });
   const user = userView(stored);
   return {
@@ -58,6 +58,8 @@ export const takeOverUser: OperatorHandler<'takeOverUser'> = async (
 ) => {
   const nowMs = clock.now();
   const users = { fromUserId: body.from_user_id, toUserId: path.user_id };
-  const { row, linkedAccounts } = await change((em) => transferAccount({ em, ids, nowMs, by }, users));
+  const { row, linkedAccounts } = await change((em, notes) =>
+    transferAccount({ em, notes, ids, nowMs, by }, users),
+  );
   return { id: row.id, app_id: row.app_id, linked_accounts: linkedAccounts.map(({ type }) => type) };
 };

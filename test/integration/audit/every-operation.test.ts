@@ -177,8 +177,8 @@ test('what a request changes after its commit, and a refusal then, are further r
   handle = async (context) => {
     context.afterCommit(async () => {
       await context.inUnit(async () => undefined);
-      await context.inUnit(async (em) =>
-        noteChange(em, { appId, what: 'transaction.broadcasted', id: walletId }),
+      await context.inUnit(async (_em, notes) =>
+        noteChange(notes, { appId, what: 'transaction.broadcasted', id: walletId }),
       );
       throw new ApiError('transaction_broadcast_failure');
     });

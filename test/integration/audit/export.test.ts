@@ -12,6 +12,7 @@ import { ensureAuditKeys } from '../../../src/domain/base/audit/audit-keys.ts';
 import { writeRecord } from '../../../src/domain/base/audit/audit-log.ts';
 import { sequenceAll, signCheckpoint } from '../../../src/domain/base/audit/audit-tree.ts';
 import { readBundle, writeBundle } from '../../../src/engine/crypto/tlog/tiles.ts';
+import { createNotes, type UnitWork } from '../../../src/ports/unit-notes.ts';
 import { figureSize, isLong, noteFigure } from '../../figures/figure.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
@@ -28,15 +29,15 @@ describe.each(databaseKinds)('an export from %s', (kind) => {
   let key: string;
   let earlier: string;
   const fork = () => world.database.orm.em.fork();
-  const inUnit = <T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T> =>
-    fork().transactional((em) => work(em as SqlEntityManager));
+  const inUnit = <T>(work: UnitWork<T>): Promise<T> =>
+    fork().transactional((em) => work(em as SqlEntityManager, createNotes()));
   const grow = async (begin: number, end: number) => {
-    await inUnit(async (em) => {
+    await inUnit(async (em, notes) => {
       for (let number = begin; number < end; number += 1) {
         const by = { kind: 'job', job: 'test' } as const;
         const requestId = `request-${Math.floor(number / 2)}`;
         const record = { atMs: number, appId: null, by, operation: 'op', ids: {}, requestId };
-        await writeRecord(em, { ...record, decision: 'allow' });
+        await writeRecord({ em, notes }, { ...record, decision: 'allow' });
       }
     });
     await inUnit((em) => sequenceAll(em, 1));

@@ -11,6 +11,7 @@ import {
   signCheckpoint,
 } from '../../../src/domain/base/audit/audit-tree.ts';
 import { openCheckpoint } from '../../../src/engine/crypto/tlog/checkpoint.ts';
+import { createNotes, type UnitWork } from '../../../src/ports/unit-notes.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { naiveRoot } from './naive-merkle.ts';
@@ -25,13 +26,16 @@ describe.each(databaseKinds)('on %s', (kind) => {
   afterEach(() => world[Symbol.asyncDispose]());
 
   const fork = () => world.database.orm.em.fork();
-  const inUnit = <T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T> =>
-    fork().transactional((em) => work(em as SqlEntityManager));
+  const inUnit = <T>(work: UnitWork<T>): Promise<T> =>
+    fork().transactional((em) => work(em as SqlEntityManager, createNotes()));
   const write = (em: SqlEntityManager, number: number) =>
-    writeRecord(em, {
-      ...{ atMs: number, appId: null, by: { kind: 'job', job: 'test' }, operation: `number ${number}` },
-      ...{ ids: {}, decision: 'allow' },
-    });
+    writeRecord(
+      { em, notes: createNotes() },
+      {
+        ...{ atMs: number, appId: null, by: { kind: 'job', job: 'test' }, operation: `number ${number}` },
+        ...{ ids: {}, decision: 'allow' },
+      },
+    );
   const log = async (): Promise<string[]> => {
     const rows = await fork().execute<{ leaf_index: number | string; entry: string }[]>(
       'select leaf_index, entry from audit_records order by leaf_index',
@@ -130,17 +134,20 @@ describe.each(databaseKinds)('on %s', (kind) => {
   test('a record that would be too long for an export is not written', async () => {
     const ids = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`id_${at}`, 'x'.repeat(700)]));
     await expect(
-      inUnit((em) =>
-        writeRecord(em, {
-          ...{
-            atMs: 1,
-            appId: null,
-            by: { kind: 'job', job: 'test' },
-            operation: 'long',
-            ids,
-            decision: 'allow',
+      inUnit((em, notes) =>
+        writeRecord(
+          { em, notes },
+          {
+            ...{
+              atMs: 1,
+              appId: null,
+              by: { kind: 'job', job: 'test' },
+              operation: 'long',
+              ids,
+              decision: 'allow',
+            },
           },
-        }),
+        ),
       ),
     ).rejects.toMatchObject({ code: 'unavailable' });
   });
@@ -169,9 +176,9 @@ describe.each(databaseKinds)('on %s', (kind) => {
       ...{ atMs: 1, appId: null, by: { kind: 'job', job: 'test' } as const, operation: 'test', ids: {} },
       decision: 'allow',
     } as const;
-    const change = inUnit(async (em) => {
+    const change = inUnit(async (em, notes) => {
       if (statements > 1) await em.execute("update apps set name = 'changed'");
-      await writeRecord(em, record, { isLast: true });
+      await writeRecord({ em, notes }, record, { isLast: true });
     });
     await expect(change).rejects.toMatchObject({ code: 'unavailable', status: 503 });
     expect(await fork().execute("select id from apps where name = 'changed'")).toEqual([]);

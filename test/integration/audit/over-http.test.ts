@@ -5,6 +5,7 @@ import { getSignedCheckpoint } from '../../../src/domain/base/audit/audit-tree.t
 import { openCheckpoint } from '../../../src/engine/crypto/tlog/checkpoint.ts';
 import { ApiError } from '../../../src/errors.ts';
 import type { AuditRecord, AuditTrail } from '../../../src/ports/audit.ts';
+import { createNotes } from '../../../src/ports/unit-notes.ts';
 import { recordDenials } from '../../../src/server/audit.ts';
 import type { HttpExchange } from '../../../src/server/http-exchange.ts';
 import { attempt, call } from '../../support/call.ts';
@@ -201,10 +202,9 @@ test('wrong credentials of strangers fill it only so fast; what was left out is 
       written.push(record);
     },
     digest: () => '',
-    changesOf: () => [],
   };
   const openUnit = async () => ({
-    ...{ em: {} as never, watches: [] },
+    ...{ em: {} as never, notes: createNotes(), watches: [] },
     ...{ commit: async () => {}, rollback: async () => {} },
   });
   const record = recordDenials({ audit, openUnit, machine: { now: () => nowMs } });

@@ -10,6 +10,7 @@ import { verifyLog } from '../../../src/admin/audit/verify-log.ts';
 import { ensureAuditKeys } from '../../../src/domain/base/audit/audit-keys.ts';
 import { partitionedRecords, writeRecord } from '../../../src/domain/base/audit/audit-log.ts';
 import { sequenceAll, signCheckpoint } from '../../../src/domain/base/audit/audit-tree.ts';
+import { createNotes, type UnitWork } from '../../../src/ports/unit-notes.ts';
 import { extendPartitions, partitionsOf } from '../../../src/storage/schema/partitions.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
@@ -18,14 +19,17 @@ describe.each(databaseKinds)('the log on %s', (kind) => {
   let world: TestOperations;
   let folder: string;
   const fork = () => world.database.orm.em.fork();
-  const inUnit = <T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T> =>
-    fork().transactional((em) => work(em as SqlEntityManager));
+  const inUnit = <T>(work: UnitWork<T>): Promise<T> =>
+    fork().transactional((em) => work(em as SqlEntityManager, createNotes()));
   /** Records with the times 0, 1, 2 and so on. */
   const grow = async (begin: number, end: number) => {
-    await inUnit(async (em) => {
+    await inUnit(async (em, notes) => {
       for (let atMs = begin; atMs < end; atMs += 1) {
         const by = { kind: 'job', job: 'test' } as const;
-        await writeRecord(em, { atMs, appId: null, by, operation: 'op', ids: {}, decision: 'allow' });
+        await writeRecord(
+          { em, notes },
+          { atMs, appId: null, by, operation: 'op', ids: {}, decision: 'allow' },
+        );
       }
     });
     await sequence();

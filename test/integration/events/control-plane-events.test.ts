@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { acmeApp } from '../../../mocks/apps.ts';
 import document from '../../../openapi/openapi.json' with { type: 'json' };
 import { recordEvent } from '../../../src/domain/base/events/events.ts';
+import { createNotes } from '../../../src/ports/unit-notes.ts';
 import type { SandboxEvent, SandboxEvents } from '../../../src/sandbox/generated/schemas.ts';
 import { pauseRecording } from '../../ledger/record-answers.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
@@ -263,7 +264,7 @@ describe('the log', () => {
     const { services, database } = sandbox;
     const payload = { wallet_id: 'w', wallet_address: '0x', chain_type: 'ethereum' };
     await database.orm.em.fork().transactional(async (em) => {
-      const context = { ...services, em: em as never, nowMs: startMs };
+      const context = { ...services, em: em as never, notes: createNotes(), nowMs: startMs };
       for (let count = 0; count < 1201; count += 1)
         await recordEvent(context, { appId: acmeApp.id, type: 'wallet.restored', payload });
     });
@@ -324,7 +325,7 @@ describe('waiting for an event', () => {
     await em.begin();
     const payload = { wallet_id: 'w', wallet_address: '0x', chain_type: 'ethereum' };
     const id = await recordEvent(
-      { ...services, em, nowMs: startMs },
+      { ...services, em, notes: createNotes(), nowMs: startMs },
       { appId: acmeApp.id, type: 'wallet.restored', payload },
     );
     const waiting = list('wait_ms=30000');

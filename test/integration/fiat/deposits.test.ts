@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { recordFiatDeposits } from '../../../src/domain/money/fiat-deposits/record-fiat-deposits.ts';
 import type { FiatDepositAccount, Wallet } from '../../../src/generated/schemas.ts';
 import type { FiatDepositReport } from '../../../src/ports/fiat.ts';
+import { createNotes } from '../../../src/ports/unit-notes.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { at, type FiatWorld, million, openFiatWorld, usdc } from './fiat-world.ts';
 
@@ -244,6 +245,7 @@ describe.each(databaseKinds)('fiat deposits on %s', (kind) => {
               const context = {
                 ...operations.services,
                 em: em as SqlEntityManager,
+                notes: createNotes(),
                 nowMs: operations.clock.nowMs,
               };
               await recordFiatDeposits(context, { ...at, after, page });

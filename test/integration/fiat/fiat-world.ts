@@ -296,8 +296,8 @@ type InUnit = ReturnType<typeof inUnitOf>;
 /** Units of work of a process that may be killed. */
 function mortal(inUnit: InUnit, weather: FiatWeather): InUnit {
   return async (work) => {
-    const done = await inUnit(async (em) => {
-      const result = await work(em);
+    const done = await inUnit(async (em, notes) => {
+      const result = await work(em, notes);
       if (weather.dies === 'before the commit') throw new KilledError();
       return result;
     });

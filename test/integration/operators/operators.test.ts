@@ -14,6 +14,7 @@ import {
   requireInForce,
 } from '../../../src/domain/access/operators/operator.ts';
 import { AuditRecordEntity } from '../../../src/domain/base/audit/audit.entity.ts';
+import { createNotes } from '../../../src/ports/unit-notes.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 
@@ -33,7 +34,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     return database.orm.em.fork().transactional((em) =>
       work({
         ...{ em: em as SqlEntityManager, entropy: services.entropy, ids: services.ids },
-        ...{ nowMs: clock.nowMs, by },
+        ...{ notes: createNotes(), nowMs: clock.nowMs, by },
       }),
     );
   };

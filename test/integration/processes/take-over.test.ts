@@ -1,4 +1,3 @@
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { claimEndpoints } from '../../../src/domain/access/webhooks/fan-out-events.ts';
 import { createWebhookEndpoint } from '../../../src/domain/access/webhooks/webhook-endpoint.ts';
@@ -9,6 +8,7 @@ import { recordTransaction } from '../../../src/domain/money/transactions/record
 import type { Tables } from '../../../src/domain/tables.ts';
 import { claimedEndpoint } from '../../../src/jobs/claimed-endpoint.ts';
 import { type StayAlive, stayAlive } from '../../../src/jobs/stay-alive.ts';
+import type { UnitWork } from '../../../src/ports/unit-notes.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { resetDatabase } from '../../../src/storage/reset-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
@@ -30,7 +30,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     [machineMs, isReachable] = [startMs, true];
   });
 
-  const inUnit = <T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T> => {
+  const inUnit = <T>(work: UnitWork<T>): Promise<T> => {
     if (!isReachable) return Promise.reject(new Error('the database cannot be reached'));
     return inUnitOf(unitsOf(database))(work);
   };

@@ -1,7 +1,6 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { checkpointFile } from '../../../src/adapters/checkpoint-file.ts';
 import { startBesideRequests } from '../../../src/compose/jobs.ts';
@@ -10,6 +9,7 @@ import { writeRecord } from '../../../src/domain/base/audit/audit-log.ts';
 import { findRestore, releaseRestore } from '../../../src/domain/base/restores/restores.ts';
 import { type AfterPromotion, watchRestores } from '../../../src/jobs/watch-restores.ts';
 import type { CheckpointKeeper } from '../../../src/ports/audit.ts';
+import type { UnitWork } from '../../../src/ports/unit-notes.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { identifyDatabase } from '../../../src/storage/schema/identify-database.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
@@ -21,8 +21,7 @@ beforeEach(async () => {
 });
 afterEach(() => database.close());
 
-const inUnit = <T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T> =>
-  inUnitOf(unitsOf(database))(work);
+const inUnit = <T>(work: UnitWork<T>): Promise<T> => inUnitOf(unitsOf(database))(work);
 const execute = (sql: string) => database.orm.em.fork().execute(sql);
 const again = (): void => undefined;
 
@@ -36,11 +35,14 @@ async function runningServer(keeper?: CheckpointKeeper) {
   await restores.open();
   const { jobs, openUnit } = startBesideRequests(services, unitsOf(database), { restores });
   const change = (atMs: number): Promise<void> =>
-    inUnitOf(openUnit)((em) =>
-      writeRecord(em, {
-        ...{ atMs, appId: null, by: { kind: 'operator', origin: 'command_line' }, operation: 'test' },
-        ...{ decision: 'allow', ids: {} },
-      }),
+    inUnitOf(openUnit)((em, notes) =>
+      writeRecord(
+        { em, notes },
+        {
+          ...{ atMs, appId: null, by: { kind: 'operator', origin: 'command_line' }, operation: 'test' },
+          ...{ decision: 'allow', ids: {} },
+        },
+      ),
     );
   return { restores, jobs, change };
 }
@@ -169,11 +171,11 @@ test('a lost change is missed however many were acknowledged after it', async ()
   const { restores, jobs, change } = await runningServer();
   await jobs.stop();
   for (let at = 1; at <= 8; at += 1) await change(at);
-  await inUnit(async (em) => {
+  await inUnit(async (em, notes) => {
     const record = { appId: null, by: { kind: 'job', job: 'test' }, operation: 'test', ids: {} } as const;
     for (let at = 10; at < 2_500; at += 1) {
-      await writeRecord(em, { ...record, atMs: at, decision: 'allow' });
-      restores.acknowledge(em);
+      await writeRecord({ em, notes }, { ...record, atMs: at, decision: 'allow' });
+      restores.acknowledge(notes);
     }
   });
   // Another database took over without a broken connection: the last ones of the old one are gone.

@@ -113,8 +113,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const inUnit = inUnitOf(unitsOf(operations.database));
     let dying = 0;
     const dies: JobContext['inUnit'] = (work) =>
-      inUnit(async (em) => {
-        const result = await work(em);
+      inUnit(async (em, notes) => {
+        const result = await work(em, notes);
         const written = await em.getKysely<Tables>().selectFrom('outbox_events').select('id').execute();
         if (written.length > 0) {
           dying += 1;

@@ -5,6 +5,7 @@ import type { OperationId } from '../../../src/generated/operations.ts';
 import { createKeyVault } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import type { OperationContext } from '../../../src/ports/operation-context.ts';
+import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type RunInput, type TestOperations } from '../../support/run-operations.ts';
 import { newOwner, type Owner } from '../../support/signer/owner.ts';
@@ -98,7 +99,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const old = localMasterKey('test', Buffer.alloc(32, 7), systemEntropy);
     const next = localMasterKey('next', Buffer.alloc(32, 8), systemEntropy);
     const both = createKeyVault({ masterKeys: [next, old], entropy: systemEntropy });
-    await rotateSealedKeys(both, (work) => inDatabase(work), {
+    await rotateSealedKeys(both, inUnitOf(unitsOf(server.database)), {
       onProgress: () => undefined,
       record: async () => undefined,
     });

@@ -4,12 +4,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { AppEntity } from '../../../src/domain/access/apps/app.entity.ts';
 import { OrganizationEntity } from '../../../src/domain/access/organizations/organization.entity.ts';
 import { WebhookSecretEntity } from '../../../src/domain/access/webhooks/webhook.entity.ts';
+import { inSavepoint } from '../../../src/domain/savepoint.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
+import { createNotes } from '../../../src/ports/unit-notes.ts';
 import { isUniqueViolation } from '../../../src/storage/database-errors.ts';
 import { findPage } from '../../../src/storage/find-page.ts';
 import { lockForUpdate } from '../../../src/storage/locks.ts';
 import { resetDatabase } from '../../../src/storage/reset-database.ts';
-import { inSavepoint } from '../../../src/storage/savepoint.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { planOf, recordStatements } from '../plans.ts';
 
@@ -185,7 +186,7 @@ describe.each(databaseKinds)('the entity manager on %s', (kind) => {
     await em.begin();
     const outer = await em.findOneOrFail(OrganizationEntity, { id: 'one' });
     outer.updatedAtMs = 9;
-    const undone = inSavepoint(em, async (inner) => {
+    const undone = inSavepoint({ em, notes: createNotes() }, async (inner) => {
       const same = await inner.findOneOrFail(OrganizationEntity, { id: 'one' });
       expect(same.updatedAtMs).toBe(9);
       same.displayName = 'undone';
@@ -194,7 +195,7 @@ describe.each(databaseKinds)('the entity manager on %s', (kind) => {
       throw new Error('refused');
     });
     await expect(undone).rejects.toThrow('refused');
-    const kept = await inSavepoint(em, async (inner) => {
+    const kept = await inSavepoint({ em, notes: createNotes() }, async (inner) => {
       (await inner.findOneOrFail(OrganizationEntity, { id: 'two' })).displayName = 'kept';
       return 'kept';
     });

@@ -3,6 +3,7 @@ import { Client } from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { keepPartitions } from '../../../src/jobs/keep-partitions.ts';
 import { sweepExpired } from '../../../src/jobs/sweep-expired.ts';
+import { createNotes, type UnitWork } from '../../../src/ports/unit-notes.ts';
 import { partitionsOf } from '../../../src/storage/schema/partitions.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 
@@ -17,8 +18,8 @@ beforeEach(async () => {
 afterEach(() => world[Symbol.asyncDispose]());
 
 const fork = () => world.database.orm.em.fork();
-const inUnit = <T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T> =>
-  fork().transactional((em) => work(em as SqlEntityManager));
+const inUnit = <T>(work: UnitWork<T>): Promise<T> =>
+  fork().transactional((em) => work(em as SqlEntityManager, createNotes()));
 const keep = () => keepPartitions({ services: world.services, inUnit }).run(() => undefined);
 const sweep = () => sweepExpired({ services: world.services, inUnit }).run(() => undefined);
 const rangesOf = async (table: string) =>

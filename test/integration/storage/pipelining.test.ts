@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import { Client } from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { prepareQuery } from '../../../src/domain/prepared-query.ts';
+import { inSavepoint } from '../../../src/domain/savepoint.ts';
 import { unitsOf } from '../../../src/server/unit-of-work.ts';
-import { inSavepoint } from '../../../src/storage/savepoint.ts';
 import { databaseKinds, openTestDatabase } from '../../support/databases.ts';
 
 const insertApp = prepareQuery<{ id: string; createdAtMs: number; name: string }>((database, input) =>
@@ -60,12 +60,12 @@ describe.each(databaseKinds)('%s', (kind) => {
       await using database = await openTestDatabase(kind);
       const unit = await unitsOf(database)(true);
       await insertApp(unit.em, app('a'), isDeferred);
-      const refused = inSavepoint(unit.em, async (em) => {
+      const refused = inSavepoint(unit, async (em) => {
         await insertApp(em, app('b'), isDeferred);
         throw new Error('refused');
       });
       await expect(refused).rejects.toThrow('refused');
-      await inSavepoint(unit.em, (em) => insertApp(em, app('c'), isDeferred));
+      await inSavepoint(unit, (em) => insertApp(em, app('c'), isDeferred));
       await unit.commit();
       expect(await stored(database)).toEqual(['a', 'c']);
     });
@@ -92,7 +92,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     await using database = await openTestDatabase(kind);
     const unit = await unitsOf(database)(true);
     await insertApp(unit.em, app('a'));
-    await unit.commit(async (em) => {
+    await unit.commit(async ({ em }) => {
       await insertApp(em, app('b'), { commits: true });
     });
     expect(await stored(database)).toEqual(['a', 'b']);
@@ -134,7 +134,7 @@ describe('postgres', () => {
       const unit = await unitsOf(database)(true);
       await insertApp(unit.em, app(`a${suffix}`));
       await insertApp(unit.em, app(`b${suffix}`), isDeferred);
-      await unit.commit(async (em) => {
+      await unit.commit(async ({ em }) => {
         await insertApp(em, app(`c${suffix}`), { commits: true });
       });
     };

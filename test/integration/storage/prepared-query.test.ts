@@ -87,7 +87,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(await names()).toEqual([]);
       const done = await unitsOf(database)(true);
       done.em.create(AppEntity, { id: 'a', name: 'Acme', secretHashes: [], settings: {}, createdAtMs: 1 });
-      await done.commit(async (em) => {
+      await done.commit(async ({ em }) => {
         await insertApp(em, app('b'), { isLast: true });
       });
       expect(await names()).toEqual(['a', 'b']);

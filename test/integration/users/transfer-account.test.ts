@@ -2,6 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { transferAccount } from '../../../src/domain/wallets/users/linked-accounts.ts';
+import { createNotes } from '../../../src/ports/unit-notes.ts';
 import { call, refusal } from '../../support/call.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { askControl, asOtherApp, control } from '../../support/other-app.ts';
@@ -30,7 +31,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       transferAccount(
         {
           ...{ ids: operations.services.ids, nowMs: operations.clock.nowMs },
-          ...{ em: em as SqlEntityManager, by: { origin: 'command_line' } },
+          ...{ em: em as SqlEntityManager, notes: createNotes(), by: { origin: 'command_line' } },
         },
         { fromUserId, toUserId },
       ),

@@ -301,8 +301,8 @@ describe.each(databaseKinds)('automations that swap, on %s', (kind) => {
       commits += 1;
       const isLast = commits >= 2 && death !== 'never';
       if (isLast && death === 'before') {
-        return inUnit(async (em) => {
-          await work(em);
+        return inUnit(async (em, notes) => {
+          await work(em, notes);
           throw new Error('the process ends before the commit');
         });
       }

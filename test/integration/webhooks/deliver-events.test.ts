@@ -10,7 +10,7 @@ import {
   rotateWebhookSecret,
   updateWebhookEndpoint,
 } from '../../../src/domain/access/webhooks/webhook-endpoint.ts';
-import { hasAnnouncedDelivery, recordEvent } from '../../../src/domain/base/events/events.ts';
+import { recordEvent } from '../../../src/domain/base/events/events.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { deliverEvents } from '../../../src/jobs/deliver-events.ts';
 import { startJobs } from '../../../src/jobs/runner.ts';
@@ -291,7 +291,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     const set = (status: 'enabled' | 'disabled') =>
       inTransaction(database, async (context) => {
         await updateWebhookEndpoint(context, endpoint.id, { status });
-        return hasAnnouncedDelivery(context.em);
+        return context.notes.hasDeliveries;
       });
     await set('disabled');
     clock.advance(6_000);
@@ -326,7 +326,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       await areUnderWay.promise;
       const isAnnounced = await inTransaction(database, async (context) => {
         await change(context, endpoint.id);
-        return hasAnnouncedDelivery(context.em);
+        return context.notes.hasDeliveries;
       });
       expect(isAnnounced).toBe(true);
       await meanwhile();

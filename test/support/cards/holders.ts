@@ -5,6 +5,7 @@ import { encodeFunctionData, erc20Abi } from 'viem';
 import { issueAccessToken } from '../../../src/domain/wallets/tokens/access-tokens.ts';
 import type { Card, IntegrationEnvironment, Wallet } from '../../../src/generated/schemas.ts';
 import type { OperationContext } from '../../../src/ports/operation-context.ts';
+import { createNotes } from '../../../src/ports/unit-notes.ts';
 import { type CallOptions, call } from '../call.ts';
 import { fund } from '../fund.ts';
 import { control } from '../other-app.ts';
@@ -29,7 +30,13 @@ export async function tokenOf(sandbox: TestSandbox, userId: string): Promise<str
   const em = sandbox.database.orm.em.fork();
   return em.transactional((inner) =>
     issueAccessToken(
-      { ...services, em: inner as OperationContext['em'], app: { id: appId }, nowMs: clock.now() },
+      {
+        ...services,
+        em: inner as OperationContext['em'],
+        notes: createNotes(),
+        app: { id: appId },
+        nowMs: clock.now(),
+      },
       { userId, sessionId: randomUUID() },
     ),
   );

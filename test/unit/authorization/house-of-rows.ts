@@ -17,6 +17,7 @@ import { p256KeyPairFromSeed } from '../../../src/engine/crypto/p256.ts';
 import { createKeyVault } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import type { OperationContext, Services } from '../../../src/ports/operation-context.ts';
+import { createNotes } from '../../../src/ports/unit-notes.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { afterCommitOf } from '../../support/after-commit.ts';
 import { type DatabaseKind, openTestDatabase } from '../../support/databases.ts';
@@ -85,10 +86,12 @@ export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) 
         diagnostics: request.diagnostics ?? false,
         app: request.app ?? acme,
         em,
+        notes: createNotes(),
         nowMs: clock.now(),
         requestId: 'r1',
         proof: {
           ...unsignedProof,
+          noted: {},
           signatures: request.signatures ?? [],
           canonicalPayloads: () => (request.payloads ?? payloads).map((text) => encoder.encode(text)),
         },

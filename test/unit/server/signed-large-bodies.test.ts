@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
 import type { Services } from '../../../src/ports/operation-context.ts';
+import { createNotes } from '../../../src/ports/unit-notes.ts';
 import { createRunOperation } from '../../../src/server/run-operation.ts';
 import { appHeaders, startToyServer, toyOperations } from './toy-server.ts';
 
@@ -13,7 +14,7 @@ test.each([
     services: { vault: { isLocal: true } } as Services,
     registry: { createToy: { run: async () => ({ id: 'bear' }) } },
     openUnit: async () => ({
-      ...{ em: {} as never, watches: [] },
+      ...{ em: {} as never, notes: createNotes(), watches: [] },
       commit: async () => undefined,
       rollback: async () => undefined,
     }),

@@ -4,6 +4,7 @@ import type { PinnedUsers } from '../../../engine/authorization/user-vouchers.ts
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { CreateKeyQuorumRequest, UpdateKeyQuorumRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
+import type { UnitContext } from '../../../ports/unit-notes.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
@@ -126,7 +127,7 @@ async function refuseDeepNesting(
  * treat the two as the same entity.
  */
 export async function storeMembers(
-  { em }: KeyQuorumContext,
+  { em, notes }: UnitContext,
   quorum: StoredKeyQuorum,
   subjects: PinnedUsers['subjects'] = {},
 ): Promise<void> {
@@ -140,7 +141,7 @@ export async function storeMembers(
   }
   await em.nativeDelete(KeyQuorumMemberEntity, { keyQuorumId: quorum.id });
   await em.insertMany(KeyQuorumMemberEntity, rows);
-  forgetQuorumRows({ em });
+  forgetQuorumRows(notes);
 }
 
 function rowsOf(kind: MemberKind, members: readonly string[]): { kind: MemberKind; member: string }[] {

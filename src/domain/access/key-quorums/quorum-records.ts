@@ -23,7 +23,7 @@ import { findVoucherKey } from './voucher-keys.ts';
 
 // HOT: runs for every use of a wallet that is sealed under an authority.
 
-type RecordContext = Pick<OperationContext, 'app' | 'em'>;
+type RecordContext = Parameters<typeof knownQuorumRows>[0];
 
 /** The records of the app's key quorums among these ids, then those of the ones nested in them. */
 export async function loadQuorumRecords(

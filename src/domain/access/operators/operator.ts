@@ -3,6 +3,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError, notFound } from '../../../errors.ts';
 import type { AuditRecord } from '../../../ports/audit.ts';
 import type { Entropy, Ids } from '../../../ports/runtime.ts';
+import type { UnitContext } from '../../../ports/unit-notes.ts';
 import { lockName } from '../../../storage/locks.ts';
 import { AuditRecordEntity } from '../../base/audit/audit.entity.ts';
 import { writeRecord } from '../../base/audit/audit-log.ts';
@@ -81,8 +82,7 @@ export function includesRole(role: OperatorRole, needed: OperatorRole): boolean 
 }
 
 /** What recording needs. */
-interface RecordingContext {
-  readonly em: SqlEntityManager;
+interface RecordingContext extends UnitContext {
   readonly nowMs: number;
   readonly by: OperatorCaller;
 }
@@ -118,11 +118,11 @@ export async function recordCall(
 
 /** Records that a call on the admin port had a secret that is not that of an operator. */
 export function recordWrongSecret(
-  { em, nowMs }: Pick<RecordingContext, 'em' | 'nowMs'>,
+  { em, notes, nowMs }: Pick<RecordingContext, 'em' | 'notes' | 'nowMs'>,
   call: Pick<AuditRecord, 'operation' | 'requestId' | 'code' | 'status' | 'omitted'>,
 ): Promise<void> {
   const by = { kind: 'operator', origin: 'admin_port' } as const;
-  return writeRecord(em, { ...call, atMs: nowMs, appId: null, by, ids: {}, decision: 'deny' });
+  return writeRecord({ em, notes }, { ...call, atMs: nowMs, appId: null, by, ids: {}, decision: 'deny' });
 }
 
 interface Action {
@@ -133,7 +133,7 @@ interface Action {
 }
 
 function record(
-  { em, nowMs, by: { origin, operator } }: RecordingContext,
+  { em, notes, nowMs, by: { origin, operator } }: RecordingContext,
   { appId, action, targets, result }: Action,
 ): Promise<void> {
   // Paths can contain control characters, which would reach the terminal of the reader.
@@ -141,15 +141,18 @@ function record(
     name,
     value.slice(0, MAX_TARGET).replaceAll(/\p{Cc}/gu, '?'),
   ]);
-  return writeRecord(em, {
-    atMs: nowMs,
-    appId,
-    by: { kind: 'operator', origin, operatorId: operator?.id, role: operator?.role },
-    operation: action,
-    ids: Object.fromEntries(short),
-    decision: result === 'operator_role_required' ? 'deny' : 'allow',
-    code: result === 'done' ? undefined : result,
-  });
+  return writeRecord(
+    { em, notes },
+    {
+      atMs: nowMs,
+      appId,
+      by: { kind: 'operator', origin, operatorId: operator?.id, role: operator?.role },
+      operation: action,
+      ids: Object.fromEntries(short),
+      decision: result === 'operator_role_required' ? 'deny' : 'allow',
+      code: result === 'done' ? undefined : result,
+    },
+  );
 }
 
 interface AddingContext extends RecordingContext {

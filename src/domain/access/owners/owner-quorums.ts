@@ -1,28 +1,11 @@
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { LoadedQuorum } from '../../../engine/authorization/quorum.ts';
 import type { Voucher, VoucherContent } from '../../../engine/authorization/user-vouchers.ts';
-import type { OperationContext } from '../../../ports/operation-context.ts';
-import { inParts, prepareQueryOfIds, type QueryOfIds } from '../../prepared-query.ts';
+import type { PlanContext } from '../../../ports/operation-context.ts';
+import type { QuorumRow, UnitNotes } from '../../../ports/unit-notes.ts';
+import { inParts, prepareQueryOfIds } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 
 // HOT: runs for every request that changes or uses an owned resource (bench `https`, 2-of-3 signature).
-
-/** A member of a key quorum and the columns of the key quorum. One without members has a row without a member. */
-interface QuorumRow {
-  readonly id: string;
-  readonly displayName: string | null;
-  readonly threshold: number | null;
-  /** The name of the voucher key by which its users are pinned; null if they are not. */
-  readonly voucher: string | null;
-  /** The id of that key; null if the app does not have it. */
-  readonly voucherKeyId: string | null;
-  /** Whether it was changed: true or 1. */
-  readonly hasChanges: unknown;
-  readonly kind: string | null;
-  readonly member: string | null;
-  /** Of a pinned user: the id in the app's login. */
-  readonly subject: string | null;
-}
 
 const selectRows = prepareQueryOfIds<QuorumRow>((database, { ids, appId }) =>
   database
@@ -53,44 +36,33 @@ const selectRows = prepareQueryOfIds<QuorumRow>((database, { ids, appId }) =>
     .orderBy('row.position'),
 );
 
-/**
- * What a unit of work has read last, on its entity manager.
- *
- * HOT: not in a WeakMap: V8 keeps the values of one that is old until a full garbage collection.
- */
-const lastRead = Symbol('the rows of key quorums that were read last');
-
-interface Reader {
-  [lastRead]?:
-    | { readonly appId: string; readonly ids: readonly string[]; readonly rows: QuorumRow[] }
-    | undefined;
-}
+/** `notes`: of the unit of work; a plan has none. */
+type ReadContext = Pick<PlanContext, 'em' | 'app'> & { readonly notes?: UnitNotes };
 
 /** Reads the rows of the app's key quorums among these ids, in the order of their members. */
-const readQuorumRows: QueryOfIds<QuorumRow> = async (context, ids) => {
+async function readQuorumRows(context: ReadContext, ids: readonly string[]): Promise<readonly QuorumRow[]> {
   if (ids.length === 0) return [];
   const rows = await selectRows(context, ids);
-  readerOf(context)[lastRead] = { appId: context.app.id, ids, rows };
+  if (context.notes !== undefined) context.notes.quorums = { appId: context.app.id, ids, rows };
   return rows;
-};
+}
 
 /**
  * As `readQuorumRows`, without reading again what the unit of work has read last: the signers of a request are
  * counted by the server and shown to the vault by the same rows.
  */
-export const knownQuorumRows: QueryOfIds<QuorumRow> = async (context, ids) => {
-  const before = readerOf(context)[lastRead];
+export async function knownQuorumRows(
+  context: ReadContext,
+  ids: readonly string[],
+): Promise<readonly QuorumRow[]> {
+  const before = context.notes?.quorums;
   const isKnown = before?.appId === context.app.id && isSameList(before.ids, ids);
   return isKnown ? before.rows : readQuorumRows(context, ids);
-};
-
-/** Call it when members of a key quorum have changed. */
-export function forgetQuorumRows(context: { readonly em: SqlEntityManager }): void {
-  readerOf(context)[lastRead] = undefined;
 }
 
-function readerOf({ em }: { readonly em: SqlEntityManager }): SqlEntityManager & Reader {
-  return em;
+/** Call it when members of a key quorum have changed. */
+export function forgetQuorumRows(notes: UnitNotes): void {
+  notes.quorums = undefined;
 }
 
 function isSameList(one: readonly string[], other: readonly string[]): boolean {
@@ -104,7 +76,7 @@ const MAX_EXPIRED_KEYS = 20;
 // Of one user, those bound to other intents included.
 const MAX_ROWS = 200;
 
-type LoadContext = Pick<OperationContext, 'em' | 'app' | 'nowMs'>;
+type LoadContext = ReadContext & Pick<PlanContext, 'nowMs'>;
 
 /** Rows of one quorum before its users and nested quorums are filled in. */
 interface QuorumRows {

@@ -150,7 +150,7 @@ function selectChainType({ app, em }: Pick<OperationContext, 'app' | 'em'>, id: 
     .forKeyShare();
 }
 
-type PartsContext = Pick<OperationContext, 'app' | 'em' | 'safeguards'>;
+type PartsContext = Pick<OperationContext, 'app' | 'em' | 'notes' | 'safeguards'>;
 
 /** A condition set or an aggregation that a condition refers to. */
 interface PolicyPart {

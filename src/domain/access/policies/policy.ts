@@ -337,7 +337,7 @@ export async function deletePolicyRule(
 
 /** The action as the app's policies evaluate it: strictly, where its safeguard `strict_methods` says so. */
 export async function actionToEvaluate(
-  context: Pick<OperationContext, 'app' | 'em' | 'safeguards'>,
+  context: Pick<OperationContext, 'app' | 'em' | 'notes' | 'safeguards'>,
   action: PolicyAction,
 ): Promise<PolicyAction> {
   const strict = strictly(action);

@@ -1,6 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import type { WebhookAttempt } from '../../../generated/schemas.ts';
+import type { UnitContext } from '../../../ports/unit-notes.ts';
 import { noteChange } from '../../base/events/events.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
@@ -79,7 +80,7 @@ const updateDeliveries = prepareQuery<{ outcomes: string }, { id: string }>((dat
  * @returns the ids of the endpoints that were disabled.
  */
 export async function recordAttempts(
-  em: SqlEntityManager,
+  { em, notes }: UnitContext,
   finished: readonly FinishedAttempt[],
 ): Promise<string[]> {
   const endpoints = await lockEndpoints(em, [
@@ -100,7 +101,7 @@ export async function recordAttempts(
   const disabled: string[] = [];
   for (const [id, health] of endpoints) {
     const own = finished.filter(({ delivery }) => delivery.endpointId === id);
-    if (await recordHealth(em, id, health, own)) disabled.push(id);
+    if (await recordHealth({ em, notes }, id, health, own)) disabled.push(id);
   }
   return disabled;
 }
@@ -176,7 +177,7 @@ function isTooLong({ dayCount, lastDay }: Health): boolean {
 
 /** Returns whether the endpoint was disabled. */
 async function recordHealth(
-  em: SqlEntityManager,
+  { em, notes }: UnitContext,
   id: string,
   known: Health,
   finished: readonly FinishedAttempt[],
@@ -206,6 +207,6 @@ async function recordHealth(
     .returning('app_id')
     .executeTakeFirst();
   if (!mustDisable || changed === undefined) return false;
-  noteChange(em, { appId: changed.app_id, what: 'webhook_endpoint.disabled', id });
+  noteChange(notes, { appId: changed.app_id, what: 'webhook_endpoint.disabled', id });
   return true;
 }

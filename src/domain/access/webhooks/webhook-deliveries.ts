@@ -109,7 +109,7 @@ export async function replayWebhookDelivery(
       .execute();
   }
   await markDue(context.em, [endpoint.id], context.nowMs);
-  announceDelivery(context.em);
+  announceDelivery(context.notes);
   return { ...delivery, ...changes };
 }
 

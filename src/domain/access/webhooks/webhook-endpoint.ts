@@ -210,7 +210,7 @@ export async function rotateWebhookSecret(
   endpoint.updatedAtMs = context.nowMs;
   const secret = await createWebhookSecret(context, endpoint.id);
   // A running worker must sign with it.
-  announceDelivery(context.em);
+  announceDelivery(context.notes);
   return { endpoint, secret };
 }
 
@@ -317,7 +317,7 @@ export async function updateWebhookEndpoint(
   }
   await context.em.flush();
   // Pending deliveries may be due, and a running worker must read the new URL.
-  if (isSwitched || url !== undefined) announceDelivery(context.em);
+  if (isSwitched || url !== undefined) announceDelivery(context.notes);
   return endpoint;
 }
 
@@ -332,7 +332,7 @@ export async function deleteWebhookEndpoint(context: OperationContext, id: strin
   await context.em.nativeDelete(WebhookSecretEntity, { endpointId: endpoint.id });
   await context.em.remove(endpoint).flush();
   // A running worker must stop.
-  announceDelivery(context.em);
+  announceDelivery(context.notes);
 }
 
 /** An endpoint in wire form, without its secret. */

@@ -6,12 +6,12 @@ import { ApiError, isUnavailable } from '../../../errors.ts';
 import type { AuditActor, AuditRecord, AuditTrail } from '../../../ports/audit.ts';
 import type { KeyVault } from '../../../ports/key-vault.ts';
 import type { Entropy } from '../../../ports/runtime.ts';
+import type { UnitContext } from '../../../ports/unit-notes.ts';
 import { isDatabaseCollision } from '../../../storage/database-errors.ts';
 import { certainInsertionWithId, insertedId } from '../../../storage/insertions.ts';
 import { dropPartition, type PartitionedTable, partitionsOf } from '../../../storage/schema/partitions.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
-import { changesOf } from '../events/events.ts';
 import { ensureAuditKeys, openDigestKey } from './audit-keys.ts';
 
 // HOT: runs for every request that changes something (bench `audit`).
@@ -36,41 +36,12 @@ const insertRow = prepareQuery<Row, { id: number }>((database, row) =>
 );
 
 /**
- * The last record of a unit of work, on its entity manager.
- *
- * HOT: not in a WeakMap: V8 keeps the values of one that is old until a full garbage collection.
- */
-const written = Symbol('the last record that was written');
-
-interface Writer {
-  [written]?: WrittenRecord | undefined;
-}
-
-function writerOf(em: SqlEntityManager): SqlEntityManager & Writer {
-  return em;
-}
-
-/** What identifies a record until it has its place in the log, and afterwards. */
-export interface WrittenRecord {
-  readonly pendingId: number;
-  readonly recordedAtMs: number;
-}
-
-/** The last record that was written in this unit of work since the call before; undefined without any. */
-export function takeLastRecord(em: SqlEntityManager): WrittenRecord | undefined {
-  const writer = writerOf(em);
-  const record = writer[written];
-  if (record !== undefined) writer[written] = undefined;
-  return record;
-}
-
-/**
  * Writes a record in the transaction of what it records. The sequencer gives it its place in the log.
  *
  * @throws ApiError unavailable when it cannot be written: what it records must then not happen.
  */
 export async function writeRecord(
-  em: SqlEntityManager,
+  { em, notes }: UnitContext,
   record: AuditRecord,
   options?: { readonly isLast?: boolean },
 ): Promise<void> {
@@ -88,7 +59,7 @@ export async function writeRecord(
   }
   try {
     const inserted = await insertRow(em, row, { commits: options?.isLast === true });
-    writerOf(em)[written] = { pendingId: insertedId(inserted), recordedAtMs: record.atMs };
+    notes.lastRecord = { pendingId: insertedId(inserted), recordedAtMs: record.atMs };
   } catch (error) {
     if (isUnavailable(error) || isDatabaseCollision(error)) throw error;
     throw new ApiError('unavailable', 'the audit log cannot be written', { cause: error });
@@ -171,7 +142,6 @@ export function createAuditTrail({ vault, entropy, reader, inUnit }: TrailOption
       // HMAC-SHA-256(method || 0x0A || target || 0x0A || body)
       return createHmac('sha256', key).update(`${method}\n${target}\n`).update(body).digest('base64');
     },
-    changesOf,
   };
 }
 

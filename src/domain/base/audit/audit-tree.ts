@@ -10,11 +10,11 @@ import {
   subtreesOf,
 } from '../../../engine/crypto/tlog/tiles.ts';
 import type { KeyVault } from '../../../ports/key-vault.ts';
+import type { WrittenRecord } from '../../../ports/unit-notes.ts';
 import { lockName, tryLockName } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import { AuditCheckpointEntity } from './audit.entity.ts';
 import { getVerifier, signNote } from './audit-keys.ts';
-import type { WrittenRecord } from './audit-log.ts';
 
 // HOT: handles every record (bench `audit`). Kysely has one statement that moves them without reading them twice.
 

@@ -5,8 +5,7 @@ import { loadOnce } from '../../../engine/load-once.ts';
 import { notFound } from '../../../errors.ts';
 import type { AuditedChange } from '../../../ports/audit.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import type { StoredEffects } from '../../../ports/requests.ts';
-import { savepointsOf } from '../../../storage/savepoint.ts';
+import type { UnitNotes } from '../../../ports/unit-notes.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 
@@ -122,18 +121,9 @@ function toEvent(row: Pick<Selectable<Tables['outbox_events']>, (typeof columns)
   };
 }
 
-interface Effects extends StoredEffects {
-  readonly events: { id: string; type: string }[];
-  readonly transactions: string[];
-  readonly policies: string[];
-}
-
-/** By unit of work, so that what it stored is known when it commits. */
-const stored = new WeakMap<SqlEntityManager, Effects>();
-
-/** Notes an event that the unit of work of `em` records. */
+/** Notes an event that is recorded in a unit of work. */
 function noteEvent(
-  em: SqlEntityManager,
+  notes: UnitNotes,
   {
     id,
     type,
@@ -146,74 +136,44 @@ function noteEvent(
     readonly resourceId: string | null;
   },
 ): void {
-  effectsIn(em).events.push({ id, type });
-  noteChange(em, { appId, what: type, id: resourceId });
+  notes.events.push({ id, type });
+  noteChange(notes, { appId, what: type, id: resourceId });
 }
 
-/** Notes a transaction that the unit of work of `em` stores. */
-export function noteTransaction(em: SqlEntityManager, id: string): void {
-  effectsIn(em).transactions.push(id);
+/** Notes a transaction that is stored. */
+export function noteTransaction(notes: UnitNotes, id: string): void {
+  requireOpen(notes);
+  notes.transactions.push(id);
 }
 
-/** Notes the policies that allowed what the unit of work of `em` does. */
-export function notePolicies(em: SqlEntityManager, ids: readonly string[]): void {
-  if (ids.length > 0) effectsIn(em).policies.push(...ids);
+/** Notes the policies that allowed what is done. */
+export function notePolicies(notes: UnitNotes, ids: readonly string[]): void {
+  requireOpen(notes);
+  notes.policies.push(...ids);
 }
-
-/** What the unit of work of `em` has stored, with its savepoints that were not rolled back. */
-export function effectsOf(em: SqlEntityManager): readonly StoredEffects[] {
-  const own = stored.get(em);
-  return [...(own === undefined ? [] : [own]), ...savepointsOf(em).flatMap(effectsOf)];
-}
-
-/** By unit of work, as `stored`. */
-const changed = new WeakMap<SqlEntityManager, AuditedChange[]>();
 
 /**
- * Notes that the unit of work of `em` changes something. Events note it themselves.
+ * Notes that the unit of work changes something. Events note it themselves.
  *
  * CHOICE: what a job does is in the audit log if it records an event or notes a change. Leases, due times, read
  * positions and the deletion of expired rows are how jobs work; they are not recorded.
  */
-export function noteChange(em: SqlEntityManager, change: AuditedChange): void {
-  const changes = changed.get(em);
-  if (changes === undefined) changed.set(em, [change]);
-  else changes.push(change);
+export function noteChange(notes: UnitNotes, change: AuditedChange): void {
+  requireOpen(notes);
+  notes.changes.push(change);
 }
 
-/** What the unit of work of `em` has changed, with its savepoints that were not rolled back. */
-export function changesOf(em: SqlEntityManager): readonly AuditedChange[] {
-  const own = changed.get(em) ?? [];
-  const savepoints = savepointsOf(em);
-  return savepoints.length === 0 ? own : [...own, ...savepoints.flatMap(changesOf)];
+/** Notes that there is something to deliver, so that the commit wakes the delivery job. */
+export function announceDelivery(notes: UnitNotes): void {
+  requireOpen(notes);
+  notes.hasDeliveries = true;
 }
 
-function effectsIn(em: SqlEntityManager): Effects {
-  let effects = stored.get(em);
-  if (effects === undefined) {
-    effects = { events: [], transactions: [], policies: [] };
-    stored.set(em, effects);
-  }
-  return effects;
+function requireOpen({ isOver }: UnitNotes): void {
+  assert(!isOver, 'noted for a unit of work that has ended');
 }
 
-/**
- * Units of work with something to deliver, so that the commit can wake the delivery job. A WeakSet, so that requests
- * without events pay nothing.
- */
-const delivering = new WeakSet<SqlEntityManager>();
-
-/** Marks the unit of work of `em` as having something to deliver. */
-export function announceDelivery(em: SqlEntityManager): void {
-  delivering.add(em);
-}
-
-/** Whether the unit of work of `em` has something to deliver. */
-export function hasAnnouncedDelivery(em: SqlEntityManager): boolean {
-  return delivering.has(em) || savepointsOf(em).some(hasAnnouncedDelivery);
-}
-
-export type EventContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
+export type EventContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>;
 
 /** An event that is about to be recorded. */
 interface NewEvent {
@@ -275,8 +235,8 @@ async function storeEvent(
     fanned_out_at_ms: fannedOutAtMs,
   };
   await insertEvent(context.em, row, { isDeferred: true });
-  announceDelivery(context.em);
-  noteEvent(context.em, { id, type, appId, resourceId });
+  announceDelivery(context.notes);
+  noteEvent(context.notes, { id, type, appId, resourceId });
   return id;
 }
 

@@ -1,12 +1,12 @@
 import { canonicalJson } from '../../../engine/crypto/canonical-json.ts';
 import type { OperationContext, PlanContext } from '../../../ports/operation-context.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
-import { inSavepoint } from '../../../storage/savepoint.ts';
+import { inSavepoint } from '../../savepoint.ts';
 import { fingerprintKeyBinding } from '../sealed-keys/sealed-keys.ts';
 import { FingerprintKeyEntity, type StoredFingerprintKey } from './fingerprint-key.entity.ts';
 
 type ReadContext = Pick<PlanContext, 'app' | 'em' | 'vault'>;
-type Context = Pick<OperationContext, 'app' | 'em' | 'vault' | 'ids'>;
+type Context = Pick<OperationContext, 'app' | 'em' | 'notes' | 'vault' | 'ids'>;
 
 /**
  * Recognizes data that is not stored: equal JSON values of one app have equal fingerprints. Without the app's key a
@@ -40,7 +40,7 @@ async function ensureKey(context: Context): Promise<StoredFingerprintKey> {
   const id = ids.cuid2();
   const sealed = await vault.createFingerprintKey(fingerprintKeyBinding({ id, app_id: app.id }));
   try {
-    await inSavepoint(context.em, async (em) => {
+    await inSavepoint(context, async (em) => {
       em.create(FingerprintKeyEntity, {
         id,
         appId: app.id,

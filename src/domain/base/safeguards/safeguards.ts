@@ -1,5 +1,4 @@
 import { strict as assert } from 'node:assert';
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { LRUCache } from 'lru-cache';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
@@ -57,34 +56,23 @@ const selectSettings = prepareQuery<{ appId: string }, { settings: string }>((da
   database.selectFrom('apps').select('settings').where('id', '=', appId),
 );
 
-/** The safeguards in force for the app of a request: its settings, then the server's defaults. */
+/**
+ * The safeguards in force for the app of a request: its settings, then the server's defaults. A transaction reads them
+ * once, so that all its steps judge by the same. No request changes its own app's and then reads them.
+ */
 export async function readSafeguards({
   app,
   em,
+  notes,
   safeguards: defaults,
-}: Pick<OperationContext, 'app' | 'em' | 'safeguards'>): Promise<Safeguards> {
-  const reader: SqlEntityManager & Reader = em;
-  const before = reader[readBefore];
-  if (before?.appId === app.id) return withSettings(defaults, before.settings);
+}: Pick<OperationContext, 'app' | 'em' | 'notes' | 'safeguards'>): Promise<Safeguards> {
+  if (notes.settings?.appId === app.id) return withSettings(defaults, notes.settings.text);
   const {
     rows: [row],
   } = await selectSettings(em, { appId: app.id });
   assert(row !== undefined, `app ${app.id} has sent a request and does not exist`);
-  if (em.isInTransaction()) reader[readBefore] = { appId: app.id, settings: row.settings };
+  if (em.isInTransaction()) notes.settings = { appId: app.id, text: row.settings };
   return withSettings(defaults, row.settings);
-}
-
-/**
- * What a transaction has read, so that all its steps judge by the same settings. No request changes its own app's and
- * then reads them.
- *
- * HOT: on the entity manager and not in a WeakMap: V8 keeps the values of one that is old until a full garbage
- * collection.
- */
-const readBefore = Symbol('the settings that were read before');
-
-interface Reader {
-  [readBefore]?: { readonly appId: string; readonly settings: string };
 }
 
 /** What settings, as they are stored, make of the defaults of a server. */
@@ -102,7 +90,7 @@ function withSettings(defaults: Safeguards, stored: string): Safeguards {
   return safeguards;
 }
 
-type ExpiryContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof' | 'safeguards'>;
+type ExpiryContext = Pick<OperationContext, 'app' | 'em' | 'notes' | 'nowMs' | 'proof' | 'safeguards'>;
 
 /**
  * Refuses a signed request without an expiry, or with one too far ahead, where the app's settings require one: its

@@ -2,6 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { policyDigest } from '../../../engine/authorization/policy-seals.ts';
 import { authorityDigest } from '../../../engine/authorization/wallet-authority.ts';
 import type { KeyVault, SealBinding, SealedKey } from '../../../ports/key-vault.ts';
+import type { UnitContext, UnitWork } from '../../../ports/unit-notes.ts';
 import type { Tables } from '../../tables.ts';
 import {
   auditKeyBinding,
@@ -88,7 +89,7 @@ const BATCH = 100;
 
 interface RotationObserver {
   onProgress(moved: number): void;
-  record(em: SqlEntityManager, moved: number): Promise<void>;
+  record(unit: UnitContext, moved: number): Promise<void>;
 }
 
 /**
@@ -100,15 +101,15 @@ interface RotationObserver {
  */
 export async function rotateSealedKeys(
   vault: KeyVault,
-  inTransaction: <T>(work: (em: SqlEntityManager) => Promise<T>) => Promise<T>,
+  inTransaction: <T>(work: UnitWork<T>) => Promise<T>,
   { onProgress, record }: RotationObserver,
 ): Promise<number> {
   let moved = 0;
   for (const table of tables) {
     for (;;) {
-      const batch = await inTransaction(async (em) => {
+      const batch = await inTransaction(async (em, notes) => {
         const rotated = await rotateBatch(em, vault, table, BATCH);
-        if (rotated.moved > 0) await record(em, rotated.moved);
+        if (rotated.moved > 0) await record({ em, notes }, rotated.moved);
         return rotated;
       });
       if (batch.found === 0) break;
@@ -116,9 +117,9 @@ export async function rotateSealedKeys(
       onProgress(moved);
     }
   }
-  moved += await inTransaction(async (em) => {
+  moved += await inTransaction(async (em, notes) => {
     const rotated = await rotateTestCodes(em, vault);
-    if (rotated > 0) await record(em, rotated);
+    if (rotated > 0) await record({ em, notes }, rotated);
     return rotated;
   });
   await inTransaction((em) => forgetUnusedKeys(em, vault.currentMasterKeyId));

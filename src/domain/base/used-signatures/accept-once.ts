@@ -21,10 +21,11 @@ const CLOCK_SKEW_MS = 5 * 60_000;
  */
 export function acceptOnce(defaults: Safeguards): SingleUse {
   return {
-    async begin(em, request) {
+    async begin({ em, notes }, request) {
       const { single_use_signatures: isRequired } = await readSafeguards({
         app: { id: request.appId },
         em,
+        notes,
         safeguards: defaults,
       });
       if (!isRequired) return { isRequired };
@@ -68,7 +69,7 @@ export interface IntentPayload {
  * @throws ApiError zero_correct_authorization_signatures
  */
 export async function useForIntent(
-  context: Pick<OperationContext, 'app' | 'em' | 'safeguards'>,
+  context: Pick<OperationContext, 'app' | 'em' | 'notes' | 'safeguards'>,
   { intentId, payload, expiryMs }: IntentPayload,
 ): Promise<void> {
   if (!(await readSafeguards(context)).single_use_signatures) return;

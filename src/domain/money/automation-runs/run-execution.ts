@@ -9,6 +9,7 @@ import type {
   RequestProof,
   Services,
 } from '../../../ports/operation-context.ts';
+import type { UnitWork } from '../../../ports/unit-notes.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { ExecutionEntity, type StoredExecution } from '../../access/automations/automation.entity.ts';
 import { recordEvent } from '../../base/events/events.ts';
@@ -113,9 +114,9 @@ async function submitIn(
 ): Promise<void> {
   const { services, inUnit } = context;
   const later: AfterCommitWork[] = [];
-  const refusalWorks: ((em: SqlEntityManager) => Promise<void>)[] = [];
+  const refusalWorks: UnitWork<void>[] = [];
   try {
-    await inUnit(async (em) => {
+    await inUnit(async (em, notes) => {
       const stored = await em.findOne(ExecutionEntity, { id: execution.id }, lockForUpdate);
       if (stored?.status !== 'pending') return;
       await requireConsent(em, stored, true);
@@ -125,6 +126,7 @@ async function submitIn(
       const operation: OperationContext = {
         ...preparationContext({ ...context, em }, stored),
         ...replay.portsFor(em),
+        notes,
         afterCommit: (work) => void later.push(work),
         afterRefusal: (work) => void refusalWorks.push(work),
         noteSignatures: () => undefined,
@@ -144,8 +146,8 @@ async function submitIn(
   } catch (error) {
     if (replay.isUnanswered()) throw error;
     // Records that must survive the rollback, such as the trace of a denial.
-    await inUnit(async (em) => {
-      for (const work of refusalWorks) await work(em);
+    await inUnit(async (em, notes) => {
+      for (const work of refusalWorks) await work(em, notes);
     });
     throw error;
   }
@@ -267,6 +269,7 @@ function standingProof({ agreedById }: StoredExecution): RequestProof {
     canonicalPayloads: () => [],
     expiryMs: undefined,
     userId: undefined,
+    noted: {},
     urlOf: (path) => path,
     payloadsOf: () => [],
     consentOf: agreedById,

@@ -11,8 +11,8 @@ import {
 } from '../../../ports/operation-context.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
-import { inSavepoint } from '../../../storage/savepoint.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
+import { inSavepoint } from '../../savepoint.ts';
 import { askAbout, storedSnapshot, storeSnapshot } from '../fiat-customers/customer-snapshot.ts';
 import type { StoredFiatCustomer, StoredSnapshot } from '../fiat-customers/fiat-customer.entity.ts';
 import { askProvider, findProvider, getCustomer, getEmail } from '../fiat-customers/find-customer.ts';
@@ -197,7 +197,7 @@ async function insertCustomer(
     createdAtMs: nowMs,
   };
   try {
-    await inSavepoint(em, async (inner) => {
+    await inSavepoint(context, async (inner) => {
       await inner.insert(CardCustomerEntity, row);
     });
     return row;
@@ -262,7 +262,7 @@ export async function getCardCustomer(
   const stored =
     snapshot === undefined
       ? known
-      : await context.inUnit((em) => storeSnapshot({ ...context, em }, known, snapshot));
+      : await context.inUnit((em, notes) => storeSnapshot({ ...context, em, notes }, known, snapshot));
   return customerStatus({ ...rest, accepted, snapshot: stored.snapshot, links });
 }
 

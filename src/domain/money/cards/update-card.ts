@@ -9,6 +9,7 @@ import {
   type Services,
   unwrapPlan,
 } from '../../../ports/operation-context.ts';
+import type { UnitContext } from '../../../ports/unit-notes.ts';
 import { lockForUpdate, lockUnlocked } from '../../../storage/locks.ts';
 import { getUser, lockUser } from '../../access/user-records/find-user.ts';
 import { noteChange } from '../../base/events/events.ts';
@@ -222,7 +223,7 @@ export async function reportToIssuer(
 
 /** The issuer knows: nothing is due unless something has changed meanwhile. */
 export async function settleCard(
-  em: SqlEntityManager,
+  { em, notes }: UnitContext,
   { card: { id, nextCheckAtMs }, status }: DueCard,
   { revision }: IssuedCard,
 ): Promise<void> {
@@ -231,6 +232,6 @@ export async function settleCard(
   card.revision = Math.max(card.revision, revision);
   if (status === 'canceled') card.status = 'canceled';
   if (card.nextCheckAtMs === nextCheckAtMs) card.nextCheckAtMs = null;
-  noteChange(em, { appId: card.appId, what: `card.reported_${status}`, id });
+  noteChange(notes, { appId: card.appId, what: `card.reported_${status}`, id });
   await em.flush();
 }

@@ -65,7 +65,7 @@ function fieldsOf(snapshot: StoredSnapshot, check: 'kyc' | 'kyb'): ReadonlyMap<s
   ]);
 }
 
-type StoreContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
+type StoreContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>;
 
 // CHOICE: a customer is looked at again after a tenth of the time since its last change, within these limits.
 const SOONEST_MS = 2000;
@@ -118,7 +118,8 @@ export async function storeSnapshot(
     return em.findOneOrFail(FiatCustomerEntity, { id: known.id }, { disableIdentityMap: true });
   }
   // Not every change has an event.
-  if (isChanged) noteChange(em, { appId: known.appId, what: 'fiat_customer.updated', id: known.entityId });
+  if (isChanged)
+    noteChange(context.notes, { appId: known.appId, what: 'fiat_customer.updated', id: known.entityId });
   await tell(context, known, next.snapshot);
   return { ...known, ...next };
 }
@@ -188,7 +189,7 @@ export function storeAll(
     unwrapPlan(planned).map(({ known, snapshot }) =>
       snapshot === undefined
         ? known
-        : context.inUnit((em) => storeSnapshot({ ...context, em }, known, snapshot)),
+        : context.inUnit((em, notes) => storeSnapshot({ ...context, em, notes }, known, snapshot)),
     ),
   );
 }
@@ -267,13 +268,13 @@ export async function releaseCustomersOf(em: SqlEntityManager, dead: Claimant): 
  */
 export async function storeClaimed(
   services: Pick<Services, 'ids'>,
-  { em, nowMs }: { readonly em: SqlEntityManager; readonly nowMs: number },
+  { em, notes, nowMs }: Pick<OperationContext, 'em' | 'notes' | 'nowMs'>,
   { known, snapshot }: AskedAgain,
 ): Promise<void> {
   if (!(await exists({ em, app: { id: known.appId } }, known))) {
     await em.nativeDelete(FiatCustomerEntity, { id: known.id });
   } else if (snapshot !== undefined) {
-    await storeSnapshot({ ...services, em, nowMs }, known, snapshot);
+    await storeSnapshot({ ...services, em, notes, nowMs }, known, snapshot);
   }
 }
 

@@ -17,9 +17,9 @@ import {
   unwrapPlan,
 } from '../../../ports/operation-context.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
-import { inSavepoint } from '../../../storage/savepoint.ts';
 import { findOrganization } from '../../access/organizations/organization.ts';
 import { findFingerprint, fingerprint } from '../../base/fingerprints/fingerprint.ts';
+import { inSavepoint } from '../../savepoint.ts';
 import { checkBusiness, checkPerson } from './check-submission.ts';
 import { nextCheckAt, type Submitted, storedSnapshot, storeSnapshot } from './customer-snapshot.ts';
 import { FiatCustomerEntity, type StoredFiatCustomer } from './fiat-customer.entity.ts';
@@ -39,7 +39,7 @@ import {
 } from './find-customer.ts';
 
 type AskContext = Pick<PlanContext, 'app' | 'em' | 'fiatProviders'>;
-type StoreContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs' | 'entropy' | 'vault'>;
+type StoreContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'notes' | 'nowMs' | 'entropy' | 'vault'>;
 
 /** What was found out about a customer before the transaction of the request. */
 export interface AskedCustomer {
@@ -187,7 +187,7 @@ async function insertCustomer(
     ...{ nextCheckAtMs: nextCheckAt(nowMs, nowMs), createdAtMs: nowMs, updatedAtMs: nowMs },
   };
   try {
-    await inSavepoint(em, async (inner) => {
+    await inSavepoint(context, async (inner) => {
       await inner.insert(FiatCustomerEntity, row);
     });
     return row as StoredFiatCustomer;

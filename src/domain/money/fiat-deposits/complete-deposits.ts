@@ -127,7 +127,7 @@ function isSame(left: string, right: string): boolean {
 
 /** Completes a deposit that has arrived, and records its event. Does nothing when it has ended before. */
 export async function completeDeposit(
-  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  context: Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>,
   sent: SentDeposit,
   rawAmount: bigint,
 ): Promise<void> {

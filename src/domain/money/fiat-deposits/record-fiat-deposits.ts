@@ -13,7 +13,7 @@ import {
   type StoredDepositAccount,
 } from './fiat-deposit.entity.ts';
 
-type EventContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
+type EventContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>;
 
 /** Records that a deposit was received. */
 function recordDepositStarted(
@@ -101,7 +101,7 @@ function dataOf(account: StoredDepositAccount, deposit: StoredDeposit) {
 
 // HOT: jobs of several processes read the same history. No bench case covers it.
 
-type RecordContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
+type RecordContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>;
 
 const BEGINNING = '';
 

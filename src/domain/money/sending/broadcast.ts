@@ -54,7 +54,7 @@ async function broadcastTransaction(
       // `replaced` too: the chain refuses a nonce that another transaction has already used.
       if (neverHasEffect.has(finding.status)) refused = chainRefusal(outcome.reason, outcome.message);
     }
-    await context.inUnit((em) => advanceTransaction({ ...context, em }, row, finding));
+    await context.inUnit((em, notes) => advanceTransaction({ ...context, em, notes }, row, finding));
     isAccepted = outcome.isAccepted;
   } catch (err) {
     context.log.warn({ err, transaction: row.id }, 'a transaction could not be broadcast yet; the job will');
@@ -89,9 +89,9 @@ async function broadcastInOrder(
 /** Ends transactions that were never sent. If this is not stored, the job does it. */
 async function endUnsent(context: BroadcastContext, rows: readonly TransactionRow[]): Promise<void> {
   try {
-    await context.inUnit(async (em) => {
+    await context.inUnit(async (em, notes) => {
       for (const row of rows)
-        await advanceTransaction({ ...context, em }, row, failed(row, EARLIER_NEVER_CAME));
+        await advanceTransaction({ ...context, em, notes }, row, failed(row, EARLIER_NEVER_CAME));
     });
   } catch (err) {
     context.log.warn({ err }, 'transactions that were not sent could not be ended yet; the job will');

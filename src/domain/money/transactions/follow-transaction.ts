@@ -43,7 +43,7 @@ function nextCheckAt(
 
 // HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
 
-type AdvanceContext = Pick<OperationContext, 'chains' | 'em' | 'ids' | 'nowMs' | 'prices'>;
+type AdvanceContext = Pick<OperationContext, 'chains' | 'em' | 'ids' | 'notes' | 'nowMs' | 'prices'>;
 
 /** A transaction's new state, as observed on its chain. */
 export interface Finding {
@@ -122,7 +122,8 @@ export async function advanceTransaction(
   for (const status of way) {
     const type = events[status];
     // A state without an event is a change for the audit log, too.
-    if (type === undefined) noteChange(em, { appId: row.app_id, what: `transaction.${status}`, id: row.id });
+    if (type === undefined)
+      noteChange(context.notes, { appId: row.app_id, what: `transaction.${status}`, id: row.id });
     else
       await recordEvent(context, { appId: row.app_id, type, payload: eventPayload({ ...row, ...changed }) });
   }

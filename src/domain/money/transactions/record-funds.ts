@@ -26,7 +26,7 @@ import type { TransactionRow } from './transaction.entity.ts';
  * wallets.
  */
 export async function recordFunds(
-  context: Pick<OperationContext, 'chains' | 'em' | 'ids' | 'nowMs'>,
+  context: Pick<OperationContext, 'chains' | 'em' | 'ids' | 'notes' | 'nowMs'>,
   row: TransactionRow,
 ): Promise<void> {
   const { moved_token: token, moved_to: to, moved_amount: amount, block_number: block } = row;
@@ -60,7 +60,7 @@ export async function recordFunds(
 }
 
 async function recordFundsDeposited(
-  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  context: Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>,
   { id: transactionId, caip2, moved_token: token, transaction_hash: hash }: TransactionRow,
   payload: {
     readonly recipient: string;
@@ -189,7 +189,7 @@ function positionOf(row: { readonly position: string } | null): string | undefin
  * Result: whether the position was moved.
  */
 export async function recordDeposits(
-  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  context: Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>,
   read: ReadTransfers,
 ): Promise<boolean> {
   if (!(await movePosition(context.em, read))) return false;

@@ -53,7 +53,7 @@ export const REQUEST_LEASE_MS = 15_000;
  * this process dies.
  */
 export async function recordTransaction(
-  context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs' | 'processId'>,
+  context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'notes' | 'nowMs' | 'processId'>,
   walletId: string,
   signed: SignedTransaction,
 ): Promise<TransactionRow> {
@@ -106,7 +106,7 @@ export async function recordTransaction(
     }));
     await database.insertInto('transaction_authorizations').values(held).execute();
   }
-  noteTransaction(context.em, row.id);
+  noteTransaction(context.notes, row.id);
   return row;
 }
 
@@ -127,7 +127,7 @@ export async function findSent(
   return row?.id;
 }
 
-type GasContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs' | 'prices'>;
+type GasContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs' | 'prices'>;
 
 /** The contract's source of a cost by the method that sent the transaction. */
 const sourceTypes: Readonly<Record<string, string>> = {

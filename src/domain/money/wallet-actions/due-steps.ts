@@ -1,6 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Kysely } from 'kysely';
 import type { TransactionMovements } from '../../../ports/chains.ts';
+import type { UnitContext } from '../../../ports/unit-notes.ts';
 import { noteChange } from '../../base/events/events.ts';
 import { type Claimant, claimedUntil } from '../../base/processes/server-processes.ts';
 import { prepareQuery } from '../../prepared-query.ts';
@@ -111,7 +112,7 @@ export async function claimDueExternalSteps(
  * INVARIANT: an outcome is stored once and never overwritten.
  */
 export async function advanceExternalStep(
-  em: SqlEntityManager,
+  { em, notes }: UnitContext,
   step: DueExternalStep,
   { progress, nowMs }: { progress: ExternalProgress; nowMs: number },
 ): Promise<boolean> {
@@ -136,7 +137,7 @@ export async function advanceExternalStep(
     .where('external_status', '=', 'waiting')
     .executeTakeFirstOrThrow();
   if (numUpdatedRows !== 1n) return false;
-  noteChange(em, {
+  noteChange(notes, {
     appId: step.appId,
     what: `wallet_action.external_step_${progress.kind}`,
     id: step.actionId,
@@ -200,7 +201,7 @@ export async function claimUnreadSteps(
  * to another block before the action ends, its effects are read again.
  */
 export async function storeEffects(
-  em: SqlEntityManager,
+  { em, notes }: UnitContext,
   { appId, actionId, position }: UnreadStep,
   { found, nowMs }: { found: TransactionMovements | undefined; nowMs: number },
 ): Promise<void> {
@@ -218,7 +219,7 @@ export async function storeEffects(
     .where('position', '=', position)
     .where('next_check_at_ms', 'is not', null)
     .execute();
-  if (found !== undefined) noteChange(em, { appId, what: 'wallet_action.effects_read', id: actionId });
+  if (found !== undefined) noteChange(notes, { appId, what: 'wallet_action.effects_read', id: actionId });
 }
 
 /** The external id of an action's payout; undefined for other actions and unknown ones. */

@@ -1,6 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { decimalText, readDecimal, ZERO } from '../../../engine/assets/decimal.ts';
-import type { Services } from '../../../ports/operation-context.ts';
+import type { OperationContext, Services } from '../../../ports/operation-context.ts';
+import type { UnitContext } from '../../../ports/unit-notes.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
@@ -34,7 +35,7 @@ export interface EndedAction {
  */
 export async function finishWalletActions(
   services: Pick<Services, 'ids' | 'prices'>,
-  em: SqlEntityManager,
+  { em, notes }: UnitContext,
   nowMs: number,
 ): Promise<EndedAction[]> {
   const actions = await claimEnded(em);
@@ -57,7 +58,7 @@ export async function finishWalletActions(
       .execute();
     // The checks of a deposit that never arrived end too.
     await stopChecks(em, row.id);
-    const context = { ...services, em, nowMs };
+    const context = { ...services, em, notes, nowMs };
     await recordEvent(context, {
       appId: row.app_id,
       type: actionEventType(row),
@@ -165,7 +166,7 @@ function endedSteps(
  * CHOICE: priced when the action ends; an asset without a price costs nothing.
  */
 async function recordProviderFee(
-  context: Pick<Services, 'ids' | 'prices'> & { readonly em: SqlEntityManager; readonly nowMs: number },
+  context: Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs' | 'prices'>,
   row: WalletActionRow,
   steps: readonly StoredStep[],
 ): Promise<void> {

@@ -10,10 +10,10 @@ import type {
   OperationContext,
   Planned,
 } from '../../../ports/operation-context.ts';
-import { inSavepoint } from '../../../storage/savepoint.ts';
-import { type EligibleParty, nothingNoted } from '../../access/owners/require-owner.ts';
+import type { EligibleParty } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import type { EndedAction } from '../../money/wallet-actions/finish-wallet-actions.ts';
+import { inSavepoint } from '../../savepoint.ts';
 import type { Tables } from '../../tables.ts';
 import { findPendingForUpdate, moveIntent, reloadIntent } from './find-intent.ts';
 import { type IntentRow, intentColumns } from './intent.entity.ts';
@@ -31,7 +31,7 @@ const settledEvents = { executed: 'intent.executed', failed: 'intent.failed' } a
  * Result: false when the intent was already settled.
  */
 async function settleIntent(
-  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  context: Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>,
   intent: IntentRow,
   result: IntentActionResult,
 ): Promise<boolean> {
@@ -59,7 +59,7 @@ async function settleIntent(
  * failed intent; its `data` names the action.
  */
 export async function settleIntentOfAction(
-  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  context: Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>,
   { id, view, failure }: EndedAction,
 ): Promise<void> {
   const row = await context.em
@@ -95,7 +95,7 @@ const INTERRUPTED_AFTER_MS = 60_000;
  * @returns how many.
  */
 export async function settleInterruptedIntents(
-  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
+  context: Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>,
   deadProcess?: string,
 ): Promise<number> {
   const rows = await context.em
@@ -186,7 +186,7 @@ async function attempt(
   const afterRefusal: OperationContext['afterRefusal'] = (work) => void refusalWorks.push(work);
   const proof = {
     ...context.proof,
-    ...nothingNoted,
+    noted: {},
     signatures: [],
     expiryMs: undefined,
     userId: undefined,
@@ -194,8 +194,8 @@ async function attempt(
   };
   try {
     // A refusal rolls back only the verb's work.
-    const body = await inSavepoint(context.em, (em) =>
-      proposal.run({ ...context, em, proof, afterCommit, afterRefusal }, input, planned),
+    const body = await inSavepoint(context, (em, notes) =>
+      proposal.run({ ...context, em, notes, proof, afterCommit, afterRefusal }, input, planned),
     );
     for (const note of notes) context.afterCommit(note, { isNote: true });
     const { successStatus } = operations[intent.operation_id as OperationId];
@@ -204,7 +204,7 @@ async function attempt(
     later.length = 0;
     const refusal = refusalOf(error);
     // Records that must survive the rollback, such as the trace of a denial.
-    for (const work of refusalWorks) await work(context.em);
+    for (const work of refusalWorks) await work(context.em, context.notes);
     return refusal;
   }
 }
@@ -239,7 +239,9 @@ async function runAfterCommit(
   } catch (error) {
     outcome = refusalOf(error);
   }
-  await context.inUnit((em) => settleIntent({ ...context, em }, intent, { ...result, ...outcome }));
+  await context.inUnit((em, notes) =>
+    settleIntent({ ...context, em, notes }, intent, { ...result, ...outcome }),
+  );
 }
 
 /** The outcome of an intent whose request was refused. Internal errors are not outcomes and are rethrown. */

@@ -10,10 +10,10 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { Entropy } from '../../../ports/runtime.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { lockForUpdate, lockName, lockNames } from '../../../storage/locks.ts';
-import { inSavepoint } from '../../../storage/savepoint.ts';
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
 import { findUser, lockUser } from '../../access/user-records/find-user.ts';
+import { inSavepoint } from '../../savepoint.ts';
 import { isDeviceSession, isRevokedSession } from '../tokens/access-tokens.ts';
 import { OauthGrantEntity } from '../tokens/session.entity.ts';
 import {
@@ -136,7 +136,7 @@ async function storeCode(context: OperationContext, id: string, intervalSeconds:
   for (let draw = 1; ; draw += 1) {
     const userCode = drawUserCode(context.entropy);
     try {
-      await inSavepoint(context.em, async (em) => {
+      await inSavepoint(context, async (em) => {
         em.create(OauthDeviceCodeEntity, {
           id,
           appId: app.id,

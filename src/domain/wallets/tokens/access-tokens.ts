@@ -8,10 +8,10 @@ import type { OperationContext, Services } from '../../../ports/operation-contex
 import type { UserTokens } from '../../../ports/requests.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import type { Orm } from '../../../storage/open-database.ts';
-import { inSavepoint } from '../../../storage/savepoint.ts';
 import { getUser } from '../../access/user-records/find-user.ts';
 import { signingKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import { prepareQuery } from '../../prepared-query.ts';
+import { inSavepoint } from '../../savepoint.ts';
 import {
   AppSigningKeyEntity,
   OauthGrantEntity,
@@ -19,7 +19,7 @@ import {
   UserSessionEntity,
 } from './session.entity.ts';
 
-type SigningKeyContext = Pick<OperationContext, 'em' | 'ids' | 'vault' | 'nowMs'>;
+type SigningKeyContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'vault' | 'nowMs'>;
 
 /** An app's keys as a JWKS, the newest first. Retired keys stay in it, because clients cache the set. */
 export async function listSigningKeys(context: SigningKeyContext, appId: string): Promise<AppJwk[]> {
@@ -95,7 +95,7 @@ async function ensureSigningKey(context: SigningKeyContext, appId: string): Prom
   const id = context.ids.cuid2();
   const { sealed, publicKey } = await context.vault.createTokenKey(signingKeyBinding({ id, app_id: appId }));
   try {
-    await inSavepoint(context.em, async (em) => {
+    await inSavepoint(context, async (em) => {
       em.create(AppSigningKeyEntity, {
         id,
         appId,
@@ -156,7 +156,7 @@ function userIdOf(subject: string, prefix: string): string {
   return subject.startsWith(start) ? `did:service:${subject.slice(start.length)}` : subject;
 }
 
-type TokenContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'vault' | 'nowMs' | 'prefix'>;
+type TokenContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'notes' | 'vault' | 'nowMs' | 'prefix'>;
 
 /**
  * An access token for one session of a user in the context's app. Claims: `sid`, `sub`, `iss`, `aud`, `iat`, `exp` an

@@ -251,7 +251,9 @@ function normalizeHandle(type: string, handle: string): string {
 
 const DID_PREFIX = 'did:service:';
 
-type OperatorContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'> & { readonly by: OperatorCaller };
+type OperatorContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'> & {
+  readonly by: OperatorCaller;
+};
 
 type TransferContext = OperatorContext & Pick<OperationContext, 'app'>;
 

@@ -8,10 +8,10 @@ import type {
   WalletCreationInput,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import { inSavepoint } from '../../../storage/savepoint.ts';
 import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
 import type { UserRow } from '../../access/user-records/user.entity.ts';
 import { recordEvent } from '../../base/events/events.ts';
+import { inSavepoint } from '../../savepoint.ts';
 import type { Tables } from '../../tables.ts';
 import { encodeLinkedAccount, type LinkedAccountRecord } from './linked-account-kinds.ts';
 import {
@@ -141,7 +141,7 @@ async function storeOne(context: OperationContext, prepared: PlannedUser | ApiEr
       ? prepared
       : await outcomeOf(() =>
           // A refusal rolls back only this user.
-          inSavepoint(context.em, (em) => storeUser({ ...context, em }, prepared)),
+          inSavepoint(context, (em, notes) => storeUser({ ...context, em, notes }, prepared)),
         );
   if (!(outcome instanceof ApiError)) return { success: true as const, id: outcome.row.id };
   const { error, code } = outcome.toBody();
@@ -251,7 +251,7 @@ interface UserState {
  * @throws ApiError not_found
  */
 export async function changeUserState(
-  context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'nowMs'>,
+  context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'notes' | 'nowMs'>,
   userId: string,
   state: UserState,
 ): Promise<StoredUser> {

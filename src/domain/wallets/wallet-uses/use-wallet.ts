@@ -16,12 +16,7 @@ import {
   openRunningTotals,
   type RunningTotals,
 } from '../../access/aggregations/running-totals.ts';
-import {
-  type AdditionalSigner,
-  noteSigner,
-  requireOwner,
-  type SignedBy,
-} from '../../access/owners/require-owner.ts';
+import { type AdditionalSigner, requireOwner, type SignedBy } from '../../access/owners/require-owner.ts';
 import {
   evaluatePolicies,
   type NamedPolicy,
@@ -187,7 +182,7 @@ export async function authorizeUse<Decoded extends DecodedUse>(
 ): Promise<AllowedUse<Decoded>> {
   const signers = mayBeSigner ? signersOf(wallet) : [];
   const signedBy = await requireOwner(context, { ownerId: wallet.owner_id, signers });
-  noteSigner(context.proof, signedBy.kind === 'signer' ? signedBy.signerId : undefined);
+  context.proof.noted.signerId = signedBy.kind === 'signer' ? signedBy.signerId : undefined;
   const decoded = await decode();
   const { action } = decoded;
   const totals = isCounted(action) ? await totalsFor(context, wallet, decoded) : nothingCounted;
@@ -205,7 +200,7 @@ export async function authorizeUse<Decoded extends DecodedUse>(
     policyIds,
   });
   if (denial !== undefined) throw denied(context, use, denial);
-  notePolicies(context.em, policyIds);
+  notePolicies(context.notes, policyIds);
   return {
     decoded,
     async record() {
@@ -249,7 +244,7 @@ function denied(
 ): ApiError {
   const traceId = ids.cuid2();
   const decisions = withBoundedTraces(denial);
-  afterRefusal((em) => recordDenial({ em, ids, nowMs }, use, { traceId, decisions }));
+  afterRefusal((em, notes) => recordDenial({ em, notes, ids, nowMs }, use, { traceId, decisions }));
   const data = { decision: decisions.at(-1), trace_id: traceId };
   return new ApiError('policy_violation', undefined, diagnostics ? { data } : {});
 }

@@ -12,7 +12,6 @@ import type {
 import type { NewWalletKey } from '../../../ports/key-vault.ts';
 import { type OperationContext, type Planned, unwrapPlan } from '../../../ports/operation-context.ts';
 import { prepareInsertPair } from '../../../storage/insertions.ts';
-import { inSavepoint } from '../../../storage/savepoint.ts';
 import { requireKeyQuorums } from '../../access/key-quorums/find-key-quorum.ts';
 import { requireFewMembers } from '../../access/key-quorums/key-quorum.ts';
 import { type OwnerFields, resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
@@ -20,6 +19,7 @@ import { admitWallet } from '../../access/organizations/organization.ts';
 import { requirePolicies } from '../../access/policies/find-policy.ts';
 import { walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import { prepareQuery } from '../../prepared-query.ts';
+import { inSavepoint } from '../../savepoint.ts';
 import type { Tables } from '../../tables.ts';
 import {
   authorityWithOwner,
@@ -364,8 +364,8 @@ async function createOne(
 ): Promise<WalletBatchCreateResult> {
   try {
     // A refusal rolls back only this wallet.
-    const row = await inSavepoint(context.em, (em) =>
-      createWallet({ ...context, em }, input, Promise.resolve(key)),
+    const row = await inSavepoint(context, (em, notes) =>
+      createWallet({ ...context, em, notes }, input, Promise.resolve(key)),
     );
     return { index, success: true, wallet: walletView(row) };
   } catch (error) {

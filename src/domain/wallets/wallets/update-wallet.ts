@@ -206,7 +206,7 @@ async function deactivateDepositAccounts({ em, nowMs }: OperationContext, wallet
  * @throws ApiError not_found; invalid_state for a wallet that is not archived.
  */
 export async function restoreWallet(
-  context: Pick<OperationContext, 'em' | 'ids' | 'nowMs'> & { readonly by: OperatorCaller },
+  context: Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'> & { readonly by: OperatorCaller },
   walletId: string,
 ): Promise<WalletRow> {
   const database = context.em.getKysely<Tables>();

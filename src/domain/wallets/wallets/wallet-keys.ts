@@ -11,7 +11,7 @@ import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
 import type { ChangedKey, KeyVault, SealedKey } from '../../../ports/key-vault.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { knownUsers, loadQuorumRecords, withRecordedOwner } from '../../access/key-quorums/quorum-records.ts';
-import { evidenceOf, signerOf } from '../../access/owners/require-owner.ts';
+import { evidenceOf } from '../../access/owners/require-owner.ts';
 import { findPins, loadPolicyRecords } from '../../access/policies/policy-seals.ts';
 import { masterKeyCheckBinding, walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import { prepareQuery } from '../../prepared-query.ts';
@@ -74,7 +74,7 @@ export async function evidenceOfUse(
   const use = await useOf(context, JSON.parse(authority) as WalletAuthority, partiesOf(wallet));
   const { policies } = use.authority;
   if (policies === undefined || use.evidence === undefined) return use;
-  const pin = pinFor(policies, signersOf(wallet), signerOf(context.proof));
+  const pin = pinFor(policies, signersOf(wallet), context.proof.noted.signerId);
   if (pin === null) return use;
   const records = await loadPolicyRecords(context, [pin.id]);
   return { ...use, address: wallet.address, policies: records, judgedAtMs: context.nowMs };

@@ -1,0 +1,20 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { addNotes, createNotes, type UnitContext, type UnitWork } from '../ports/unit-notes.ts';
+
+/**
+ * Runs part of a unit of work so that it can be rolled back on its own, with what it notes.
+ *
+ * NOTE: the work gets an entity manager without the entities read so far. If they were shared, the next flush outside
+ * would write changes that were rolled back.
+ */
+export async function inSavepoint<T>({ em, notes }: UnitContext, work: UnitWork<T>): Promise<T> {
+  await em.flush();
+  const inner = createNotes();
+  try {
+    const result = await em.transactional((within: SqlEntityManager) => work(within, inner), { clear: true });
+    addNotes(notes, inner);
+    return result;
+  } finally {
+    inner.isOver = true;
+  }
+}

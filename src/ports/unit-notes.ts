@@ -1,0 +1,91 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { AuditedChange } from './audit.ts';
+
+/**
+ * The notes of one unit of work: what it has stored besides its rows, which is known when it commits, and what it has read
+ * and judges by until it ends. A savepoint has notes of its own, which are added to the outer ones unless it is rolled
+ * back.
+ */
+export interface UnitNotes {
+  readonly events: { readonly id: string; readonly type: string }[];
+  /** Ids. */
+  readonly transactions: string[];
+  /** Ids of the policies that allowed it. */
+  readonly policies: string[];
+  /** What the audit log records as changed. */
+  readonly changes: AuditedChange[];
+  /** Whether the commit wakes the delivery of events. */
+  hasDeliveries: boolean;
+  /** The last record of the audit log that was written. */
+  lastRecord: WrittenRecord | undefined;
+  /** The settings of the app, so that all steps of a transaction judge by the same. */
+  settings: { readonly appId: string; readonly text: string } | undefined;
+  /** The rows of key quorums that were read last. */
+  quorums: ReadQuorums | undefined;
+  /** Nothing is noted after the commit or the rollback: it would be lost. */
+  isOver: boolean;
+}
+
+/** What identifies a record of the audit log until it has its place there, and afterwards. */
+export interface WrittenRecord {
+  readonly pendingId: number;
+  readonly recordedAtMs: number;
+}
+
+interface ReadQuorums {
+  readonly appId: string;
+  readonly ids: readonly string[];
+  readonly rows: QuorumRow[];
+}
+
+/** A member of a key quorum and the columns of the key quorum. One without members has a row without a member. */
+export interface QuorumRow {
+  readonly id: string;
+  readonly displayName: string | null;
+  readonly threshold: number | null;
+  /** The name of the voucher key by which its users are pinned; null if they are not. */
+  readonly voucher: string | null;
+  /** The id of that key; null if the app does not have it. */
+  readonly voucherKeyId: string | null;
+  /** Whether it was changed: true or 1. */
+  readonly hasChanges: unknown;
+  readonly kind: string | null;
+  readonly member: string | null;
+  /** Of a pinned user: the id in the app's login. */
+  readonly subject: string | null;
+}
+
+/** A unit of work, as those need it who write in it. */
+export interface UnitContext {
+  readonly em: SqlEntityManager;
+  readonly notes: UnitNotes;
+}
+
+/** Work in a unit of work. */
+export type UnitWork<T> = (em: SqlEntityManager, notes: UnitNotes) => Promise<T>;
+
+export function createNotes(): UnitNotes {
+  return {
+    events: [],
+    transactions: [],
+    policies: [],
+    changes: [],
+    hasDeliveries: false,
+    lastRecord: undefined,
+    settings: undefined,
+    quorums: undefined,
+    isOver: false,
+  };
+}
+
+/** Adds the notes of a savepoint that was released to those around it. */
+export function addNotes(outer: UnitNotes, inner: UnitNotes): void {
+  outer.events.push(...inner.events);
+  outer.transactions.push(...inner.transactions);
+  outer.policies.push(...inner.policies);
+  outer.changes.push(...inner.changes);
+  outer.hasDeliveries ||= inner.hasDeliveries;
+  outer.lastRecord = inner.lastRecord ?? outer.lastRecord;
+  // The savepoint may have changed them.
+  outer.quorums = undefined;
+}
