@@ -47,7 +47,7 @@ export const figures: readonly Figure[] = [
     title: 'Invalid requests to every operation that has parameters or a body',
     aim: '0 answers with 5xx, 0 bodies accepted that the document refuses, every answer as documented',
     size: { unit: 'requests', long: 1_000_000 },
-    measurement: tests(['contract/input-sweep.test.ts']),
+    measurement: tests(['contract/every-operation/input-sweep.test.ts']),
   },
   {
     name: 'kills',
@@ -151,7 +151,7 @@ export const figures: readonly Figure[] = [
     name: 'authorization',
     title: 'Every operation with credentials that are absent, wrong, of another app, expired or replayed',
     aim: '0 wrong answers; ids of other apps are answered like unknown ones',
-    measurement: tests(['contract/authorization-matrix.test.ts', 'contract/every-operation-guards.test.ts']),
+    measurement: tests(['contract/authorization/matrix.test.ts', 'contract/every-operation/guards.test.ts']),
   },
   {
     name: 'addresses',

@@ -3,7 +3,7 @@ import { Client } from 'pg';
 import { Agent } from 'undici';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { sealTo } from '../contract/wallet-keys/hpke-client.ts';
+import { sealTo } from '../contract/wallets/keys/hpke-client.ts';
 import { serveSettings } from '../support/postgres/serve-settings.ts';
 import { runCommand, runCustos, type StartedCustos, startCustos, waitFor } from '../support/run-custos.ts';
 import { startTransitService } from '../support/transit-service.ts';

@@ -9,7 +9,7 @@ import {
   documentedOperations,
   exampleBodies,
   exampleParameters,
-} from '../documented-operations.ts';
+} from '../every-operation/documented-operations.ts';
 
 // Hostile texts in every place of every request that takes a text: each is answered as documented, without a 5xx, and
 // none keeps the thread. In short, each text of the document is tried in one operation, with a few fillers; with

@@ -6,7 +6,7 @@ import { chain, fund } from '../../support/fund.ts';
 import { authorize, intentEvents, readIntent } from '../../support/intents.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import { waitSeconds } from '../../support/wait-seconds.ts';
-import { allow, makePolicy } from '../policies-enforced/policies.ts';
+import { allow, makePolicy } from '../policies/enforced/policies.ts';
 import { alice, bob, payment, treasury, worldOf } from './world.ts';
 
 const receiver = payment('1').destination.address;

@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { refusal } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
-import { documentedOperations, exampleBodies, exampleParameters } from '../documented-operations.ts';
+import {
+  documentedOperations,
+  exampleBodies,
+  exampleParameters,
+} from '../every-operation/documented-operations.ts';
 
 let sandbox: TestSandbox;
 beforeAll(async () => {

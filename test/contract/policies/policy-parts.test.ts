@@ -5,7 +5,7 @@ import { call, refusal } from '../../support/call.ts';
 import { authorize } from '../../support/intents.ts';
 import { configureApp } from '../../support/other-app.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
-import { allow, allowed, denied, outcome, payment, type Rule } from '../policies-enforced/policies.ts';
+import { allow, allowed, denied, outcome, payment, type Rule } from './enforced/policies.ts';
 
 // A change of a condition set or an aggregation changes what the policies that refer to it allow.
 

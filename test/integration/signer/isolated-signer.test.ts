@@ -8,7 +8,7 @@ import { recoverMessageAddress } from 'viem/utils';
 import { beforeAll, expect, test } from 'vitest';
 import { hpkeRecipientFromSeed, openHpke } from '../../../src/engine/crypto/hpke.ts';
 import { encodeP256PublicKey } from '../../../src/engine/crypto/p256.ts';
-import { sealTo } from '../../contract/wallet-keys/hpke-client.ts';
+import { sealTo } from '../../contract/wallets/keys/hpke-client.ts';
 import { waitFor } from '../../support/run-custos.ts';
 import { newOwner, type Owner, ownerOf, payloadOf, signPayload } from '../../support/signer/owner.ts';
 import { foundInMemory } from '../../support/signer/process-memory.ts';

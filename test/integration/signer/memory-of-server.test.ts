@@ -8,7 +8,7 @@ import { wordlist } from '@scure/bip39/wordlists/english.js';
 import { SignJWT } from 'jose';
 import { mnemonicToAccount, privateKeyToAccount } from 'viem/accounts';
 import { beforeAll, expect, test } from 'vitest';
-import { makeRecipient, type Sealed, sealTo } from '../../contract/wallet-keys/hpke-client.ts';
+import { makeRecipient, type Sealed, sealTo } from '../../contract/wallets/keys/hpke-client.ts';
 import { isLong } from '../../figures/figure.ts';
 import { runCommand, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 import { openedSecrets } from '../../support/signer/opened-secrets.ts';

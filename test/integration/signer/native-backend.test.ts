@@ -8,7 +8,7 @@ import { privateKeyToAddress } from 'viem/accounts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { silentLog } from '../../../src/adapters/log.ts';
 import { openSignerVault, type SignerVault } from '../../../src/keys/signer-client.ts';
-import { sealTo } from '../../contract/wallet-keys/hpke-client.ts';
+import { sealTo } from '../../contract/wallets/keys/hpke-client.ts';
 import { figureSize } from '../../figures/figure.ts';
 import { readVectors } from '../../unit/signing/vectors.ts';
 

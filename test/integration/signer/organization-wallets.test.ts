@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { sealTo } from '../../contract/wallet-keys/hpke-client.ts';
+import { sealTo } from '../../contract/wallets/keys/hpke-client.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import type { TestOperations } from '../../support/run-operations.ts';
 import { keptWallets } from '../../support/signer/kept-wallets.ts';

@@ -7,7 +7,7 @@ import {
   makeWallet,
   outcome,
   payment,
-} from '../../contract/policies-enforced/policies.ts';
+} from '../../contract/policies/enforced/policies.ts';
 import { call, control } from '../../support/call.ts';
 import { fund } from '../../support/fund.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';

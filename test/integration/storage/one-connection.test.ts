@@ -4,7 +4,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type OperationId, operations } from '../../../src/generated/operations.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
-import { documentedOperations, exampleInput } from '../../contract/documented-operations.ts';
+import { documentedOperations, exampleInput } from '../../contract/every-operation/documented-operations.ts';
 import { withOneConnection } from '../../support/one-connection.ts';
 import { openOperations, type RunInput, type TestOperations } from '../../support/run-operations.ts';
 
