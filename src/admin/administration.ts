@@ -4,16 +4,10 @@ import { databaseOf, readSandboxState, writeSandboxState } from '../adapters/san
 import { type DatabaseConfig, readKeysConfig } from '../config/config.ts';
 import { StartError } from '../config/start-error.ts';
 import type { App, AppSettings } from '../domain/access/apps/app.entity.ts';
-import {
-  type AppContext,
-  createApp,
-  rotateAppSecret,
-  sealTestCodes,
-  updateApp,
-  withoutTestCodes,
-} from '../domain/access/apps/app.ts';
+import { type AppContext, createApp, rotateAppSecret, updateApp } from '../domain/access/apps/app.ts';
 import { checkAppSettings } from '../domain/access/apps/app-settings.ts';
 import { findApp, listApps } from '../domain/access/apps/find-app.ts';
+import { sealTestCodes, withoutTestCodes } from '../domain/access/apps/test-codes.ts';
 import { type OperatorCaller, recordChange } from '../domain/access/operators/operator.ts';
 import { entities } from '../domain/tables.ts';
 import { rotateSigningKey } from '../domain/wallets/tokens/access-tokens.ts';

@@ -1,12 +1,16 @@
-import * as aggregations from '../domain/access/aggregations/aggregation.ts';
-import { aggregationView, findAggregation } from '../domain/access/aggregations/aggregation.ts';
+import {
+  aggregationView,
+  createAggregation as createAggregationVerb,
+  deleteAggregation as deleteAggregationVerb,
+  findAggregation,
+} from '../domain/access/aggregations/aggregation.ts';
 import type { Handler } from '../ports/operation-context.ts';
 
 export const createAggregation: Handler<'createAggregation'> = async ({ body }, context) =>
-  aggregationView(await aggregations.createAggregation(context, body));
+  aggregationView(await createAggregationVerb(context, body));
 
 export const deleteAggregation: Handler<'deleteAggregation'> = async ({ path }, context) => {
-  await aggregations.deleteAggregation(context, path.aggregation_id);
+  await deleteAggregationVerb(context, path.aggregation_id);
   return { success: true };
 };
 

@@ -1,15 +1,19 @@
-import { openTestCode } from '../domain/access/apps/app.ts';
 import { appSettingsView, readAppSettings } from '../domain/access/apps/app-settings.ts';
 import { findApp, requireOwnApp } from '../domain/access/apps/find-app.ts';
+import { openTestCode } from '../domain/access/apps/test-codes.ts';
 import { readSafeguards } from '../domain/base/safeguards/safeguards.ts';
-import * as gasSpend from '../domain/money/gas-spend/gas-spend.ts';
-import * as allowlist from '../domain/wallets/allowlist/allowlist.ts';
+import { getAppGasSpend as getAppGasSpendVerb } from '../domain/money/gas-spend/gas-spend.ts';
+import {
+  createAllowlistEntry as createAllowlistEntryVerb,
+  deleteAllowlistEntry as deleteAllowlistEntryVerb,
+  listAllowlistEntries as listAllowlistEntriesVerb,
+} from '../domain/wallets/allowlist/allowlist.ts';
 import { currentVerificationKey, listSigningKeys } from '../domain/wallets/tokens/access-tokens.ts';
 import { notFound } from '../errors.ts';
 import type { Handler, OpenHandler } from '../ports/operation-context.ts';
 
 export const getAppGasSpend: Handler<'getAppGasSpend'> = async ({ query }, context) =>
-  gasSpend.getAppGasSpend(context, query);
+  getAppGasSpendVerb(context, query);
 
 export const getApp: Handler<'getApp'> = async ({ path }, context) => {
   requireOwnApp(context, path.app_id);
@@ -19,18 +23,18 @@ export const getApp: Handler<'getApp'> = async ({ path }, context) => {
 
 export const deleteAllowlistEntry: Handler<'deleteAllowlistEntry'> = async ({ path, body }, context) => {
   requireOwnApp(context, path.app_id);
-  await allowlist.deleteAllowlistEntry(context, body);
+  await deleteAllowlistEntryVerb(context, body);
   return { message: 'Allowlist entry removed' };
 };
 
 export const listAllowlistEntries: Handler<'listAllowlistEntries'> = async ({ path }, context) => {
   requireOwnApp(context, path.app_id);
-  return allowlist.listAllowlistEntries(context);
+  return listAllowlistEntriesVerb(context);
 };
 
 export const createAllowlistEntry: Handler<'createAllowlistEntry'> = async ({ path, body }, context) => {
   requireOwnApp(context, path.app_id);
-  return allowlist.createAllowlistEntry(context, body);
+  return createAllowlistEntryVerb(context, body);
 };
 
 export const getAppJwks: OpenHandler<'getAppJwks'> = async ({ path }, context) => {

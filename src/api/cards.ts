@@ -1,28 +1,36 @@
-import * as cardVerbs from '../domain/money/cards/card.ts';
-import { askForCard, balancesOf, cardView, type IssuedForRequest } from '../domain/money/cards/card.ts';
-import * as cardCustomer from '../domain/money/cards/card-customer.ts';
+import {
+  askForCard,
+  balancesOf,
+  cardView,
+  createCard as createCardVerb,
+  type IssuedForRequest,
+  listCards as listCardsVerb,
+} from '../domain/money/cards/card.ts';
 import {
   acceptCardTerms,
   askToOpen,
+  createCardCustomer as createCardCustomerVerb,
   findIssuer,
+  getCardCustomer as getCardCustomerVerb,
   type LookedAtCustomer,
   lookAtCustomer,
   type OpenedCustomer,
   readCardConfig,
 } from '../domain/money/cards/card-customer.ts';
-import * as cardTransactions from '../domain/money/cards/card-transactions.ts';
 import {
   ephemeralKeyOf,
+  listCardTransactions as listCardTransactionsVerb,
   makeEphemeralKey,
   readStatement,
   statementFile,
 } from '../domain/money/cards/card-transactions.ts';
-import * as updateCardVerbs from '../domain/money/cards/update-card.ts';
 import {
   askToChange,
   askToReplace,
   type ChangedCard,
   type ReplacedCard,
+  replaceCard as replaceCardVerb,
+  updateCard as updateCardVerb,
 } from '../domain/money/cards/update-card.ts';
 import type { Handler, PlannedHandler } from '../ports/operation-context.ts';
 
@@ -31,7 +39,7 @@ export const getCardConfig: Handler<'getCardConfig'> = async ({ path, query }, c
 });
 
 export const listCards: Handler<'listCards'> = async ({ query }, context) => {
-  const { cards, nextCursor } = await cardVerbs.listCards(context, query);
+  const { cards, nextCursor } = await listCardsVerb(context, query);
   findIssuer(context, query.environment);
   // A GET has no transaction, so no connection is held while the chains are asked.
   const balances = await balancesOf(context, cards);
@@ -40,20 +48,20 @@ export const listCards: Handler<'listCards'> = async ({ query }, context) => {
 
 export const createCard: PlannedHandler<'createCard', IssuedForRequest> = {
   plan: ({ body }, context) => askForCard(context, body),
-  run: ({ body }, context, planned) => cardVerbs.createCard(context, body, planned),
+  run: ({ body }, context, planned) => createCardVerb(context, body, planned),
 };
 
 export const getCardCustomer: PlannedHandler<'getCardCustomer', LookedAtCustomer> = {
   plan: ({ query }, context) => lookAtCustomer(context, query.environment),
   run: async ({ query }, context, planned) => ({
-    data: await cardCustomer.getCardCustomer(context, query.environment, planned),
+    data: await getCardCustomerVerb(context, query.environment, planned),
   }),
 };
 
 export const createCardCustomer: PlannedHandler<'createCardCustomer', OpenedCustomer> = {
   plan: ({ body }, context) => askToOpen(context, body.environment),
   run: async ({ body }, context, planned) => ({
-    data: await cardCustomer.createCardCustomer(context, body.environment, planned),
+    data: await createCardCustomerVerb(context, body.environment, planned),
   }),
 };
 
@@ -64,7 +72,7 @@ export const updateCardCustomer: PlannedHandler<'updateCardCustomer', LookedAtCu
 
 export const updateCard: PlannedHandler<'updateCard', ChangedCard> = {
   plan: ({ path, body }, context) => askToChange(context, path.card_id, body),
-  run: ({ path, body }, context, planned) => updateCardVerbs.updateCard(context, path.card_id, body, planned),
+  run: ({ path, body }, context, planned) => updateCardVerb(context, path.card_id, body, planned),
 };
 
 export const createCardEphemeralKey: PlannedHandler<'createCardEphemeralKey', string> = {
@@ -76,8 +84,7 @@ export const createCardEphemeralKey: PlannedHandler<'createCardEphemeralKey', st
 
 export const replaceCard: PlannedHandler<'replaceCard', ReplacedCard> = {
   plan: ({ path, body }, context) => askToReplace(context, path.card_id, body),
-  run: ({ path, body }, context, planned) =>
-    updateCardVerbs.replaceCard(context, path.card_id, body, planned),
+  run: ({ path, body }, context, planned) => replaceCardVerb(context, path.card_id, body, planned),
 };
 
 export const getCardStatement: Handler<'getCardStatement'> = async ({ path, query }, context) => {
@@ -87,4 +94,4 @@ export const getCardStatement: Handler<'getCardStatement'> = async ({ path, quer
 };
 
 export const listCardTransactions: Handler<'listCardTransactions'> = ({ path, query }, context) =>
-  cardTransactions.listCardTransactions(context, path.card_id, query);
+  listCardTransactionsVerb(context, path.card_id, query);

@@ -1,6 +1,8 @@
-import * as custodialWallets from '../domain/wallets/custodial-wallets/custodial-wallet.ts';
-import { custodialWalletView } from '../domain/wallets/custodial-wallets/custodial-wallet.ts';
+import {
+  createCustodialWallet as createCustodialWalletVerb,
+  custodialWalletView,
+} from '../domain/wallets/custodial-wallets/custodial-wallet.ts';
 import type { Handler } from '../ports/operation-context.ts';
 
 export const createCustodialWallet: Handler<'createCustodialWallet'> = async ({ body }, context) =>
-  custodialWalletView(await custodialWallets.createCustodialWallet(context, body), body.chain_type);
+  custodialWalletView(await createCustodialWalletVerb(context, body), body.chain_type);

@@ -1,17 +1,19 @@
-import * as cryptoDeposits from '../domain/money/crypto-deposits/crypto-deposit-account.ts';
 import {
-  createDepositAccount,
+  createCryptoDepositAccount as createCryptoDepositAccountVerb,
   depositConfigSearchView,
   depositConfigView,
+  listCryptoDepositAccounts as listCryptoDepositAccountsVerb,
+  planCryptoDepositAccount,
 } from '../domain/money/crypto-deposits/crypto-deposit-account.ts';
 import { findNextOrder, findOrder } from '../domain/money/crypto-deposits/deposit-chains.ts';
 import type { ResolvedRoute } from '../domain/money/crypto-deposits/deposit-routes.ts';
 import { planQuote, quoteDeposit } from '../domain/money/crypto-deposits/quote-deposit.ts';
-import * as fiatDeposits from '../domain/money/fiat-deposits/deposit-account.ts';
 import {
   depositAccountViews,
   findDepositAccount,
+  listFiatDepositAccounts as listFiatDepositAccountsVerb,
   openDepositAccount,
+  planFiatDepositAccount,
 } from '../domain/money/fiat-deposits/deposit-account.ts';
 import type { DepositAccountCryptoQuoteResponse } from '../generated/schemas.ts';
 import type { Handler, PlannedHandler } from '../ports/operation-context.ts';
@@ -33,7 +35,7 @@ export const listCryptoDepositAccounts: Handler<'listCryptoDepositAccounts'> = a
   { path, query },
   context,
 ) => {
-  const { accounts, nextCursor } = await cryptoDeposits.listDepositAccounts(context, path.wallet_id, query);
+  const { accounts, nextCursor } = await listCryptoDepositAccountsVerb(context, path.wallet_id, query);
   return { data: accounts, next_cursor: nextCursor };
 };
 
@@ -41,9 +43,13 @@ export const createCryptoDepositAccount: PlannedHandler<
   'createCryptoDepositAccount',
   readonly ResolvedRoute[]
 > = {
-  plan: ({ path, body }, context) => cryptoDeposits.planDepositAccount(context, path.wallet_id, body),
+  plan: ({ path, body }, context) => planCryptoDepositAccount(context, path.wallet_id, body),
   run: async ({ path, body }, context, planned) => ({
-    deposit_accounts: await createDepositAccount(context, { walletId: path.wallet_id, body, planned }),
+    deposit_accounts: await createCryptoDepositAccountVerb(context, {
+      walletId: path.wallet_id,
+      body,
+      planned,
+    }),
   }),
 };
 
@@ -61,15 +67,14 @@ export const listFiatDepositAccounts: Handler<'listFiatDepositAccounts'> = async
   { path, query },
   context,
 ) => {
-  const accounts = await fiatDeposits.listDepositAccounts(context, path.wallet_id, query);
+  const accounts = await listFiatDepositAccountsVerb(context, path.wallet_id, query);
   return { fiat_deposit_accounts: await depositAccountViews(context, accounts), next_cursor: null };
 };
 
-type Found = Awaited<ReturnType<typeof fiatDeposits.planDepositAccount>>;
+type Found = Awaited<ReturnType<typeof planFiatDepositAccount>>;
 
 export const createFiatDepositAccount: PlannedHandler<'createFiatDepositAccount', Found> = {
-  plan: ({ path, body }, context) =>
-    fiatDeposits.planDepositAccount(context, { walletId: path.wallet_id, body }),
+  plan: ({ path, body }, context) => planFiatDepositAccount(context, { walletId: path.wallet_id, body }),
   run: async ({ path, body }, context, planned) => {
     const account = await openDepositAccount(context, { walletId: path.wallet_id, body, planned });
     const [view] = await depositAccountViews(context, [account]);

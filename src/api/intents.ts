@@ -1,8 +1,8 @@
-import * as authorizeIntentVerbs from '../domain/requests/intents/authorize-intent.ts';
-import * as executeIntent from '../domain/requests/intents/execute-intent.ts';
+import { authorizeIntent as authorizeIntentVerb } from '../domain/requests/intents/authorize-intent.ts';
+import { rejectIntent as rejectIntentVerb } from '../domain/requests/intents/execute-intent.ts';
 import { findIntent } from '../domain/requests/intents/find-intent.ts';
 import { readIntentView } from '../domain/requests/intents/intent-view.ts';
-import * as listIntentsVerbs from '../domain/requests/intents/list-intents.ts';
+import { listIntents as listIntentsVerb } from '../domain/requests/intents/list-intents.ts';
 import { planProposed } from '../domain/requests/intents/proposals.ts';
 import { proposeIntent } from '../domain/requests/intents/propose-intent.ts';
 import type { Handler, PlannedHandler } from '../ports/operation-context.ts';
@@ -18,7 +18,7 @@ export const listIntents: Handler<'listIntents'> = async ({ query }, context) =>
       query.current_user_has_signed === undefined ? undefined : query.current_user_has_signed === 'true',
   };
   const page = { order: query.sort_by, cursor: query.cursor, limit: query.limit };
-  const { intents, nextCursor } = await listIntentsVerbs.listIntents(context, filter, page);
+  const { intents, nextCursor } = await listIntentsVerb(context, filter, page);
   return { data: intents, next_cursor: nextCursor };
 };
 
@@ -58,8 +58,8 @@ export const getIntent: Handler<'getIntent'> = async ({ path }, context) =>
 export const authorizeIntent: PlannedHandler<'authorizeIntent', unknown> = {
   plan: ({ path }, context) => planProposed(context, path.intent_id),
   run: ({ path, body }, context, planned) =>
-    authorizeIntentVerbs.authorizeIntent(context, { id: path.intent_id, body, planned }),
+    authorizeIntentVerb(context, { id: path.intent_id, body, planned }),
 };
 
 export const rejectIntent: Handler<'rejectIntent'> = ({ path }, context) =>
-  executeIntent.rejectIntent(context, path.intent_id);
+  rejectIntentVerb(context, path.intent_id);

@@ -1,6 +1,6 @@
 import { authorizeDevice, verifyDevice } from '../domain/wallets/oauth/device-codes.ts';
 import { exchangeToken } from '../domain/wallets/oauth/exchange-token.ts';
-import { listGrants, oauthMetadata, revokeGrant } from '../domain/wallets/oauth/oauth-grants.ts';
+import { listGrants, revokeGrant } from '../domain/wallets/oauth/oauth-grants.ts';
 import type { Handler, OpenHandler } from '../ports/operation-context.ts';
 
 export const authorizeOauthDevice: Handler<'authorizeOauthDevice'> = (_input, context) =>
@@ -23,5 +23,13 @@ export const revokeOauthGrant: Handler<'revokeOauthGrant'> = async ({ path }, co
 export const exchangeOauthToken: Handler<'exchangeOauthToken'> = ({ body }, context) =>
   exchangeToken(context, body);
 
-export const getOauthMetadata: OpenHandler<'getOauthMetadata'> = async (_input, { proof }) =>
-  oauthMetadata(proof);
+/** The metadata of the server under the host that the request was sent to. Source: RFC 8414 section 2. */
+export const getOauthMetadata: OpenHandler<'getOauthMetadata'> = async (_input, { proof: { urlOf } }) => ({
+  issuer: urlOf(''),
+  token_endpoint: urlOf('/api/oauth/v2/token'),
+  device_authorization_endpoint: urlOf('/api/oauth/v2/device_authorization'),
+  response_types_supported: [],
+  grant_types_supported: ['urn:ietf:params:oauth:grant-type:device_code', 'refresh_token'],
+  token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
+  service_documentation: urlOf('/docs'),
+});

@@ -1,19 +1,29 @@
-import * as organization from '../domain/access/organizations/organization.ts';
-import { findOrganization, organizationView } from '../domain/access/organizations/organization.ts';
-import * as organizationSecrets from '../domain/access/organizations/organization-secrets.ts';
-import { bindOrganizationSecret } from '../domain/access/organizations/organization-secrets.ts';
+import {
+  createOrganization as createOrganizationVerb,
+  deleteOrganization as deleteOrganizationVerb,
+  findOrganization,
+  listOrganizations as listOrganizationsVerb,
+  organizationView,
+  updateOrganization as updateOrganizationVerb,
+} from '../domain/access/organizations/organization.ts';
+import {
+  bindOrganizationSecret,
+  createOrganizationSecret as createOrganizationSecretVerb,
+  listOrganizationSecrets as listOrganizationSecretsVerb,
+  revokeOrganizationSecret as revokeOrganizationSecretVerb,
+} from '../domain/access/organizations/organization-secrets.ts';
 import type { Handler } from '../ports/operation-context.ts';
 
 export const listOrganizations: Handler<'listOrganizations'> = async ({ query }, context) => {
-  const { organizations, nextCursor } = await organization.listOrganizations(context, query);
+  const { organizations, nextCursor } = await listOrganizationsVerb(context, query);
   return { data: organizations.map(organizationView), next_cursor: nextCursor };
 };
 
 export const createOrganization: Handler<'createOrganization'> = async ({ body }, context) =>
-  organizationView(await organization.createOrganization(context, body));
+  organizationView(await createOrganizationVerb(context, body));
 
 export const deleteOrganization: Handler<'deleteOrganization'> = async ({ path }, context) => {
-  await organization.deleteOrganization(context, path.organization_id);
+  await deleteOrganizationVerb(context, path.organization_id);
   return undefined;
 };
 
@@ -21,18 +31,18 @@ export const getOrganization: Handler<'getOrganization'> = async ({ path }, cont
   organizationView(await findOrganization(context, path.organization_id));
 
 export const updateOrganization: Handler<'updateOrganization'> = async ({ path, body }, context) =>
-  organizationView(await organization.updateOrganization(context, path.organization_id, body));
+  organizationView(await updateOrganizationVerb(context, path.organization_id, body));
 
 export const revokeOrganizationSecret: Handler<'revokeOrganizationSecret'> = async (
   { path, body },
   context,
 ) => {
-  await organizationSecrets.revokeOrganizationSecret(context, path.organization_id, body.secret_id);
+  await revokeOrganizationSecretVerb(context, path.organization_id, body.secret_id);
   return { success: true };
 };
 
 export const listOrganizationSecrets: Handler<'listOrganizationSecrets'> = async ({ path }, context) => ({
-  data: await organizationSecrets.listOrganizationSecrets(context, path.organization_id),
+  data: await listOrganizationSecretsVerb(context, path.organization_id),
 });
 
 export const updateOrganizationSecretSigningKey: Handler<'updateOrganizationSecretSigningKey'> = async (
@@ -44,4 +54,4 @@ export const updateOrganizationSecretSigningKey: Handler<'updateOrganizationSecr
 };
 
 export const createOrganizationSecret: Handler<'createOrganizationSecret'> = async ({ path }, context) =>
-  organizationSecrets.createOrganizationSecret(context, path.organization_id);
+  createOrganizationSecretVerb(context, path.organization_id);

@@ -1,6 +1,11 @@
 import type { SwapPlan } from '../domain/money/swaps/plan-swap.ts';
-import * as swaps from '../domain/money/swaps/swap.ts';
-import { planSwapQuote, planSwapRequest, type SwapEstimate } from '../domain/money/swaps/swap.ts';
+import {
+  executeWalletSwap as executeWalletSwapVerb,
+  planSwapQuote,
+  planSwapRequest,
+  quoteWalletSwap as quoteWalletSwapVerb,
+  type SwapEstimate,
+} from '../domain/money/swaps/swap.ts';
 import { walletActionView } from '../domain/money/wallet-actions/wallet-action.ts';
 import type { SwapActionResponse } from '../generated/schemas.ts';
 import type { PlannedHandler } from '../ports/operation-context.ts';
@@ -8,12 +13,12 @@ import type { PlannedHandler } from '../ports/operation-context.ts';
 export const executeWalletSwap: PlannedHandler<'executeWalletSwap', SwapPlan> = {
   plan: ({ path, body }, context) => planSwapRequest(context, path.wallet_id, body),
   run: async ({ path, body }, context, planned) => {
-    const action = await swaps.executeWalletSwap(context, { walletId: path.wallet_id, body, planned });
+    const action = await executeWalletSwapVerb(context, { walletId: path.wallet_id, body, planned });
     return walletActionView(action) as SwapActionResponse;
   },
 };
 
 export const quoteWalletSwap: PlannedHandler<'quoteWalletSwap', SwapEstimate> = {
   plan: ({ path, body }, context) => planSwapQuote(context, path.wallet_id, body),
-  run: ({ path }, context, planned) => swaps.quoteWalletSwap(context, { walletId: path.wallet_id, planned }),
+  run: ({ path }, context, planned) => quoteWalletSwapVerb(context, { walletId: path.wallet_id, planned }),
 };

@@ -1,28 +1,35 @@
 import { findUser, findUserByAccount, findUserByUsername } from '../domain/access/user-records/find-user.ts';
-import * as findUsers from '../domain/wallets/users/find-users.ts';
+import {
+  listUsers as listUsersVerb,
+  searchUsers as searchUsersVerb,
+} from '../domain/wallets/users/find-users.ts';
 import {
   normalizeDiscordUsername,
   normalizeEmail,
   normalizePhoneNumber,
 } from '../domain/wallets/users/linked-account-kinds.ts';
 import { linkAccount, unlinkAccount } from '../domain/wallets/users/linked-accounts.ts';
-import * as userVerbs from '../domain/wallets/users/user.ts';
-import { changeUserState } from '../domain/wallets/users/user.ts';
+import {
+  batchCreateUsers as batchCreateUsersVerb,
+  changeUserState,
+  createUser as createUserVerb,
+  deleteUser as deleteUserVerb,
+} from '../domain/wallets/users/user.ts';
 import { mergeCustomMetadata, replaceCustomMetadata, userView } from '../domain/wallets/users/user-view.ts';
 import { pregenerateWallets } from '../domain/wallets/users/user-wallets.ts';
 import { normalizeAddress } from '../engine/assets/addresses.ts';
 import type { Handler } from '../ports/operation-context.ts';
 
 export const listUsers: Handler<'listUsers'> = async ({ query }, context) => {
-  const { users, nextCursor } = await findUsers.listUsers(context, query);
+  const { users, nextCursor } = await listUsersVerb(context, query);
   return { data: users.map(userView), next_cursor: nextCursor };
 };
 
 export const createUser: Handler<'createUser'> = async ({ body }, context) =>
-  userView(await userVerbs.createUser(context, body));
+  userView(await createUserVerb(context, body));
 
 export const batchCreateUsers: Handler<'batchCreateUsers'> = async ({ body }, context) => ({
-  results: await userVerbs.batchCreateUsers(context, body.users),
+  results: await batchCreateUsersVerb(context, body.users),
 });
 
 export const getUserByCustomAuthID: Handler<'getUserByCustomAuthID'> = async ({ body }, context) =>
@@ -52,7 +59,7 @@ export const getUserByPhoneNumber: Handler<'getUserByPhoneNumber'> = async ({ bo
 };
 
 export const searchUsers: Handler<'searchUsers'> = async ({ body }, context) =>
-  userView(await findUsers.searchUsers(context, body));
+  userView(await searchUsersVerb(context, body));
 
 export const getUserBySmartWalletAddress: Handler<'getUserBySmartWalletAddress'> = async (
   { body },
@@ -84,7 +91,7 @@ export const getUserByWalletAddress: Handler<'getUserByWalletAddress'> = async (
   userView(await findUserByAccount(context, { type: 'wallet', subject: normalizeAddress(body.address) }));
 
 export const deleteUser: Handler<'deleteUser'> = async ({ path }, context) => {
-  await userVerbs.deleteUser(context, path.user_id);
+  await deleteUserVerb(context, path.user_id);
   return undefined;
 };
 

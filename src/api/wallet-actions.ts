@@ -1,10 +1,13 @@
-import * as walletActions from '../domain/money/wallet-actions/wallet-action.ts';
-import { findWalletAction, walletActionView } from '../domain/money/wallet-actions/wallet-action.ts';
+import {
+  findWalletAction,
+  listWalletActions as listWalletActionsVerb,
+  walletActionView,
+} from '../domain/money/wallet-actions/wallet-action.ts';
 import { loadSteps } from '../domain/money/wallet-actions/wallet-action-steps.ts';
 import type { Handler } from '../ports/operation-context.ts';
 
 export const listWalletActions: Handler<'listWalletActions'> = async ({ path, query }, context) => {
-  const { actions, nextCursor } = await walletActions.listWalletActions(context, path.wallet_id, query);
+  const { actions, nextCursor } = await listWalletActionsVerb(context, path.wallet_id, query);
   return { data: actions.map((action) => walletActionView(action)), next_cursor: nextCursor };
 };
 

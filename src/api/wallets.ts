@@ -1,19 +1,24 @@
 import { listWalletTransactions } from '../domain/money/transactions/wallet-transactions.ts';
-import * as walletActions from '../domain/money/wallet-actions/transfer.ts';
 import {
   planQuote,
   planTransferRequest,
   type QuotePlan,
+  quoteWalletTransfer as quoteWalletTransferVerb,
   type TransferPlan,
+  transferFromWallet as transferFromWalletVerb,
 } from '../domain/money/wallet-actions/transfer.ts';
 import { walletActionView } from '../domain/money/wallet-actions/wallet-action.ts';
-import * as exportWalletVerbs from '../domain/requests/wallet-rpc/export-wallet.ts';
+import { exportWallet as exportWalletVerb } from '../domain/requests/wallet-rpc/export-wallet.ts';
 import { planRpc, type RpcPlan } from '../domain/requests/wallet-rpc/plan-rpc.ts';
 import { rawSignWithWallet, runWalletRpc } from '../domain/requests/wallet-rpc/wallet-rpc.ts';
-import * as balances from '../domain/wallets/balances/balances.ts';
-import * as recovery from '../domain/wallets/recovery/wallet-recovery.ts';
-import * as userKeys from '../domain/wallets/user-keys/user-key.ts';
-import { type AuthenticatedUser, authenticateUser } from '../domain/wallets/user-keys/user-key.ts';
+import { getWalletBalance as getWalletBalanceVerb } from '../domain/wallets/balances/balances.ts';
+import { createWalletsWithRecovery as createWalletsWithRecoveryVerb } from '../domain/wallets/recovery/wallet-recovery.ts';
+import {
+  type AuthenticatedUser,
+  authenticateUser,
+  authenticateWalletIntents as authenticateWalletIntentsVerb,
+  authenticateWallets as authenticateWalletsVerb,
+} from '../domain/wallets/user-keys/user-key.ts';
 import {
   authoritiesOfNewWallets,
   authorityOfNewWallet,
@@ -24,24 +29,34 @@ import {
   attachedAutomations,
   detachAutomations,
 } from '../domain/wallets/wallet-automations/wallet-automation.ts';
-import * as createWalletVerbs from '../domain/wallets/wallets/create-wallet.ts';
-import { createPlannedWallet } from '../domain/wallets/wallets/create-wallet.ts';
-import * as findWalletVerbs from '../domain/wallets/wallets/find-wallet.ts';
-import { findWallet, findWalletByAddress, walletView } from '../domain/wallets/wallets/find-wallet.ts';
+import {
+  createPlannedWallet,
+  createWalletsBatch as createWalletsBatchVerb,
+} from '../domain/wallets/wallets/create-wallet.ts';
+import {
+  findWallet,
+  findWalletByAddress,
+  listWallets as listWalletsVerb,
+  walletView,
+} from '../domain/wallets/wallets/find-wallet.ts';
 import { beginImport, finishImport } from '../domain/wallets/wallets/import-wallet.ts';
-import * as updateWalletVerbs from '../domain/wallets/wallets/update-wallet.ts';
+import {
+  archiveWallet as archiveWalletVerb,
+  assignWalletEntity as assignWalletEntityVerb,
+  updateWallet as updateWalletVerb,
+} from '../domain/wallets/wallets/update-wallet.ts';
 import { normalizeAddress } from '../engine/assets/addresses.ts';
 import type { TransferActionResponse } from '../generated/schemas.ts';
 import type { Handler, PlannedHandler } from '../ports/operation-context.ts';
 
 export const authenticateWallets: PlannedHandler<'authenticateWallets', AuthenticatedUser> = {
   plan: ({ body }, context) => authenticateUser(context, body.user_jwt),
-  run: ({ body }, context, planned) => userKeys.authenticateWallets(context, { body, planned }),
+  run: ({ body }, context, planned) => authenticateWalletsVerb(context, { body, planned }),
 };
 
 export const authenticateWalletIntents: PlannedHandler<'authenticateWalletIntents', AuthenticatedUser> = {
   plan: ({ body }, context) => authenticateUser(context, body.user_jwt),
-  run: ({ body }, context, planned) => userKeys.authenticateWalletIntents(context, { body, planned }),
+  run: ({ body }, context, planned) => authenticateWalletIntentsVerb(context, { body, planned }),
 };
 
 export const initWalletImport: Handler<'initWalletImport'> = ({ body }, context) =>
@@ -51,7 +66,7 @@ export const submitWalletImport: Handler<'submitWalletImport'> = async ({ body }
   walletView(await finishImport(context, body));
 
 export const exportWallet: Handler<'exportWallet'> = ({ path, body }, context) =>
-  exportWalletVerbs.exportWallet(context, path.wallet_id, body);
+  exportWalletVerb(context, path.wallet_id, body);
 
 export const rawSignWallet: Handler<'rawSignWallet'> = ({ path, body }, context) =>
   rawSignWithWallet(context, path.wallet_id, body);
@@ -72,7 +87,7 @@ export const listWallets: Handler<'listWallets'> = async ({ query }, context) =>
     entityId: query.entity_id,
     includeArchived: query.include_archived,
   };
-  const { wallets, nextCursor } = await findWalletVerbs.listWallets(context, filter, query);
+  const { wallets, nextCursor } = await listWalletsVerb(context, filter, query);
   return { data: wallets.map(walletView), next_cursor: nextCursor };
 };
 
@@ -89,7 +104,7 @@ export const getWalletByAddress: Handler<'getWalletByAddress'> = async ({ body }
 export const createWalletsBatch: PlannedHandler<'createWalletsBatch', readonly NewAuthority[]> = {
   plan: ({ body }, context) => authoritiesOfNewWallets(context, body.wallets),
   run: async ({ body }, context, planned) => ({
-    results: await createWalletVerbs.createWalletsBatch(context, body.wallets, planned),
+    results: await createWalletsBatchVerb(context, body.wallets, planned),
   }),
 };
 
@@ -102,10 +117,10 @@ export const getWallet: Handler<'getWallet'> = async ({ path, query }, context) 
 };
 
 export const updateWallet: Handler<'updateWallet'> = async ({ path, body }, context) =>
-  walletView(await updateWalletVerbs.updateWallet(context, path.wallet_id, body));
+  walletView(await updateWalletVerb(context, path.wallet_id, body));
 
 export const archiveWallet: Handler<'archiveWallet'> = async ({ path }, context) =>
-  walletView(await updateWalletVerbs.archiveWallet(context, path.wallet_id));
+  walletView(await archiveWalletVerb(context, path.wallet_id));
 
 export const attachWalletAutomations: Handler<'attachWalletAutomations'> = async (
   { path, body },
@@ -123,10 +138,10 @@ export const detachWalletAutomations: Handler<'detachWalletAutomations'> = async
 };
 
 export const getWalletBalance: Handler<'getWalletBalance'> = async ({ path, query }, context) =>
-  balances.getWalletBalance(context, path.wallet_id, query);
+  getWalletBalanceVerb(context, path.wallet_id, query);
 
 export const assignWalletEntity: Handler<'assignWalletEntity'> = ({ path, body }, context) =>
-  updateWalletVerbs.assignWalletEntity(context, path.wallet_id, body);
+  assignWalletEntityVerb(context, path.wallet_id, body);
 
 export const getWalletTransactions: Handler<'getWalletTransactions'> = ({ path, query }, context) =>
   listWalletTransactions(context, path.wallet_id, query);
@@ -134,7 +149,7 @@ export const getWalletTransactions: Handler<'getWalletTransactions'> = ({ path, 
 export const transferFromWallet: PlannedHandler<'transferFromWallet', TransferPlan> = {
   plan: ({ path, body }, context) => planTransferRequest(context, path.wallet_id, body),
   run: async ({ path, body }, context, planned) => {
-    const action = await walletActions.transferFromWallet(context, {
+    const action = await transferFromWalletVerb(context, {
       walletId: path.wallet_id,
       body,
       planned,
@@ -146,8 +161,8 @@ export const transferFromWallet: PlannedHandler<'transferFromWallet', TransferPl
 export const quoteWalletTransfer: PlannedHandler<'quoteWalletTransfer', QuotePlan> = {
   plan: ({ path, body }, context) => planQuote(context, path.wallet_id, body),
   run: ({ path, body }, context, planned) =>
-    walletActions.quoteWalletTransfer(context, { walletId: path.wallet_id, body, planned }),
+    quoteWalletTransferVerb(context, { walletId: path.wallet_id, body, planned }),
 };
 
 export const createWalletsWithRecovery: Handler<'createWalletsWithRecovery'> = ({ body }, context) =>
-  recovery.createWalletsWithRecovery(context, body);
+  createWalletsWithRecoveryVerb(context, body);

@@ -34,7 +34,8 @@ import { execCommand } from './shell/exec.ts';
 import { openCommand } from './shell/open.ts';
 import { sigCommand } from './sig-explain.ts';
 import { signerCommand } from './signer.ts';
-import { usersCommand, walletsCommand } from './users.ts';
+import { usersCommand } from './users.ts';
+import { walletsCommand } from './wallets.ts';
 import { whyCommand } from './why.ts';
 
 /**

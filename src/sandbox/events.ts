@@ -1,10 +1,9 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { findEvent, listEvents, newestSequence } from '../domain/base/events/events.ts';
+import { findEvent, listEvents, newestSequence, type RecordedEvent } from '../domain/base/events/events.ts';
 import { ApiError, invalidField, invalidQuery } from '../errors.ts';
 import type { ControlContext, ControlInput } from './control-plane.ts';
 import type { SandboxEvent, SandboxEvents } from './generated/schemas.ts';
-import { eventView } from './views.ts';
 
 /** The path is malformed or does not exist in the payload. */
 export class InvalidPathError extends Error {
@@ -129,6 +128,7 @@ interface EventFilter {
 }
 
 const DEFAULT_LIMIT = 100;
+
 /** Events read per query while searching for matches. */
 const BATCH = 500;
 const POLL_INTERVAL_MS = 50;
@@ -276,4 +276,16 @@ function put(
     if (!(error instanceof InvalidPathError)) throw error;
     throw invalidField(`/${member}/${text.replaceAll('~', '~0').replaceAll('/', '~1')}`, error.message);
   }
+}
+
+/** The control plane's representation of an event, with the payload that endpoints receive. */
+export function eventView(event: RecordedEvent, { events }: Pick<ControlContext, 'events'>): SandboxEvent {
+  const payload = events.write(event.payload) as SandboxEvent['payload'];
+  return {
+    id: event.id,
+    app_id: event.appId,
+    type: payload.type,
+    created_at_ms: event.createdAtMs,
+    payload,
+  };
 }

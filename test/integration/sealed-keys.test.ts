@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../src/adapters/runtime.ts';
-import { rotateSealedKeys } from '../../src/domain/base/sealed-keys/rotate-sealed-keys.ts';
+import { rotateSealedKeys } from '../../src/admin/rotate-keys.ts';
 import {
   masterKeyCheckBinding,
   signingKeyBinding,

@@ -10,7 +10,7 @@ import { namedContracts } from '../../engine/authorization/requested/built-part.
 import type { KeyVault } from '../../ports/key-vault.ts';
 import { type Database, openDatabase } from '../../storage/open-database.ts';
 import { findSchemaFault } from '../../storage/schema/identify-database.ts';
-import { type Finding, fault, ok, warning } from '../../tools/reports.ts';
+import { type Finding, fault, ok, warning } from '../../tools/findings.ts';
 import { withVault } from '../open-vault.ts';
 import { checkConnections } from './compare-connections.ts';
 
@@ -18,6 +18,7 @@ import { checkConnections } from './compare-connections.ts';
 const OLDEST_VERSION = 140_000;
 const SKEW_WARNING_MS = 1_000;
 const SKEW_FAULT_MS = 10_000;
+
 /** Beside the pool: rate limits, readiness, the sign of life. */
 const OTHER_CONNECTIONS = 4;
 

@@ -4,7 +4,7 @@ import { systemClock } from '../../adapters/runtime.ts';
 import { createWebhookSender, nameServerLookup, publicHttpsOnly } from '../../adapters/webhook-http.ts';
 import type { ServeConfig } from '../../config/config.ts';
 import { settings } from '../../config/settings.ts';
-import { type Finding, fault, ok, warning } from '../../tools/reports.ts';
+import { type Finding, fault, ok, warning } from '../../tools/findings.ts';
 
 const RPC = settings.rpc.variable;
 const STALE_SECONDS = 600;

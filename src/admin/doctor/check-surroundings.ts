@@ -7,7 +7,7 @@ import { systemClock } from '../../adapters/runtime.ts';
 import type { ServeConfig } from '../../config/config.ts';
 import { settings } from '../../config/settings.ts';
 import type { EcBackend } from '../../engine/crypto/secp256k1.ts';
-import { type Finding, fault, ok, warning } from '../../tools/reports.ts';
+import { type Finding, fault, ok, warning } from '../../tools/findings.ts';
 
 const DAY_MS = 86_400_000;
 const RENEW_DAYS = 21;

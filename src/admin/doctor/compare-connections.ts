@@ -1,13 +1,13 @@
 import { systemEntropy } from '../../adapters/runtime.ts';
 import { isPooledByTransaction, postgresPool } from '../../storage/postgres-dialect.ts';
-import { type Finding, fault, ok, warning } from '../../tools/reports.ts';
+import { type Finding, fault, ok, warning } from '../../tools/findings.ts';
 
 /*
  * Advisory locks, row locks and sequences of one node do not count on another. Behind an address that leads to several
  * nodes, two servers would send the same payment, each under its own lock. So several new connections are compared.
  */
-
 const NAME = 'one server';
+
 /** CHOICE: so many new connections show a proxy that leads to two nodes in turn, or by chance in 7 of 8 cases. */
 const CONNECTIONS = 4;
 const LIMIT_MS = 5_000;

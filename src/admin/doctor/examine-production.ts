@@ -1,7 +1,7 @@
 import type { ServeConfig } from '../../config/config.ts';
 import type { VaultSettings } from '../../config/signer.ts';
 import { ecBackend } from '../../engine/crypto/secp256k1.ts';
-import type { Finding } from '../../tools/reports.ts';
+import type { Finding } from '../../tools/findings.ts';
 import { checkDatabase } from './check-database.ts';
 import { checkEgress, checkNodes } from './check-network.ts';
 import {

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { readKeysConfig, readSandboxConfig, readServeConfig } from '../../config/config.ts';
 import { packageVersion } from '../../config/package-root.ts';
 import { UnmeasurableError } from '../../config/start-error.ts';
-import type { Finding } from '../../tools/reports.ts';
+import type { Finding } from '../../tools/findings.ts';
 
 interface DoctorFlags {
   host: string;
@@ -82,7 +82,7 @@ async function examine(flags: DoctorFlags): Promise<Finding[]> {
 async function checkSchema(folder: string): Promise<Finding[]> {
   const [{ readSchemaState }, { fault, ok }] = await Promise.all([
     import('../../admin/plan-migrations.ts'),
-    import('../../tools/reports.ts'),
+    import('../../tools/findings.ts'),
   ]);
   try {
     const state = await readSchemaState(folder);

@@ -3,7 +3,7 @@ import { type ErrorCode, invalidField, notFound } from '../../errors.ts';
 import type { Entropy } from '../../ports/runtime.ts';
 import type { ControlContext } from '../control-plane.ts';
 import type { AddSandboxFaultRequest, SandboxFault, SandboxFaultEffect } from '../generated/schemas.ts';
-import { requireSimulated } from '../views.ts';
+import { requireSimulated } from '../named-chain.ts';
 
 /** CHOICE: the most rules. */
 export const MAX_FAULTS = 100;

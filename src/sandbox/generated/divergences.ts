@@ -517,7 +517,7 @@ export const divergences: readonly OperationDivergences[] = [
    {
     "text": "the owner or an additional signer may open addresses of their own. On the wallet itself an automation acts under the policies of the owner, so only the owner may attach one.",
     "path": "src/domain/money/crypto-deposits/crypto-deposit-account.ts",
-    "symbol": "createDepositAccount"
+    "symbol": "createCryptoDepositAccount"
    },
    {
     "text": "later changes of these are not copied. The wallets of an organization that are deposit addresses do not fail for their number.",
@@ -2832,7 +2832,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
  },
  {
   "text": "the interval of RFC 8628, section 3.2; grants end after 30 unused days or a year.",
-  "path": "src/domain/access/apps/setting-parsers.ts",
+  "path": "src/domain/access/apps/device-flow-settings.ts",
   "symbol": "defaults"
  },
  {

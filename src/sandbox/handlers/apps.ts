@@ -1,11 +1,13 @@
+import type { App } from '../../domain/access/apps/app.entity.ts';
 import * as appVerbs from '../../domain/access/apps/app.ts';
-import { sealTestCodes, updateApp } from '../../domain/access/apps/app.ts';
+import { updateApp } from '../../domain/access/apps/app.ts';
 import { checkAppSettings } from '../../domain/access/apps/app-settings.ts';
 import * as findApp from '../../domain/access/apps/find-app.ts';
+import { sealTestCodes, withoutTestCodes } from '../../domain/access/apps/test-codes.ts';
 import { checkJwtAuthReachable } from '../../domain/wallets/tokens/verify-customer-token.ts';
 import * as wallets from '../../domain/wallets/wallets/update-wallet.ts';
 import type { Handler, OperatorHandler } from '../control-plane.ts';
-import { appView } from '../views.ts';
+import type { SandboxApp } from '../generated/schemas.ts';
 
 export const listApps: Handler<'listApps'> = async (_input, context) => {
   const apps = await context.read(findApp.listApps);
@@ -52,3 +54,13 @@ export const restoreWallet: OperatorHandler<'restoreWallet'> = async (
     chain_type: wallet.chain_type,
   };
 };
+
+/** The control plane's representation of an app, without its secrets. */
+function appView(app: App): SandboxApp {
+  return {
+    id: app.id,
+    name: app.name,
+    created_at_ms: app.createdAtMs,
+    settings: withoutTestCodes(app.settings),
+  };
+}

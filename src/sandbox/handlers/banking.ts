@@ -2,8 +2,7 @@ import { getFiatDeposit, getVirtualAccount } from '../../domain/money/fiat-depos
 import { checkStepsNow, getPayoutOfAction } from '../../domain/money/wallet-actions/due-steps.ts';
 import { payoutOfStep } from '../../domain/money/wallet-actions/external-steps.ts';
 import { ApiError, invalidField, notFound } from '../../errors.ts';
-import type { Handler } from '../control-plane.ts';
-import { decideFiatDeposit } from '../steering.ts';
+import type { ControlContext, Handler } from '../control-plane.ts';
 
 export const receiveFiatDeposit: Handler<'receiveFiatDeposit'> = async (
   { body },
@@ -46,3 +45,23 @@ export const steerFiatPayout: Handler<'steerFiatPayout'> = async ({ path, body }
   await runDueJobs();
   return { wallet_action_id: actionId, provider_payout_id: id, outcome };
 };
+
+/**
+ * Releases or refunds a deposit that the simulated bank holds. Throws ApiError not_found, and invalid_state when it has
+ * sent or refunded the deposit.
+ */
+async function decideFiatDeposit(
+  { fiat, read, runDueJobs }: ControlContext,
+  id: string,
+  outcome: 'completed' | 'refunded',
+): Promise<{ id: string; deposit_account_id: string; state: string }> {
+  await runDueJobs();
+  const held = await read((em) => getFiatDeposit(em, id));
+  if (held === undefined) throw notFound('Fiat deposit');
+  if (!(await fiat.decideDeposit(held.environment, id, outcome))) {
+    throw new ApiError('invalid_state', 'the bank has sent or refunded this deposit');
+  }
+  await runDueJobs();
+  const deposit = await read((em) => getFiatDeposit(em, id));
+  return { id, deposit_account_id: held.accountId, state: deposit?.state ?? held.state };
+}

@@ -1,7 +1,8 @@
-import { getCard } from '../../domain/money/cards/card.ts';
-import { notFound } from '../../errors.ts';
-import type { Handler } from '../control-plane.ts';
-import { centsOf, paymentView } from '../steering.ts';
+import { getCard, getCardOfIssuer } from '../../domain/money/cards/card.ts';
+import { centsText } from '../../domain/money/cards/card-transactions.ts';
+import { ApiError, invalidField, notFound } from '../../errors.ts';
+import type { ControlContext, Handler, TestPayment } from '../control-plane.ts';
+import type { SandboxCardPayment } from '../generated/schemas.ts';
 
 export const authorizeCardPayment: Handler<'authorizeCardPayment'> = async ({ body }, context) => {
   const { amount, reference, pin, merchant_name: merchant = null, outcome } = body;
@@ -47,3 +48,35 @@ export const refundCardPayment: Handler<'refundCardPayment'> = async ({ path, bo
   await context.runDueJobs();
   return paymentView(context, payment);
 };
+
+/** Cents of an amount that the contract allows. Throws ApiError invalid_data for nothing. */
+function centsOf(amount: string): bigint {
+  const [whole = '', fraction = ''] = amount.split('.');
+  const cents = BigInt(`${whole}${fraction.padEnd(2, '0')}`);
+  if (cents === 0n) throw invalidField('/amount', 'expected an amount above 0');
+  return cents;
+}
+
+/** Throws ApiError not_found, and for a payment that does not allow this invalid_data or invalid_state. */
+async function paymentView(
+  { read }: Pick<ControlContext, 'read'>,
+  payment: TestPayment | 'amount' | 'funds' | 'status' | undefined,
+): Promise<SandboxCardPayment> {
+  if (payment === undefined) throw notFound('Card payment');
+  if (payment === 'amount') throw invalidField('/amount', 'expected an amount that the payment allows');
+  if (payment === 'funds') throw new ApiError('invalid_state', 'the wallet cannot pay the difference');
+  if (payment === 'status')
+    throw new ApiError('invalid_state', 'the status of the payment does not allow this');
+  const card = await read((em) => getCardOfIssuer(em, payment.cardId));
+  return {
+    id: payment.id,
+    card_id: card?.id ?? payment.cardId,
+    kind: payment.kind,
+    status: payment.status,
+    amount: centsText(payment.kind === 'refund' ? -payment.cents : payment.cents),
+    currency: payment.currency,
+    merchant_name: payment.merchant,
+    decline_reason: payment.declineReason,
+    transaction_hash: payment.hash,
+  };
+}

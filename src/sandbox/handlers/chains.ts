@@ -1,9 +1,11 @@
 import { listEveryTransaction } from '../../domain/money/transactions/find-transaction.ts';
 import { TransactionEntity } from '../../domain/money/transactions/transaction.entity.ts';
+import { assetNamed } from '../../engine/assets/known-assets.ts';
+import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import { ApiError, invalidField, notFound } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
 import type { SandboxTransactionEffect } from '../generated/schemas.ts';
-import { rawAmountOf, requireSimulated, tokenAddressOf } from '../views.ts';
+import { requireSimulated } from '../named-chain.ts';
 
 const pointers = { address: '/address', tokenAddress: '/token_address', rawAmount: '/raw_amount' } as const;
 
@@ -103,3 +105,36 @@ export const steerTransaction: Handler<'steerTransaction'> = async (
   await runDueJobs();
   return { transaction_id: id, transaction_hash: hash, effect };
 };
+
+/** The amount in base units; the body has exactly one of `amount` and `raw_amount`. Throws ApiError invalid_data. */
+function rawAmountOf(
+  body: { readonly amount?: string | undefined; readonly raw_amount?: string | undefined },
+  decimals: number,
+): bigint {
+  const { amount, raw_amount: raw } = body;
+  if ((amount === undefined) === (raw === undefined)) {
+    throw invalidField('/amount', 'expected either `amount` or `raw_amount`');
+  }
+  if (raw !== undefined) return BigInt(raw);
+  const [whole = '', fraction = ''] = amount!.split('.');
+  if (fraction.length > decimals) {
+    throw invalidField('/amount', `expected at most ${decimals} decimal places, got ${fraction.length}`);
+  }
+  return BigInt(whole + fraction.padEnd(decimals, '0'));
+}
+
+/** The token address, given directly or by asset name; null for the native asset. Throws ApiError invalid_data. */
+function tokenAddressOf(
+  caip2: string,
+  body: { readonly asset?: string | undefined; readonly token_address?: string | null | undefined },
+): string | null {
+  const { asset, token_address: tokenAddress } = body;
+  if (asset === undefined) return tokenAddress ?? null;
+  if (tokenAddress !== undefined) throw invalidField('/asset', 'expected either `asset` or `token_address`');
+  const chain = chainOfCaip2(caip2);
+  const known = chain && assetNamed(chain, asset);
+  if (known === undefined) {
+    throw invalidField('/asset', `\`${asset}\` has no known address on this chain; use \`token_address\``);
+  }
+  return known.tokenAddress;
+}

@@ -1,8 +1,8 @@
 import { invalidField } from '../../errors.ts';
 import { bringDueTimesTo, passTimeTo } from '../clock.ts';
-import type { Handler } from '../control-plane.ts';
+import type { ControllableClock, Handler } from '../control-plane.ts';
 import { findUpcoming } from '../find-upcoming.ts';
-import { clockView, LAST_MS } from '../views.ts';
+import type { SandboxClock } from '../generated/schemas.ts';
 
 const DEFAULT_LIMIT = 50;
 
@@ -45,3 +45,15 @@ export const setClock: Handler<'setClock'> = async ({ body }, context) => {
   await runDueJobs();
   return clockView(clock);
 };
+
+/**
+ * CHOICE: the clock can be set up to a century before the last instant that the contract's formats can represent,
+ * 9999-12-31. Whatever is planned or expires after the time that was set can be represented as well.
+ */
+const LAST_MS = Date.UTC(9900, 0, 1);
+
+/** The control plane's representation of the clock. */
+function clockView(clock: ControllableClock): SandboxClock {
+  const nowMs = clock.now();
+  return { now_ms: nowMs, now: new Date(nowMs).toISOString(), frozen: clock.isFrozen };
+}

@@ -1,11 +1,12 @@
 import { findApp } from '../../domain/access/apps/find-app.ts';
-import { addVault, adminAddressOf, getVault } from '../../domain/money/earn/earn-vault.ts';
+import { addVault, adminAddressOf, type EarnVault, getVault } from '../../domain/money/earn/earn-vault.ts';
 import { readChainAddress } from '../../engine/assets/addresses.ts';
 import { assetNamed } from '../../engine/assets/known-assets.ts';
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import { invalidField, notFound } from '../../errors.ts';
-import type { Handler } from '../control-plane.ts';
-import { earnVaultView, requireSimulatedEvm } from '../views.ts';
+import type { ControlContext, Handler } from '../control-plane.ts';
+import type { SandboxEarnVault } from '../generated/schemas.ts';
+import { requireSimulatedEvm } from '../named-chain.ts';
 
 /** Decimals of the shares of `morpho` vaults. */
 const MORPHO_DECIMALS = 18;
@@ -91,3 +92,13 @@ export const addEarnReward: Handler<'addEarnReward'> = async ({ body }, { chains
     amount_unclaimed: String((reward?.rawCumulative ?? 0n) - (reward?.rawClaimed ?? 0n)),
   };
 };
+
+/** A vault with what it earns now. */
+async function earnVaultView({ chains }: ControlContext, vault: EarnVault): Promise<SandboxEarnVault> {
+  const rate = await chains.earn.rateOf(vault.caip2, vault.address);
+  return {
+    ...{ id: vault.id, caip2: vault.caip2, address: vault.address, asset_address: vault.assetAddress },
+    ...{ provider: vault.provider, name: vault.name },
+    ...{ apy_bps: rate?.apyBps ?? 0, fee_bps: rate?.feeBps ?? vault.feeBps },
+  };
+}

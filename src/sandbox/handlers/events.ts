@@ -2,8 +2,7 @@ import { findApp } from '../../domain/access/apps/find-app.ts';
 import * as webhooks from '../../domain/access/webhooks/webhook-deliveries.ts';
 import { findEvent, recordEvent } from '../../domain/base/events/events.ts';
 import type { Handler } from '../control-plane.ts';
-import { followEvents, payloadOf } from '../events.ts';
-import { eventView } from '../views.ts';
+import { eventView, followEvents, payloadOf } from '../events.ts';
 
 export const listEvents: Handler<'listEvents'> = ({ query }, context) => followEvents(query, context);
 

@@ -1,10 +1,11 @@
 import { findApp } from '../../domain/access/apps/find-app.ts';
+import { askAbout, storeSnapshot } from '../../domain/money/fiat-customers/customer-snapshot.ts';
+import type { StoredFiatCustomer } from '../../domain/money/fiat-customers/fiat-customer.entity.ts';
 import { type FiatEntity, getCustomerById } from '../../domain/money/fiat-customers/find-customer.ts';
 import { askForLinks, storeCustomer } from '../../domain/money/fiat-customers/verify-customer.ts';
 import { ApiError, invalidField } from '../../errors.ts';
-import type { ControlInput, Handler } from '../control-plane.ts';
-import { refreshCustomer } from '../steering.ts';
-import { findVerificationPage, verificationPageView } from '../views.ts';
+import type { ControlContext, ControlInput, Handler, HostedVerification } from '../control-plane.ts';
+import type { SandboxVerificationPage } from '../generated/schemas.ts';
 
 type Body = ControlInput<'decideVerification'>['body'];
 
@@ -72,3 +73,52 @@ export const setProviderState: Handler<'setProviderState'> = async ({ path, body
   await context.runDueJobs();
   return { state };
 };
+
+/** Asks the provider about a customer and stores the answer, with the event of a change. Returns the current row. */
+async function refreshCustomer(
+  { fiatProviders, log, ids, clock, change }: ControlContext,
+  known: StoredFiatCustomer,
+): Promise<StoredFiatCustomer> {
+  const snapshot = await askAbout({ fiatProviders, log }, known);
+  if (snapshot === undefined) return known;
+  return change((em, notes) => storeSnapshot({ em, notes, ids, nowMs: clock.now() }, known, snapshot));
+}
+
+/**
+ * The verification to which a link leads.
+ *
+ * @throws ApiError not_found
+ */
+async function findVerificationPage(
+  { fiat }: Pick<ControlContext, 'fiat'>,
+  token: string,
+): Promise<HostedVerification> {
+  const page = await fiat.page(token);
+  if (page === undefined) throw new ApiError('not_found', 'the link is not known');
+  return page;
+}
+
+/** What the hosted page shows. */
+function verificationPageView({
+  kind,
+  environment,
+  snapshot,
+  redirectUri,
+}: HostedVerification): SandboxVerificationPage {
+  const { terms, verification } = snapshot;
+  const offers = [
+    ...(terms.link === undefined ? [] : ['accept_terms' as const]),
+    ...(verification.link === undefined ? [] : ['complete' as const, 'decline' as const]),
+  ];
+  return {
+    kind,
+    environment,
+    status: snapshot.status,
+    terms: terms.status,
+    verification: verification.status,
+    actions: offers,
+    requirements_due: [...snapshot.requirementsDue],
+    rejection_reasons: [...(verification.rejectionReasons ?? [])],
+    redirect_uri: redirectUri,
+  };
+}

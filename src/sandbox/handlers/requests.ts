@@ -2,6 +2,7 @@ import { countEvents } from '../../domain/access/webhooks/webhook-deliveries.ts'
 import { ApiError, notFound } from '../../errors.ts';
 import type { ControlContext, Handler } from '../control-plane.ts';
 import type { PolicyTrace } from '../generated/schemas.ts';
+import { policyTrace } from '../policy-trace.ts';
 import { followRequests, latestRequests } from '../requests/follow-requests.ts';
 import { httpArchiveOf } from '../requests/http-archive.ts';
 import {
@@ -11,7 +12,6 @@ import {
   requireLog,
   sentRequest,
 } from '../requests/request-view.ts';
-import { policyTrace } from '../views.ts';
 
 export const listRequests: Handler<'listRequests'> = ({ query }, context) =>
   followRequests(query, { log: requireLog(context.requests), signal: context.signal });

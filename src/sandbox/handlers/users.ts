@@ -1,13 +1,15 @@
+import type { SqlEntityManager } from '@mikro-orm/sql';
 import { findApp } from '../../domain/access/apps/find-app.ts';
 import { findUserByAccount } from '../../domain/access/user-records/find-user.ts';
-import { decideDevice, findDeviceCode } from '../../domain/wallets/oauth/device-codes.ts';
+import { decideDevice, findDeviceCode, showUserCode } from '../../domain/wallets/oauth/device-codes.ts';
+import type { OauthDeviceCode } from '../../domain/wallets/oauth/oauth.entity.ts';
 import { normalizeEmail } from '../../domain/wallets/users/linked-account-kinds.ts';
-import { transferAccount } from '../../domain/wallets/users/linked-accounts.ts';
+import { transferAccount } from '../../domain/wallets/users/transfer-account.ts';
 import { changeUserState } from '../../domain/wallets/users/user.ts';
 import { userView } from '../../domain/wallets/users/user-view.ts';
 import { invalidField } from '../../errors.ts';
 import type { Handler, OperatorHandler } from '../control-plane.ts';
-import { deviceCodeView } from '../views.ts';
+import type { SandboxDeviceCode } from '../generated/schemas.ts';
 
 export const configureUser: Handler<'configureUser'> = async ({ path, body }, context) => {
   const { clock, ids } = context;
@@ -63,3 +65,19 @@ export const takeOverUser: OperatorHandler<'takeOverUser'> = async (
   );
   return { id: row.id, app_id: row.app_id, linked_accounts: linkedAccounts.map(({ type }) => type) };
 };
+
+/** A device code without the code of the device. */
+async function deviceCodeView(
+  em: SqlEntityManager,
+  code: OauthDeviceCode,
+  nowMs: number,
+): Promise<SandboxDeviceCode> {
+  const app = await findApp(em, code.appId);
+  return {
+    user_code: showUserCode(code.userCode),
+    app_id: app.id,
+    app_name: app.name,
+    status: code.expiresAtMs <= nowMs && code.status !== 'redeemed' ? 'expired' : code.status,
+    expires_at_ms: code.expiresAtMs,
+  };
+}

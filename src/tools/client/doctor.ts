@@ -5,12 +5,13 @@ import { temporaryCertificateFolder } from '../../adapters/certificate.ts';
 import { requireFreePort } from '../../adapters/own-server.ts';
 import { systemClock } from '../../adapters/runtime.ts';
 import { proxyVariables } from '../../config/client.ts';
-import { type Finding, fault, ok, warning } from '../reports.ts';
+import { type Finding, fault, ok, warning } from '../findings.ts';
 import type { RunningSandboxFile } from './running-sandboxes.ts';
 import { SandboxUnavailableError } from './sandbox-address.ts';
 import { openSandboxClient } from './sandbox-client.ts';
 
 const OLDEST_NODE = 24;
+
 /** A sandbox with many users writes some tens of megabytes. */
 const LOW_SPACE_BYTES = 200 * 1024 * 1024;
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../../src/adapters/runtime.ts';
-import { rotateSealedKeys } from '../../../src/domain/base/sealed-keys/rotate-sealed-keys.ts';
+import { rotateSealedKeys } from '../../../src/admin/rotate-keys.ts';
 import type { OperationId } from '../../../src/generated/operations.ts';
 import { createKeyVault } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';

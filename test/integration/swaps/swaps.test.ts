@@ -6,7 +6,7 @@ import { connectRouters } from '../../../src/adapters/load-adapters.ts';
 import { planCalls } from '../../../src/domain/money/sending/plan-calls.ts';
 import { offerSwap, routeApprovals } from '../../../src/domain/money/swaps/plan-swap.ts';
 import { readSwap } from '../../../src/domain/money/swaps/swap.ts';
-import { sendSteps } from '../../../src/domain/money/wallet-actions/external-steps.ts';
+import { sendSteps } from '../../../src/domain/money/wallet-actions/send-steps.ts';
 import { beginWalletAction } from '../../../src/domain/money/wallet-actions/wallet-action.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { findWallet } from '../../../src/domain/wallets/wallets/find-wallet.ts';

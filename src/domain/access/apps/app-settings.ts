@@ -5,16 +5,14 @@ import type { Ids } from '../../../ports/runtime.ts';
 import { checkSafeguard, isSafeguard } from '../../base/safeguards/safeguards.ts';
 import type { StoredSeal } from '../../base/sealed-keys/sealed-keys.ts';
 import type { App, AppSettings } from './app.entity.ts';
+import { checkDepositConfigs, DEPOSIT_CONFIGS_SETTING } from './deposit-configs.ts';
 import {
-  checkDepositConfigs,
   checkDeviceFlow,
-  checkSmartAccountFactory,
-  DEPOSIT_CONFIGS_SETTING,
   DEVICE_FLOW_SETTING,
   type DeviceFlowSettings,
   readDeviceFlowSetting,
-  SMART_ACCOUNT_FACTORY_SETTING,
-} from './setting-parsers.ts';
+} from './device-flow-settings.ts';
+import { checkSmartAccountFactory, SMART_ACCOUNT_FACTORY_SETTING } from './smart-account-factory.ts';
 
 /** How tokens of the app's own login are verified: with the keys at a JWKS URL, or with one key. */
 export interface JwtAuthSettings {

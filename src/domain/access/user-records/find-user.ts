@@ -19,7 +19,7 @@ export type { StoredUser };
 export type UserContext = Pick<OperationContext, 'app' | 'em'>;
 
 const DID_PREFIX = 'did:service:';
-const userColumnsOfUsers = userColumns.map((column) => `users.${column}` as const);
+const qualifiedUserColumns = userColumns.map((column) => `users.${column}` as const);
 
 /** The unique key of a linked account. */
 export interface AccountKey {
@@ -47,7 +47,7 @@ export async function getUser(context: UserContext, id: string): Promise<StoredU
   const {
     rows: [row],
   } = await selectById(context.em, { appId: context.app.id, id: did });
-  return row && withAccounts(context, row);
+  return row && userWithAccounts(context, row);
 }
 
 /**
@@ -64,7 +64,7 @@ export async function findUserForUpdate(context: UserContext, id: string): Promi
           .forUpdate()
           .executeTakeFirst();
   if (row === undefined) throw notFound('User');
-  return withAccounts(context, row);
+  return userWithAccounts(context, row);
 }
 
 /**
@@ -95,12 +95,12 @@ async function getUserByAccount(
     .getKysely<Tables>()
     .selectFrom('linked_accounts')
     .innerJoin('users', 'users.id', 'linked_accounts.user_id')
-    .select(userColumnsOfUsers)
+    .select(qualifiedUserColumns)
     .where('linked_accounts.app_id', '=', context.app.id)
     .where('type', '=', type)
     .where('subject', '=', lookupKey(subject))
     .executeTakeFirst();
-  return row && withAccounts(context, row);
+  return row && userWithAccounts(context, row);
 }
 
 /**
@@ -129,7 +129,7 @@ export async function findUserByUsername(
     .getKysely<Tables>()
     .selectFrom('linked_accounts')
     .innerJoin('users', 'users.id', 'linked_accounts.user_id')
-    .select(userColumnsOfUsers)
+    .select(qualifiedUserColumns)
     .where('linked_accounts.app_id', '=', context.app.id)
     .where('type', '=', type)
     .where('username', '=', lookupKey(username.toLowerCase()))
@@ -138,7 +138,7 @@ export async function findUserByUsername(
     .limit(1)
     .executeTakeFirst();
   if (row === undefined) throw notFound('User');
-  return withAccounts(context, row);
+  return userWithAccounts(context, row);
 }
 
 /** An account as a way to log in. */
@@ -194,7 +194,7 @@ export async function requireUsers(
 }
 
 /** Users with their accounts, in the order of the rows: one query for all of them. */
-export async function withAccountsOfAll(
+export async function usersWithAccounts(
   context: UserContext,
   rows: readonly UserRow[],
 ): Promise<StoredUser[]> {
@@ -206,12 +206,12 @@ export async function withAccountsOfAll(
   return rows.map((row) => ({ row, linkedAccounts: byUser.get(row.id) ?? [] }));
 }
 
-async function withAccounts(context: UserContext, row: UserRow): Promise<StoredUser> {
+async function userWithAccounts(context: UserContext, row: UserRow): Promise<StoredUser> {
   return { row, linkedAccounts: await readAccounts(context, [row.id]) };
 }
 
-/** Undefined when the id cannot be a user id. */
-function didOf(id: string): string | undefined {
+/** The stored form of a user id; undefined when the id cannot be a user id. */
+export function didOf(id: string): string | undefined {
   const bare = id.startsWith(DID_PREFIX) ? id.slice(DID_PREFIX.length) : id;
   return /^[a-z0-9]{1,64}$/.test(bare) ? DID_PREFIX + bare : undefined;
 }

@@ -19,8 +19,8 @@ import {
   unwrapPlan,
 } from '../../../ports/operation-context.ts';
 import { findPage } from '../../../storage/find-page.ts';
+import { type DepositConfig, readDepositConfigs } from '../../access/apps/deposit-configs.ts';
 import { findApp } from '../../access/apps/find-app.ts';
-import { type DepositConfig, readDepositConfigs } from '../../access/apps/setting-parsers.ts';
 import {
   AttachmentEntity,
   AutomationEntity,
@@ -44,7 +44,7 @@ const MAX_PAGE = 100;
  *
  * @throws ApiError not_found; invalid_data for a cursor of no address.
  */
-export async function listDepositAccounts(
+export async function listCryptoDepositAccounts(
   context: Pick<OperationContext, 'app' | 'em'>,
   walletId: string,
   { cursor, limit = MAX_PAGE }: { cursor?: string | undefined; limit?: number | undefined },
@@ -74,7 +74,7 @@ function accountView({ walletId, route }: StoredAttachment): CryptoDepositAddres
 interface NewDepositAccount {
   readonly walletId: string;
   readonly body: CreateCryptoDepositAccountRequest;
-  /** From `planDepositAccount`. */
+  /** From `planCryptoDepositAccount`. */
   readonly planned: Planned<readonly ResolvedRoute[]>;
 }
 
@@ -86,7 +86,7 @@ const SOURCE_CHAIN_TYPE = 'ethereum' as const;
  *
  * @throws ApiError not_found; invalid_data for a configuration that the app does not have; what `resolveRoute` throws.
  */
-export async function planDepositAccount(
+export async function planCryptoDepositAccount(
   context: PlanContext,
   walletId: string,
   body: CreateCryptoDepositAccountRequest,
@@ -114,11 +114,11 @@ async function findConfig({ em, app }: PlanContext, id: string): Promise<Deposit
  * CHOICE: the owner or an additional signer may open addresses of their own. On the wallet itself an automation acts
  * under the policies of the owner, so only the owner may attach one.
  *
- * @throws ApiError not_found; the codes of `requireOwner`; what `planDepositAccount` throws; invalid_state for an
+ * @throws ApiError not_found; the codes of `requireOwner`; what `planCryptoDepositAccount` throws; invalid_state for an
  * imported or exported wallet as its own address; not_supported; resource_conflict for a route that overlaps another
  * one there; invalid_request for more routes than a wallet may have.
  */
-export async function createDepositAccount(
+export async function createCryptoDepositAccount(
   context: OperationContext,
   { walletId, body, planned }: NewDepositAccount,
 ): Promise<CryptoDepositAddressRoute[]> {

@@ -17,7 +17,7 @@ import { callChain, insufficientFunds } from '../sending/call-chain.ts';
 import { type PlannedCalls, planCalls } from '../sending/plan-calls.ts';
 import { paysForAutomations } from '../sending/send-operation.ts';
 import type { EarnOutcomeTerms } from '../wallet-actions/action-types.ts';
-import { sendSteps } from '../wallet-actions/external-steps.ts';
+import { sendSteps } from '../wallet-actions/send-steps.ts';
 import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts';
 import { beginWalletAction, requireFreshNonce } from '../wallet-actions/wallet-action.ts';
 import { askVault, type EarnTerms, readEarnBody, requireVaultChain, vaultFields } from './earn-vault.ts';

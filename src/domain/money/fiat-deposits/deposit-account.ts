@@ -103,7 +103,7 @@ type FindContext = Pick<OperationContext, 'app' | 'em'>;
  *
  * @throws ApiError not_found
  */
-export async function listDepositAccounts(
+export async function listFiatDepositAccounts(
   context: FindContext,
   walletId: string,
   named: NamedProvider,
@@ -154,7 +154,7 @@ type PlannedDepositAccount = VirtualAccount | undefined;
  * invalid_state for a wallet without an entity, and for an entity that is not verified; invalid_request for too many accounts;
  * unavailable when the provider cannot be reached.
  */
-export async function planDepositAccount(
+export async function planFiatDepositAccount(
   context: PlanContext,
   { walletId, body }: DepositAccountInput,
 ): Promise<PlannedDepositAccount> {
@@ -199,7 +199,7 @@ export async function planDepositAccount(
 /**
  * Stores a deposit account that the provider has opened. The same account again is the activated row that is there.
  *
- * @throws ApiError as `planDepositAccount`; resource_conflict for another fee than that of the account.
+ * @throws ApiError as `planFiatDepositAccount`; resource_conflict for another fee than that of the account.
  */
 export async function openDepositAccount(
   context: OperationContext,

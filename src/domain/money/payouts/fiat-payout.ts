@@ -25,7 +25,8 @@ import { getFiatAccount, getFiatAccountForUpdate } from '../fiat-accounts/extern
 import { requireNetwork, requireWalletEntity } from '../fiat-accounts/wallet-asset.ts';
 import { type FiatEntity, findProvider, requireCustomer } from '../fiat-customers/find-customer.ts';
 import { callChain, insufficientFunds } from '../sending/call-chain.ts';
-import { payoutStepId, sendSteps } from '../wallet-actions/external-steps.ts';
+import { payoutStepId } from '../wallet-actions/external-steps.ts';
+import { sendSteps } from '../wallet-actions/send-steps.ts';
 import { planSending } from '../wallet-actions/transfer.ts';
 import { type PlannedTransfer, transferSenders } from '../wallet-actions/transfer-senders.ts';
 import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts';

@@ -12,7 +12,7 @@ import { parseQuantity } from '../../../engine/signing/fields.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { WalletRpcRequest } from '../../../generated/schemas.ts';
 import type { OperationContext, PlanContext } from '../../../ports/operation-context.ts';
-import { findSmartAccountFactory } from '../../access/apps/setting-parsers.ts';
+import { findSmartAccountFactory } from '../../access/apps/smart-account-factory.ts';
 import { findUserByAccount } from '../../access/user-records/find-user.ts';
 import { buildEthereum } from '../../money/sending/build-ethereum.ts';
 import { callChain, requireChain } from '../../money/sending/call-chain.ts';

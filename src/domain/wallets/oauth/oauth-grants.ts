@@ -1,10 +1,6 @@
 import { ApiError, notFound } from '../../../errors.ts';
-import type {
-  OAuthGrant as GrantView,
-  OAuthMetadata,
-  OAuthTokenSuccessResponse,
-} from '../../../generated/schemas.ts';
-import type { OperationContext, RequestProof } from '../../../ports/operation-context.ts';
+import type { OAuthGrant as GrantView, OAuthTokenSuccessResponse } from '../../../generated/schemas.ts';
+import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
@@ -133,17 +129,4 @@ async function requireLive(context: OperationContext, grant: OauthGrant): Promis
   }
   const user = await getUser(context, grant.userId);
   if (user === undefined || user.row.frozen_at_ms !== null) throw new ApiError('invalid_grant');
-}
-
-/** The metadata of the server under the host that the request was sent to. Source: RFC 8414 section 2. */
-export function oauthMetadata({ urlOf }: Pick<RequestProof, 'urlOf'>): OAuthMetadata {
-  return {
-    issuer: urlOf(''),
-    token_endpoint: urlOf('/api/oauth/v2/token'),
-    device_authorization_endpoint: urlOf('/api/oauth/v2/device_authorization'),
-    response_types_supported: [],
-    grant_types_supported: ['urn:ietf:params:oauth:grant-type:device_code', 'refresh_token'],
-    token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
-    service_documentation: urlOf('/docs'),
-  };
 }

@@ -10,9 +10,9 @@ import {
   type Planned,
   unwrapPlan,
 } from '../../../ports/operation-context.ts';
-import { isTestCode } from '../../access/apps/app.ts';
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
+import { isTestCode } from '../../access/apps/test-codes.ts';
 import { type AccountKey, findUser, getLogin, lockUser } from '../../access/user-records/find-user.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';

@@ -7,7 +7,7 @@ import {
   getUser,
   type StoredUser,
   type UserContext,
-  withAccountsOfAll,
+  usersWithAccounts,
 } from '../../access/user-records/find-user.ts';
 import { userColumns } from '../../access/user-records/user.entity.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
@@ -49,7 +49,7 @@ export async function listUsers(
   ).execute();
   const page = rows.slice(0, limit);
   return {
-    users: await withAccountsOfAll(context, page),
+    users: await usersWithAccounts(context, page),
     nextCursor: rows.length > limit ? (page.at(-1)?.id ?? null) : null,
   };
 }

@@ -1,14 +1,13 @@
 import { normalizeAddress } from '../../../engine/assets/addresses.ts';
-import { ApiError, invalidField, notFound } from '../../../errors.ts';
+import { ApiError, invalidField } from '../../../errors.ts';
 import type { LinkedAccountInput, UnlinkUserAccountRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { Safeguards } from '../../../ports/requests.ts';
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
 import { membershipsOf } from '../../access/key-quorums/find-key-quorum.ts';
-import { type OperatorCaller, recordChange, requireOwnApp } from '../../access/operators/operator.ts';
 import { hasLiveKey, requireUserKey } from '../../access/owners/require-owner.ts';
-import { findUserForUpdate, getUser, type StoredUser } from '../../access/user-records/find-user.ts';
+import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
 import type { StoredAccount } from '../../access/user-records/user.entity.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
@@ -23,7 +22,6 @@ import {
   REPEATABLE_TYPES,
 } from './linked-account-kinds.ts';
 import { cannotLinkMore, removeSearchTerms, storeAccounts, storeSearchTerms } from './store-accounts.ts';
-import { removeUser } from './user.ts';
 import { linkedAccountView, userView } from './user-view.ts';
 
 // HOT: reads memberships as key quorums do; no bench case covers it.
@@ -247,100 +245,4 @@ function normalizeHandle(type: string, handle: string): string {
   if (type === 'email') return normalizeEmail(handle);
   if (type === 'phone') return normalizePhoneNumber(handle) ?? handle;
   return type === 'wallet' || type === 'smart_wallet' ? normalizeAddress(handle) : handle;
-}
-
-const DID_PREFIX = 'did:service:';
-
-type OperatorContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'> & {
-  readonly by: OperatorCaller;
-};
-
-type TransferContext = OperatorContext & Pick<OperationContext, 'app'>;
-
-/**
- * Moves the only account of one user to another user of the same app and deletes the first. Called by an operator, so
- * there is no authenticated app, for people who have signed up twice.
- *
- * The event names the deletion, so `user.deleted` is not recorded as well.
- *
- * @throws ApiError not_found; invalid_data for a transfer to the same user; invalid_state when the first user has
- * another account or a wallet, or the second has an account of that kind.
- */
-export async function transferAccount(
-  operator: OperatorContext,
-  { fromUserId, toUserId }: { readonly fromUserId: string; readonly toUserId: string },
-): Promise<StoredUser> {
-  const context = { ...operator, app: { id: await findAppOfUser(operator, toUserId) } };
-  const { from, to } = await lockBoth(context, fromUserId, toUserId);
-  const [account, ...others] = from.linkedAccounts;
-  if (account === undefined || others.length > 0) {
-    throw new ApiError('invalid_state', `the user \`${from.row.id}\` does not have exactly one account`);
-  }
-  await requireNoWallets(context, from);
-  if (!REPEATABLE_TYPES.has(account.type) && to.linkedAccounts.some(({ type }) => type === account.type)) {
-    const message = `the user \`${to.row.id}\` already has an account of type \`${account.type}\``;
-    throw new ApiError('invalid_state', message);
-  }
-  const database = context.em.getKysely<Tables>();
-  const position = 1 + Math.max(-1, ...to.linkedAccounts.map((linked) => linked.position));
-  const change = { user_id: to.row.id, position };
-  await database.updateTable('linked_accounts').set(change).where('id', '=', account.id).execute();
-  await database
-    .updateTable('user_search_terms')
-    .set({ user_id: to.row.id, user_created_at_ms: to.row.created_at_ms })
-    .where('account_id', '=', account.id)
-    .execute();
-  await removeUser(context, from.row);
-  const moved = { ...account, ...change };
-  const changed = { row: to.row, linkedAccounts: [...to.linkedAccounts, moved] };
-  await recordEvent(context, {
-    appId: context.app.id,
-    type: 'user.transferred_account',
-    payload: {
-      fromUser: { id: from.row.id },
-      toUser: userView(changed),
-      account: linkedAccountView(moved),
-      deletedUser: true,
-    },
-  });
-  await recordChange(context, {
-    appId: context.app.id,
-    action: 'takeOverUser',
-    targets: { user_id: to.row.id, from_user_id: from.row.id },
-  });
-  return changed;
-}
-
-async function findAppOfUser({ em, by }: OperatorContext, userId: string): Promise<string> {
-  const id = lookupKey(userId.startsWith(DID_PREFIX) ? userId : DID_PREFIX + userId);
-  const database = em.getKysely<Tables>();
-  const row = await database.selectFrom('users').select('app_id').where('id', '=', id).executeTakeFirst();
-  if (row === undefined) throw notFound('User');
-  requireOwnApp(by, row.app_id, 'User');
-  return row.app_id;
-}
-
-/** INVARIANT: locked in the order of their ids, so that opposite transfers cannot deadlock. */
-async function lockBoth(context: TransferContext, fromUserId: string, toUserId: string) {
-  const [first, second] = [await getUser(context, fromUserId), await getUser(context, toUserId)];
-  if (first === undefined || second === undefined) throw notFound('User');
-  if (first.row.id === second.row.id) throw invalidField('/from_user_id', 'expected another user');
-  const locked = new Map<string, StoredUser>();
-  for (const id of [first.row.id, second.row.id].sort()) locked.set(id, await findUserForUpdate(context, id));
-  return { from: locked.get(first.row.id)!, to: locked.get(second.row.id)! };
-}
-
-/** A wallet of the first user would have an owner whose key quorum can no longer be satisfied. */
-async function requireNoWallets({ em }: TransferContext, { row, linkedAccounts }: StoredUser): Promise<void> {
-  const database = em.getKysely<Tables>();
-  const member = await membershipsOf(database, { kind: 'user', member: row.id }).limit(1).executeTakeFirst();
-  const entity = await database
-    .selectFrom('wallets')
-    .select('id')
-    .where('entity_id', '=', row.id)
-    .limit(1)
-    .executeTakeFirst();
-  const hasEmbedded = linkedAccounts.some(({ wallet }) => wallet !== null);
-  if (member === undefined && entity === undefined && !hasEmbedded) return;
-  throw new ApiError('invalid_state', `the user \`${row.id}\` owns a wallet or belongs to a key quorum`);
 }

@@ -3,7 +3,7 @@ import { lightAccountAddress } from '../../../engine/signing/ethereum/light-acco
 import { invalidField, relocateIssues } from '../../../errors.ts';
 import type { LinkedAccountBaseWallet, WalletCreationInput } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import { findSmartAccountFactory } from '../../access/apps/setting-parsers.ts';
+import { findSmartAccountFactory } from '../../access/apps/smart-account-factory.ts';
 import { resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
 import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
 import { recordEvent } from '../../base/events/events.ts';

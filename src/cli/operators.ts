@@ -1,0 +1,133 @@
+import { Command, Option } from 'commander';
+import type { OperatorAdministration } from '../admin/operators.ts';
+import { ConfigError, readDatabaseConfig } from '../config/config.ts';
+
+type OperatorRole = 'viewer' | 'developer' | 'admin';
+interface OperatorsFlags {
+  name?: string;
+  role?: OperatorRole;
+  limit?: string;
+  data?: string;
+  json?: boolean;
+}
+
+const roles: readonly OperatorRole[] = ['viewer', 'developer', 'admin'];
+const examples = `
+Uses the database in DATABASE_URL, or a sandbox's data folder with --data, even
+while the sandbox is running.
+
+Roles: a viewer reads traces, reports on policies, the operators and what they
+did; a developer also evaluates requests and drafts of policies; an admin also
+restores wallets, transfers accounts and manages the operators. From the first
+operator on, the admin port requires the secret of an operator: Authorization:
+Bearer <secret>.
+
+Examples:
+  $ custos apps operators add cm3k8v0q1x5z7b2n4w6y9t0ra --name Alice \\
+      --role admin
+  $ custos apps operators role cm3k8v0q1x5z7b2n4w6y9t0ra \\
+      u3k8v0q1x5z7b2n4w6y9t0ra viewer
+  $ custos apps operators records cm3k8v0q1x5z7b2n4w6y9t0ra`;
+
+/** `custos apps operators …`: who may work on an app through the admin port, and what they did. */
+export function operatorsCommand(): Command {
+  const operators = new Command('operators')
+    .description('add, list and remove operators of an app, show what they did')
+    .addHelpText('after', examples);
+  operators.addCommand(
+    common(new Command('add').description('add an operator and print the secret, which is shown only once'))
+      .requiredOption('--name <text>', 'name of the person or program')
+      .addOption(new Option('--role <role>', 'role').choices([...roles]).makeOptionMandatory())
+      .action(async (appId: string, flags: OperatorsFlags) => {
+        const wanted = { name: readName(flags.name), role: flags.role! };
+        const operator = await (await administration(flags)).add(appId, wanted);
+        const text = `operator id      ${operator.id}\noperator secret  ${operator.secret}\n\nThe secret is not stored in plain text and will not be shown again.`;
+        print(flags, operator, text);
+      }),
+  );
+  operators.addCommand(
+    common(new Command('list').description('list the operators, oldest first')).action(
+      async (appId: string, flags: OperatorsFlags) => {
+        const list = await (await administration(flags)).list(appId);
+        print(flags, list, list.length === 0 ? 'no operators' : list.map(lineOf).join('\n'));
+      },
+    ),
+  );
+  operators.addCommand(
+    common(new Command('role').description('give an operator another role'))
+      .argument('<operator-id>', 'id of the operator')
+      .argument('<role>', roles.join(', '), readRole)
+      .action(async (appId: string, operatorId: string, role: OperatorRole, flags: OperatorsFlags) => {
+        const operator = await (await administration(flags)).changeRole(appId, operatorId, role);
+        print(flags, operator, lineOf(operator));
+      }),
+  );
+  operators.addCommand(
+    common(new Command('remove').description('remove an operator, whose secret is refused from then on'))
+      .argument('<operator-id>', 'id of the operator')
+      .action(async (appId: string, operatorId: string, flags: OperatorsFlags) => {
+        const operator = await (await administration(flags)).remove(appId, operatorId);
+        print(flags, operator, `removed ${operator.id}`);
+      }),
+  );
+  operators.addCommand(
+    common(new Command('records').description('list what was done to the app, newest first'))
+      .option('--limit <number>', 'maximum number of records', '50')
+      .action(async (appId: string, flags: OperatorsFlags) => {
+        const records = await (await administration(flags)).records(appId, readLimit(flags.limit));
+        print(flags, records, records.length === 0 ? 'no records' : records.map(recordLineOf).join('\n'));
+      }),
+  );
+  return operators;
+}
+
+function common(command: Command): Command {
+  return command
+    .argument('<app-id>', 'id of the app')
+    .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
+    .option('--json', 'print JSON')
+    .addHelpText('after', examples);
+}
+
+type Listed = Awaited<ReturnType<OperatorAdministration['list']>>[number];
+type Recorded = Awaited<ReturnType<OperatorAdministration['records']>>[number];
+function lineOf({ id, role, name }: Listed): string {
+  return `${id}  ${role.padEnd('developer'.length)}  ${name}`;
+}
+
+function recordLineOf(record: Recorded): string {
+  const who = record.operator_id === null ? record.origin : `${record.operator_name} (${record.operator_id})`;
+  const targets = Object.entries(record.targets).map(([name, value]) => `${name}=${value}`);
+  return [new Date(record.at_ms).toISOString(), who, record.action, record.result, ...targets].join('  ');
+}
+
+/** Throws ConfigError. */
+function readRole(text: string): OperatorRole {
+  const role = roles.find((known) => known === text);
+  if (role === undefined) throw invalid(`role: expected ${roles.join(', ')}, got \`${text}\``);
+  return role;
+}
+
+function readName(text = ''): string {
+  if (/^\P{Cc}{1,100}$/u.test(text)) return text;
+  throw invalid(`--name: expected 1 to 100 characters without control characters, got ${text.length}`);
+}
+
+function readLimit(text = ''): number {
+  if (/^[0-9]{1,4}$/.test(text) && Number(text) >= 1 && Number(text) <= 1000) return Number(text);
+  throw invalid(`--limit: expected 1 to 1000, got \`${text}\``);
+}
+
+function invalid(fault: string): ConfigError {
+  return new ConfigError('invalid option:', [fault]);
+}
+
+async function administration(flags: OperatorsFlags): Promise<OperatorAdministration> {
+  const config = readDatabaseConfig(flags);
+  const { administerOperators } = await import('../admin/operators.ts');
+  return administerOperators(config);
+}
+
+function print(flags: OperatorsFlags, value: unknown, text: string): void {
+  console.log(flags.json === true ? JSON.stringify(value) : text);
+}

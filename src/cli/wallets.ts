@@ -1,0 +1,40 @@
+import { Command } from 'commander';
+import { readDatabaseConfig } from '../config/config.ts';
+
+interface WalletsFlags {
+  data?: string;
+  json?: boolean;
+}
+
+const walletsExamples = `
+Uses the database in DATABASE_URL, or a sandbox's data folder with --data, even
+while the sandbox is running.
+
+Example:
+  $ custos wallets restore fmfdj6yqly31huorjqzq38zc`;
+
+/** `custos wallets …`: what only an operator does with wallets. */
+export function walletsCommand(): Command {
+  const wallets = new Command('wallets')
+    .description('restore archived wallets')
+    .addHelpText('after', walletsExamples);
+  wallets.addCommand(
+    new Command('restore')
+      .description('restore an archived wallet, with its owner, signers and policies')
+      .argument('<wallet-id>', 'id of the wallet')
+      .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
+      .option('--json', 'print JSON')
+      .addHelpText('after', walletsExamples)
+      .action(async (walletId: string, flags: WalletsFlags) => {
+        const config = readDatabaseConfig(flags);
+        const { restoreWallet } = await import('../admin/wallets.ts');
+        const wallet = await restoreWallet(config, walletId);
+        console.log(
+          flags.json === true
+            ? JSON.stringify(wallet)
+            : `wallet   ${wallet.id}\napp      ${wallet.app_id}\naddress  ${wallet.address}`,
+        );
+      }),
+  );
+  return wallets;
+}

@@ -1,0 +1,70 @@
+import { invalidField } from '../../../errors.ts';
+
+/** The app setting with the terms of the OAuth device flow. */
+export const DEVICE_FLOW_SETTING = 'device_flow';
+
+/** The terms of the OAuth device flow. */
+export interface DeviceFlowSettings {
+  /** Clients may name the app without its secret. */
+  readonly public_clients: boolean;
+  /** Where users enter their code; undefined: the page of the server, if it has one. */
+  readonly verification_uri?: string;
+  /** The minimum time between polls of a device. */
+  readonly interval_seconds: number;
+  /** A grant ends when it was not used for so long. */
+  readonly refresh_idle_days: number;
+  /** A grant ends at this age. */
+  readonly grant_days: number;
+}
+
+/** CHOICE: the interval of RFC 8628, section 3.2; grants end after 30 unused days or a year. */
+const defaults: DeviceFlowSettings = {
+  public_clients: false,
+  interval_seconds: 5,
+  refresh_idle_days: 30,
+  grant_days: 365,
+};
+
+/** The largest accepted numbers; the smallest is 1. */
+const largest = { interval_seconds: 60, refresh_idle_days: 365, grant_days: 3650 } as const;
+const DEVICE_FLOW_SETTING_POINTER = `/settings/${DEVICE_FLOW_SETTING}`;
+
+/** A stored setting with defaults for what it leaves out. */
+export function readDeviceFlowSetting(stored: unknown): DeviceFlowSettings {
+  return { ...defaults, ...(stored as Partial<DeviceFlowSettings> | undefined) };
+}
+
+/**
+ * Checks an operator's setting.
+ *
+ * @throws ApiError invalid_data
+ */
+export function checkDeviceFlow(value: unknown): Partial<DeviceFlowSettings> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw invalidField(DEVICE_FLOW_SETTING_POINTER, 'expected an object');
+  }
+  for (const [name, item] of Object.entries(value)) {
+    const pointer = `${DEVICE_FLOW_SETTING_POINTER}/${name}`;
+    if (name === 'public_clients') {
+      if (typeof item !== 'boolean') throw invalidField(pointer, 'expected true or false');
+    } else if (name === 'verification_uri') {
+      requirePage(item, pointer);
+    } else if (Object.hasOwn(largest, name)) {
+      requireNumber(item, largest[name as keyof typeof largest], pointer);
+    } else throw invalidField(pointer, 'no such setting');
+  }
+  return value;
+}
+
+/** The page gets the user code in its query, and clients show the URL: it has no query of its own. */
+function requirePage(value: unknown, pointer: string): void {
+  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;
+  if (url?.protocol !== 'https:' || url.search !== '' || url.hash !== '') {
+    throw invalidField(pointer, 'expected an https URL without a query');
+  }
+}
+
+function requireNumber(value: unknown, most: number, pointer: string): void {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= most) return;
+  throw invalidField(pointer, `expected an integer from 1 to ${most}`);
+}
