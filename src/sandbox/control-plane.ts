@@ -352,17 +352,16 @@ export type OperatorHandler<Id extends OperationId> = (
 /** Every operation, as the modules of `handlers/` export them. */
 export type Handlers = { readonly [Id in OperationId]: Handler<Id> };
 
-type AnyHandler = (
-  input: { path: unknown; query: unknown; body: unknown },
-  context: ControlContext,
-) => Promise<unknown>;
-
-/** Runs a control plane operation. `operationId` must exist in the control plane's contract. */
+/** Runs a control plane operation. The input is validated against its contract. */
 export function runControlOperation(
   operationId: string,
   input: { path: unknown; query: unknown; body: unknown },
   context: ControlContext,
 ): Promise<unknown> {
-  // The compiler checks in the registry that each handler accepts its operation's validated input.
-  return (registry as unknown as Record<string, AnyHandler>)[operationId]!(input, context);
+  return run(operationId as OperationId, input as ControlInput<OperationId>, context);
+}
+
+function run<Id extends OperationId>(id: Id, input: ControlInput<Id>, context: ControlContext) {
+  const handlers: Handlers = registry;
+  return handlers[id](input, context);
 }

@@ -26,7 +26,7 @@ export function insertionWithId<Tables, Table extends keyof Tables>(
   insertion: Insertion<Tables, Table>,
 ): Compilable<WithId> {
   const compilable = isPostgres(database) ? insertion.returning('id' as never) : insertion;
-  return compilable as unknown as Compilable<WithId>;
+  return compilable;
 }
 
 /**
@@ -39,10 +39,8 @@ export function certainInsertionWithId<Tables, Table extends keyof Tables>(
 ): Compilable<WithId> {
   const withId = insertionWithId(database, insertion);
   if (!isPostgres(database)) return withId;
-  return (database as unknown as Kysely<{ inserted: WithId }>)
-    .with('inserted', () => withId as never)
-    .selectFrom('inserted')
-    .select(sql<number>`coalesce(max(id), 0) / count(*)`.as('id'));
+  const counted = sql<WithId>`with inserted as (${withId}) select coalesce(max(id), 0) / count(*) as id from inserted`;
+  return { compile: () => counted.compile(database) };
 }
 
 /** The number of the row that `insertionWithId` has inserted. */

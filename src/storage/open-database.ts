@@ -160,7 +160,7 @@ async function openSqlite(
     const slot = dialect.slotOf(handle, { sync, onFailure });
     const parts = partsOf(dialect.sqliteDialect(slot));
     const options = { ...settings, dbName: file, driverOptions: createKysely(parts) };
-    const orm = openOrm(MikroORM, entities, options);
+    const orm = openOrm('sqlite', entities, (found) => new MikroORM({ ...options, ...found }));
     bindValues(orm, () => '?');
     ownTransactions(orm, parts);
     const images = sqliteImages(slot, isInMemory ? { open } : { file });
@@ -222,12 +222,18 @@ async function openPostgres(
     ask: beside.ask,
   });
   const parts = partsOf(dialect);
-  const orm = openOrm(MikroORM, entities, {
-    ...settings,
-    dbName: decodeURIComponent(new URL(options.url).pathname.slice(1)),
-    driverOptions: createKysely(parts),
-    schemaGenerator: { skipTables: [MIGRATIONS_TABLE, RATE_LEVELS_TABLE] },
-  });
+  const orm = openOrm(
+    'postgres',
+    entities,
+    (found) =>
+      new MikroORM({
+        ...settings,
+        dbName: decodeURIComponent(new URL(options.url).pathname.slice(1)),
+        driverOptions: createKysely(parts),
+        schemaGenerator: { skipTables: [MIGRATIONS_TABLE, RATE_LEVELS_TABLE] },
+        ...found,
+      }),
+  );
   bindValues(orm, (number) => `$${number}`);
   ownTransactions(orm, parts);
   return {

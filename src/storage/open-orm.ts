@@ -1,11 +1,11 @@
-import type { MetadataStorage, MikroORM, Options } from '@mikro-orm/core';
-import type { Entities, Orm } from './open-database.ts';
+import type { MetadataStorage, Options } from '@mikro-orm/core';
+import type { Database, Entities, Orm } from './open-database.ts';
 
-/** The class of one kind of database. */
-type OrmClass = new (options: Options) => MikroORM;
+/** Creates the ORM of one kind of database. */
+type CreateOrm = (options: Partial<Pick<Options, 'entities' | 'discovery'>>) => Orm;
 
-/** What was discovered about the entities, and the functions that were generated for them, by the class of the ORM. */
-const discovered = new WeakMap<Entities, Map<unknown, MikroORM>>();
+/** What was discovered about the entities, and the functions that were generated for them, by the kind of the database. */
+const discovered = new WeakMap<Entities, Map<Database['kind'], Orm>>();
 
 /** The metadata that the prototypes of entities refer to. */
 let decoratedWith: MetadataStorage | undefined;
@@ -16,20 +16,18 @@ let decoratedWith: MetadataStorage | undefined;
  *
  * NOTE: sets up the driver as the constructor of MikroORM does after its discovery.
  */
-export function openOrm(ormClass: unknown, entities: Entities, options: Partial<Options>): Orm {
-  const known = discovered.get(entities) ?? new Map<unknown, MikroORM>();
+export function openOrm(kind: Database['kind'], entities: Entities, create: CreateOrm): Orm {
+  const known = discovered.get(entities) ?? new Map<Database['kind'], Orm>();
   discovered.set(entities, known);
-  const make = (more: Partial<Options>): MikroORM =>
-    new (ormClass as OrmClass)({ ...options, ...more } as Options);
-  const first = known.get(ormClass);
+  const first = known.get(kind);
   if (first === undefined) {
-    const made = make({ entities: [...entities] });
+    const made = create({ entities: [...entities] });
     decoratedWith = made.getMetadata();
-    known.set(ormClass, made);
-    return quickToFork(made) as unknown as Orm;
+    known.set(kind, made);
+    return quickToFork(made);
   }
   const metadata = first.getMetadata();
-  const orm = make({ entities: [...entities], discovery: { skipSyncDiscovery: true } });
+  const orm = create({ entities: [...entities], discovery: { skipSyncDiscovery: true } });
   Object.assign(orm.config, {
     getComparator: () => first.config.getComparator(metadata),
     getHydrator: () => first.config.getHydrator(metadata),
@@ -40,7 +38,7 @@ export function openOrm(ormClass: unknown, entities: Entities, options: Partial<
   // Prototypes refer to one kind of database at a time, the last one that was opened.
   if (decoratedWith !== metadata) metadata.decorate(em);
   decoratedWith = metadata;
-  return quickToFork(Object.assign(orm, { em, getMetadata: () => metadata })) as unknown as Orm;
+  return quickToFork(Object.assign(orm, { em, getMetadata: () => metadata }));
 }
 
 /**
@@ -48,6 +46,6 @@ export function openOrm(ormClass: unknown, entities: Entities, options: Partial<
  * copies settings into the environment of the process and the logger (a tenth of the CPU of reading a wallet). They do
  * not change once the ORM is open.
  */
-function quickToFork<Opened extends MikroORM>(orm: Opened): Opened {
+function quickToFork(orm: Orm): Orm {
   return Object.assign(orm, { config: Object.assign(orm.config, { sync: () => undefined }) });
 }

@@ -28,7 +28,7 @@ export function prepareQuery<Tables, Input extends object, Row = never>(
   // By the class of the platform, because the SQL of two SQLite databases is the same.
   const compiled = new WeakMap<Platform['constructor'], CompiledQuery<Row>>();
   return (em, input, options) => {
-    const database = em.getKysely() as unknown as Kysely<Tables>;
+    const database = kyselyOf<Tables>(em);
     const platform = em.getPlatform().constructor;
     let query = compiled.get(platform);
     if (query === undefined) {
@@ -41,6 +41,11 @@ export function prepareQuery<Tables, Input extends object, Row = never>(
       .getExecutor()
       .executeQuery({ ...query, parameters: fill(query.parameters, input) }, prepared);
   };
+}
+
+/** As `em.getKysely`, whose type cannot be told for tables that are not known here. */
+function kyselyOf<Tables>(em: SqlEntityManager): Kysely<Tables> {
+  return em.getTransactionContext<Kysely<Tables>>() ?? em.getConnection('write').getClient<Tables>();
 }
 
 function fill<Input extends object>(parameters: readonly unknown[], input: Input): unknown[] {

@@ -149,8 +149,7 @@ export async function startSandbox(options: StartOptions = {}): Promise<TestSand
     caFile: sandbox.caFile,
     ...callerOf(connection, []),
     as: (...signers) => callerOf(connection, signers),
-    fetch: ((input: string | URL, init?: object) =>
-      fetchWith(input, { ...init, dispatcher: connection.dispatcher })) as unknown as typeof globalThis.fetch,
+    fetch: (input, init) => fetchOver(connection, new Request(input, init)),
     trust: () => trustInProcess(sandbox.caPem),
     reset: async () => void (await resetSandbox(connection)),
     snapshot: async (name) => void (await saveSnapshot(connection, name, undefined)),
@@ -183,6 +182,14 @@ export async function startSandbox(options: StartOptions = {}): Promise<TestSand
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** NOTE: `fetch` of undici, whose dispatchers are those of another version than Node's, refuses a `Request` of Node. */
+async function fetchOver({ dispatcher }: Connection, request: Request): Promise<Response> {
+  const { url, method, redirect, signal } = request;
+  const body = request.body === null ? null : await request.arrayBuffer();
+  const headers = [...request.headers];
+  return fetchWith(url, { method, headers, body, redirect, signal, dispatcher });
 }
 
 function clockOf(connection: Connection): TestClock {

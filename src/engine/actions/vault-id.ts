@@ -46,7 +46,7 @@ export function vaultIdOf(place: VaultPlace, asset: VaultAsset): string {
 export function assetOfVault(id: string, place: VaultPlace): VaultAsset | undefined {
   const read = /^v([0-9a-z]{31})([0-9a-z]{2})[0-9a-z]{50}$/.exec(id);
   if (read === null) return undefined;
-  const [, token, decimals] = read as unknown as [string, string, string];
+  const [, token = '', decimals = ''] = read;
   const address = numberOf(token);
   const asset = {
     address: `0x${address.toString(16).padStart(40, '0')}`,

@@ -35,7 +35,7 @@ function resolve(input: FieldInput, method: string): ResolvedField {
   if (input.field_source === 'reference') {
     throw new PolicyFormatError('/field_source', 'an aggregation cannot refer to another aggregation');
   }
-  return requireField({ ...input, operator: 'eq', value: '' } as unknown as ConditionInput, method, READ_AS);
+  return requireField({ ...input, operator: 'eq', value: '' }, method, READ_AS);
 }
 
 /**

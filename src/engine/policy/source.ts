@@ -8,7 +8,7 @@ export interface ConditionInput {
   readonly field: string;
   readonly operator: Operator;
   readonly value: string | readonly string[];
-  readonly abi?: readonly unknown[];
+  readonly abi?: readonly unknown[] | undefined;
   readonly typed_data?: {
     readonly types: Readonly<Record<string, readonly { name: string; type: string }[]>>;
     readonly primary_type: string;

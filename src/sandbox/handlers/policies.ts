@@ -11,7 +11,7 @@ import {
   replayPolicy as replayPolicyVerb,
 } from '../../domain/requests/policy-analysis/replay-policy.ts';
 import type { AnalysisHandler } from '../control-plane.ts';
-import type { PolicyExplanation, PolicyLint, PolicyReplay } from '../generated/schemas.ts';
+import type { PolicyExplanation, PolicyReplay } from '../generated/schemas.ts';
 import { policyTrace } from '../policy-trace.ts';
 
 export const explainPolicy: AnalysisHandler<'explainPolicy'> = ({ body }, { analyze }) =>
@@ -24,7 +24,7 @@ export const replayPolicy: AnalysisHandler<'replayPolicy'> = ({ body }, { analyz
 
 export const lintPolicy: AnalysisHandler<'lintPolicy'> = ({ body }, { analyze }) =>
   // The domain's types are the read-only versions of the contract's types.
-  analyze(async (context) => (await lintPolicyVerb(context, body as LintInput)) as unknown as PolicyLint);
+  analyze((context) => lintPolicyVerb(context, body as LintInput));
 
 export const getPolicyTrace: AnalysisHandler<'getPolicyTrace'> = ({ path }, analysis) =>
   policyTrace(path.trace_id, analysis);

@@ -10,6 +10,8 @@ type PathItem = Readonly<Record<string, ContractOperation>>;
 
 export interface ContractOperation {
   readonly operationId: string;
+  readonly summary?: string;
+  readonly parameters?: readonly unknown[];
   readonly requestBody?: unknown;
   readonly responses: Readonly<Record<string, ContractResponse>>;
 }

@@ -29,12 +29,6 @@ interface Parameter {
   readonly schema?: unknown;
 }
 
-interface OperationObject {
-  readonly operationId: string;
-  readonly summary?: string;
-  readonly parameters?: readonly unknown[];
-}
-
 // What every sandbox with `--seed-data` has. The wallet has no owner, so the app secret suffices.
 const seeded: Readonly<Record<string, string>> = { wallet_id: 'ext_wal_acme-ethereum' };
 
@@ -47,9 +41,8 @@ export function sampleRequests(document: ContractDocument): SampleRequest[] {
   const appOfExamples = appIdIn(document);
   const own: Readonly<Record<string, string | undefined>> = { ...seeded, app_id: ownApp };
   return operationsOf(document).flatMap(({ method, path, operation }) => {
-    const object = operation as unknown as OperationObject;
-    const { tag, security } = operations[object.operationId as keyof typeof operations];
-    const parameters = (object.parameters ?? []).map(
+    const { tag, security } = operations[operation.operationId as keyof typeof operations];
+    const parameters = (operation.parameters ?? []).map(
       (parameter) => resolveReference(document, parameter) as Parameter,
     );
     const values = (place: string): [string, string][] =>
@@ -61,9 +54,9 @@ export function sampleRequests(document: ContractDocument): SampleRequest[] {
     );
     return bodies.map(
       ([example, body]): SampleRequest => ({
-        ...{ operation: object.operationId, tag, method, path, body },
-        name: bodies.length === 1 ? object.operationId : `${object.operationId}: ${example}`,
-        summary: object.summary ?? '',
+        ...{ operation: operation.operationId, tag, method, path, body },
+        name: bodies.length === 1 ? operation.operationId : `${operation.operationId}: ${example}`,
+        summary: operation.summary ?? '',
         pathValues: Object.fromEntries(values('path')),
         query: values('query'),
         hasCredentials: security !== 'none',

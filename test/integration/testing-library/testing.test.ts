@@ -95,6 +95,20 @@ describe('a sandbox of the testing library', () => {
   test('is trusted by its own fetch, and by the process on request', async ({ sandbox }) => {
     const answer = await sandbox.fetch(`${sandbox.baseUrl}/openapi.json`);
     expect(answer.status).toBe(200);
+    // As generated clients call it.
+    const credentials = Buffer.from(`${sandbox.appId}:${sandbox.appSecret}`).toString('base64');
+    const created = await sandbox.fetch(
+      new Request(`${sandbox.baseUrl}/v1/wallets`, {
+        method: 'POST',
+        headers: {
+          authorization: `Basic ${credentials}`,
+          'service-app-id': sandbox.appId,
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify({ chain_type: 'solana' }),
+      }),
+    );
+    expect(await created.json()).toMatchObject({ chain_type: 'solana' });
     const status = () =>
       new Promise((resolve, reject) => {
         get(`${sandbox.baseUrl}/openapi.json`, { agent: false }, (response) => {

@@ -39,7 +39,7 @@ export async function createAggregation(
   context: OperationContext,
   { name, owner, owner_id, ...terms }: CreateAggregationRequest,
 ): Promise<StoredAggregation> {
-  checkTerms(terms as unknown as AggregationDefinition);
+  checkTerms(terms);
   const ownerId = (await resolveOwner(context, { owner, owner_id })) ?? null;
   await requireBelowLimit(context);
   const aggregation = context.em.create(AggregationEntity, {

@@ -1,5 +1,4 @@
 import { referencedAggregation } from '../../../engine/policy/conditions/reference.ts';
-import type { ConditionInput } from '../../../engine/policy/source.ts';
 import { ApiError, invalidField, invalidQuery, notFound } from '../../../errors.ts';
 import type {
   Policy,
@@ -216,7 +215,7 @@ export async function requirePartsAfterUpdate(
 }
 
 function partsOf(rule: PolicyRuleRequest, ruleIndex: number): PolicyPart[] {
-  const conditions = rule.conditions as unknown as readonly ConditionInput[];
+  const conditions = rule.conditions;
   return conditions.flatMap(({ field_source, field, operator, value }, index) => {
     const place = `/conditions/${index}`;
     const parts: PolicyPart[] = [];

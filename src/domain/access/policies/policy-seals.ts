@@ -3,7 +3,6 @@ import { isDeepStrictEqual } from 'node:util';
 import type { PolicyContent, PolicyRecord } from '../../../engine/authorization/policy-seals.ts';
 import { quorumReference } from '../../../engine/authorization/quorum-records.ts';
 import type { PolicyPin } from '../../../engine/authorization/wallet-policies.ts';
-import type { RuleInput } from '../../../engine/policy/compile.ts';
 import { ApiError } from '../../../errors.ts';
 import type { SealBinding, SealedKey } from '../../../ports/key-vault.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
@@ -68,7 +67,7 @@ export async function sealPolicy(context: OperationContext, policy: StoredPolicy
   const { sealed, content, name } = await context.vault.sealPolicy(bindingOf(context, policy), {
     chainType: policy.chainType,
     owner: quorumReference(owner.base),
-    rules: policy.rules as unknown as readonly RuleInput[],
+    rules: policy.rules,
   });
   await context.em
     .getKysely<Tables>()

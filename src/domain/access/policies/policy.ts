@@ -3,7 +3,6 @@ import type { PolicyAction } from '../../../engine/policy/action.ts';
 import { type CompiledRule, compileRule, refuseUnseenValues } from '../../../engine/policy/compile.ts';
 import { referencedAggregation } from '../../../engine/policy/conditions/reference.ts';
 import { PolicyFormatError } from '../../../engine/policy/policy-format-error.ts';
-import type { ConditionInput } from '../../../engine/policy/source.ts';
 import { strictly } from '../../../engine/policy/strict.ts';
 import { ApiError, invalidField, notFound } from '../../../errors.ts';
 import type {
@@ -81,7 +80,7 @@ function checkPolicySize(rules: readonly PolicyRuleResponse[]): void {
 
 function compile(rule: PolicyRuleRequest, chainType: string, pointer: string): CompiledRule {
   try {
-    const conditions = rule.conditions as unknown as readonly ConditionInput[];
+    const conditions = rule.conditions;
     const compiled = compileRule({ ...rule, id: '', conditions }, chainType);
     refuseUnseenValues(compiled);
     return compiled;

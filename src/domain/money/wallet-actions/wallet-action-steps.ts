@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { ENTRY_POINT_VERSION } from '../../../engine/signing/ethereum/simple-account.ts';
-import type { FailureReason, WalletActionStatus, WalletActionStep } from '../../../generated/schemas.ts';
+import type {
+  ExternalTransactionWalletActionStepStatus,
+  FailureReason,
+  WalletActionStatus,
+  WalletActionStep,
+} from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { Tables } from '../../tables.ts';
 import {
@@ -168,7 +173,7 @@ function statusOf(step: StoredStep): StepStatus {
   return isLost && !evmTypes.has(step.type) ? 'failed' : status;
 }
 
-function externalStatusOf({ external, deposit }: ExternalStep): StepStatus {
+function externalStatusOf({ external, deposit }: ExternalStep): ExternalTransactionWalletActionStepStatus {
   if (external.status !== 'waiting') return externalStatuses[external.status];
   if (statusOf(deposit) === 'confirmed') return 'pending';
   // Without its deposit it does not start.
@@ -240,11 +245,10 @@ function failureOfExternal(step: ExternalStep): FailureReason | undefined {
 export function stepView(step: StoredStep): WalletActionStep {
   const failure = failureOfStep(step);
   const reason = failure === undefined ? {} : { failure_reason: failure };
-  const view = 'external' in step ? externalView(step) : transactionView(step);
-  return { ...view, ...reason } as unknown as WalletActionStep;
+  return 'external' in step ? { ...externalView(step), ...reason } : { ...transactionView(step), ...reason };
 }
 
-function externalView(step: ExternalStep): object {
+function externalView(step: ExternalStep): WalletActionStep {
   const { status, caip2, hash } = step.external;
   return {
     type: 'external_transaction',
@@ -255,15 +259,17 @@ function externalView(step: ExternalStep): object {
   };
 }
 
-function transactionView(step: TransactionStep): object {
+function transactionView(step: TransactionStep): WalletActionStep {
   const { type, transaction } = step;
-  return {
+  const view = {
     type,
     caip2: transaction.caip2,
     status: statusOf(step),
     ...hashesOf(step),
     ...(type === 'tvm_transaction' ? {} : { finalized: transaction.status === 'finalized' }),
   };
+  // The fields and the statuses of a step follow from its type.
+  return view as WalletActionStep;
 }
 
 /** The wire field of the hash by step type, where it is not `transaction_hash`. */

@@ -14,7 +14,7 @@ import { type ExternalKind, type StoredStep, stepView } from './wallet-action-st
 export function walletActionView(row: WalletActionRow, steps?: readonly StoredStep[]): WalletActionResponse {
   const fields = fieldsOf(row, steps);
   for (const field of actionTypeOf(row.type).onlyInEvents ?? []) delete fields[field];
-  return fields as unknown as WalletActionResponse;
+  return fields as WalletActionResponse;
 }
 
 function fieldsOf(row: WalletActionRow, steps?: readonly StoredStep[]): Record<string, unknown> {

@@ -305,12 +305,11 @@ export async function readIntentViews(
 
 function intentView(
   intent: IntentRow,
-  { nowMs, details, resource }: { nowMs: number; details: unknown; resource: CurrentResource },
+  { nowMs, details, resource }: { nowMs: number; details: IntentAuthorization[]; resource: CurrentResource },
 ): IntentResponse {
   const status = statusAt(intent, nowMs);
   const isDone = status === 'executed' || status === 'failed';
-  // The contract has a schema per intent type; the differences between them are all in the row.
-  return {
+  const view = {
     ...intentSummary(intent),
     status,
     resource_id: intent.resource_id,
@@ -327,7 +326,9 @@ function intentView(
       ? { dismissed_at: intent.ended_at_ms, dismissal_reason: intent.dismissal_reason }
       : {}),
     ...(isDone && intent.action_result !== null ? { action_result: JSON.parse(intent.action_result) } : {}),
-  } as unknown as IntentResponse;
+  };
+  // The contract has a schema per intent type; the differences between them are all in the row.
+  return view as IntentResponse;
 }
 
 /** The fields that intents and their events share. */

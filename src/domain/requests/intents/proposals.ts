@@ -342,7 +342,7 @@ export interface AnyProposal {
 
 /** The proposal of an operation that a row names. */
 export function proposalOf(operationId: string): AnyProposal {
-  return proposals[operationId as ProposableId] as unknown as AnyProposal;
+  return proposals[operationId as ProposableId];
 }
 
 /**

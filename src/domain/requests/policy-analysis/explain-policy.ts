@@ -3,7 +3,7 @@ import { callingAccount, unfoldBatches } from '../../../engine/actions/account-c
 import { decodeRpcAction, exportAction } from '../../../engine/actions/decode-action.ts';
 import { decodeRawSignAction } from '../../../engine/actions/decode-raw-bytes.ts';
 import type { PolicyAction } from '../../../engine/policy/action.ts';
-import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../../engine/policy/compile.ts';
+import { type CompiledPolicy, compilePolicy, } from '../../../engine/policy/compile.ts';
 import { decisionOf, type ImpliedDecision, type UnitTrace } from '../../../engine/policy/evaluate.ts';
 import { strictly } from '../../../engine/policy/strict.ts';
 import { traceLength } from '../../../engine/policy/trace-length.ts';
@@ -105,7 +105,7 @@ export async function compileDraft(
   } catch (error) {
     throw relocateIssues(error, at);
   }
-  const rules = draft.rules as unknown as readonly (Omit<RuleInput, 'id'> & { id?: string })[];
+  const rules = draft.rules;
   return compilePolicy({
     id: 'draft',
     chain_type: draft.chain_type,

@@ -101,7 +101,7 @@ function typedDataFor(conditions: readonly ConditionInput[]): readonly TypedData
         types,
         primary_type: primaryType,
         message,
-      } as unknown as TypedData;
+      };
       return isSignable(typedData) ? [typedData] : [];
     });
   });

@@ -48,7 +48,7 @@ export interface PolicyLint {
   readonly app_id: string;
   readonly policy_id: string;
   readonly strict_methods: boolean;
-  readonly gaps: readonly PolicyGap[];
+  readonly gaps: PolicyGap[];
 }
 
 /** A request that has the effect of a denied one and passes. */
@@ -68,12 +68,12 @@ type ShownRequest = Pick<TriedRequest, 'operation' | 'method' | 'request'>;
 /** What denies a request that passes: an app setting, or a rule to add. */
 type Remedy = { readonly setting: 'strict_methods' } | { readonly rule: RemedyRule };
 
-interface RemedyRule {
+type RemedyRule = {
   readonly name: string;
   readonly method: string;
   readonly action: 'DENY';
   readonly conditions: readonly ConditionInput[];
-}
+};
 
 type GapKind = OtherKind | 'key_export' | 'other_method' | 'lasting_transaction';
 
@@ -141,7 +141,7 @@ export async function lintPolicy(context: AnalysisContext, input: LintInput): Pr
   const sender = wallet?.address;
   const judge = createJudge(own, { policy, strict, chainType, sender });
   const gaps = await findGaps({ policy, strict, chainType, sender, judge });
-  return { app_id: app.id, policy_id: policy.id, strict_methods: strict, gaps };
+  return { app_id: app.id, policy_id: policy.id, strict_methods: strict, gaps: [...gaps] };
 }
 
 interface Linted extends JudgeTerms {

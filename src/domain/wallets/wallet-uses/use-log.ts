@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { sql } from 'kysely';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { UseLog, UseRecord } from '../../../ports/requests.ts';
 import { insertionOfMany, standApart } from '../../../storage/insertions.ts';
@@ -164,24 +165,25 @@ const members = [
 ] as const;
 
 /** The values of all rows, flattened in statement order. */
-type FlatRows = Record<number, never>;
+type FlatRows = Readonly<Record<number, string | number | null>>;
 
 const inserts = SIZES.map((size) => ({
   size,
-  insert: prepareQuery<FlatRows>((database, flat) =>
-    insertionOfMany(
+  insert: prepareQuery<FlatRows>((database, flat) => {
+    const rows = Array.from({ length: size }, (_, row) => rowOf(flat, row));
+    return insertionOfMany(
       database,
-      database.insertInto('wallet_uses').values(Array.from({ length: size }, (_, row) => rowOf(flat, row))),
-    ),
-  ),
+      database
+        .insertInto('wallet_uses')
+        .columns([...members.map(([column]) => column), 'decision'])
+        .expression(sql`values ${sql.join(rows)}`),
+    );
+  }),
 }));
 
 function rowOf(flat: FlatRows, row: number) {
-  const values = members.map(([column], index) => [column, flat[row * members.length + index]]);
-  return {
-    ...(Object.fromEntries(values) as Record<(typeof members)[number][0], never>),
-    decision: 'allowed',
-  };
+  const values = members.map((_, index) => flat[row * members.length + index]);
+  return sql`(${sql.join([...values, 'allowed'])})`;
 }
 
 async function insertUses(em: SqlEntityManager, uses: readonly UseRecord[]): Promise<void> {
@@ -201,7 +203,7 @@ async function insertUses(em: SqlEntityManager, uses: readonly UseRecord[]): Pro
       const values = records
         .slice(at, at + size)
         .flatMap((record) => members.map(([, member]) => record[member]));
-      await insert(em, values as unknown as FlatRows);
+      await insert(em, values);
     }
   }
 }

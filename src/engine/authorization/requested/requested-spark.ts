@@ -42,16 +42,26 @@ const byMethod: Readonly<Record<string, IsAsked>> = {
     BigInt(operation.fee) <= BigInt(Number(params.max_fee_sats)),
 };
 
-const fields: ReadonlySet<string> = new Set([
-  ...['id', 'network', 'owner', 'from', 'to', 'token', 'amount', 'fee', 'deposit', 'invoice'],
-]);
+const texts = ['id', 'network', 'owner', 'from', 'to', 'amount', 'fee'];
+const textsOrNull = ['token', 'deposit'];
+
+/** Whether it has the fields of an operation, and no others. */
+function isSparkOperation(given: Fields): given is Fields & SparkOperation {
+  const { invoice } = given;
+  return (
+    Object.keys(given).every((name) => [...texts, ...textsOrNull, 'invoice'].includes(name)) &&
+    texts.every((name) => typeof given[name] === 'string') &&
+    textsOrNull.every((name) => given[name] === null || typeof given[name] === 'string') &&
+    (invoice === undefined || typeof invoice === 'string')
+  );
+}
 
 /** Whether this is the operation that a body asks for. Its id is the server's. */
 export function isSparkOf({ method, network = 'MAINNET', params }: Fields, given: Fields): boolean {
-  const operation = given as unknown as SparkOperation;
   const isAsked = Object.hasOwn(byMethod, String(method)) ? byMethod[String(method)] : undefined;
-  if (isAsked === undefined || Object.keys(given).some((name) => !fields.has(name))) return false;
-  if (operation.network !== network || !isIdentityKey(String(operation.owner))) return false;
+  if (isAsked === undefined || !isSparkOperation(given)) return false;
+  const operation = given;
+  if (operation.network !== network || !isIdentityKey(operation.owner)) return false;
   const name = network as SparkNetworkName;
   const depositAddress = sparkDepositAddress(operation.owner, name);
   const own = { address: sparkAddress(operation.owner, name), depositAddress };

@@ -46,7 +46,8 @@ export function partOfSwap(
   task: SignTask,
   { chainType, swapRouters }: { readonly chainType: string } & Pick<BuildingSettings, 'swapRouters'>,
 ): BuiltPart | undefined {
-  const terms = isSwapRequest(body) ? acceptedTerms(() => readSwapTerms(chainType, body)) : undefined;
+  if (!isSwapRequest(body)) return undefined;
+  const terms = acceptedTerms(() => readSwapTerms(chainType, body));
   if (terms === undefined) return undefined;
   const { source } = terms;
   const routed = routedBy(swapRouters.get(source.chain.caip2), terms);
@@ -68,7 +69,7 @@ export function partOfSwap(
       const decimals = source.asset?.decimals;
       const spending = { rawAmount, decimals: decimals ?? 0, recipient: terms.recipient ?? address };
       return {
-        action: swapAction(body as unknown as ExecuteWalletSwapRequest, terms, spending),
+        action: swapAction(body, terms, spending),
         // A token without a name has its decimals on the chain.
         unknown: [
           ...(isSpentKnown && decimals !== undefined ? [] : ['amount', 'source.amount']),

@@ -63,11 +63,12 @@ function readRequested(
   body: Fields,
   task: SignTask,
   chainType: string,
-): { terms: TransferTerms; movement: SignedMovement } | undefined {
+): { request: TransferRequest; terms: TransferTerms; movement: SignedMovement } | undefined {
   const movement = movementOf(task, chainType);
-  const terms = isTransferRequest(body) ? acceptedTerms(() => readTransferTerms(chainType, body)) : undefined;
+  if (!isTransferRequest(body)) return undefined;
+  const terms = acceptedTerms(() => readTransferTerms(chainType, body));
   if (terms === undefined || movement === undefined) return undefined;
-  return isAsked(terms, movement, chainType) ? { terms, movement } : undefined;
+  return isAsked(terms, movement, chainType) ? { request: body, terms, movement } : undefined;
 }
 
 /**
@@ -98,11 +99,11 @@ export function requestedTransferAction(
 ): PolicyAction | undefined {
   const read = readRequested(body, task, chainType);
   if (read === undefined) return undefined;
-  const { terms, movement } = read;
+  const { request, terms, movement } = read;
   const { source } = terms;
   const spent =
     fixesArrival(terms) && 'asset' in source ? fromRaw(movement.rawAmount, source.decimals) : undefined;
-  return transferAction(body as unknown as TransferRequest, terms, spent);
+  return transferAction(request, terms, spent);
 }
 
 const ofTransfer: readonly string[] = [

@@ -60,8 +60,13 @@ function readFunction(
 ): NamedFunction {
   if (!IDENTIFIER.test(name)) throw new Error('a function needs a name');
   assertEncodable(inputs);
-  const parts = { type: 'function', name, inputs, outputs: [], stateMutability: 'nonpayable' };
-  const item = AbiFunction.from(parts as unknown as AbiFunction.AbiFunction);
+  const item = AbiFunction.from({
+    type: 'function',
+    name,
+    inputs,
+    outputs: [],
+    stateMutability: 'nonpayable',
+  });
   const signature = AbiItem.getSignature(item);
   const selector = AbiFunction.getSelector(item);
   requireUniqueSelector(earlier, { selector, signature });

@@ -44,8 +44,6 @@ export interface FiatControls {
   setUp(isUp: boolean): void;
 }
 
-type Environments = Readonly<Record<FiatEnvironment, FiatProvider>>;
-
 /** The provider `bridge` in both environments, each with its own customers, accounts and books. */
 export function simulateFiatProviders(
   open: () => Promise<Omit<FiatParts, 'environment'>>,
@@ -59,7 +57,7 @@ export function simulateFiatProviders(
   });
   const environments = Object.fromEntries(
     names.map((name) => [name, simulateProvider(() => partsOf(name), isUp)]),
-  ) as unknown as Environments;
+  );
   const byToken = async (token: string) => {
     const { store } = await open();
     const found = findByToken(store, token);
