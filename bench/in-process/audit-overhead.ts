@@ -12,8 +12,8 @@ import { makeIds, systemClock, systemEntropy } from '../../src/adapters/runtime.
 import { strictSafeguards } from '../../src/compose/safeguards.ts';
 import { createApp } from '../../src/domain/access/apps/app.ts';
 import { createAuditTrail } from '../../src/domain/base/audit/audit-log.ts';
-import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
-import { acceptOnce } from '../../src/domain/base/used-signatures/accept-once.ts';
+import { idempotencyKeys } from '../../src/domain/base/idempotency/idempotency-keys.ts';
+import { singleUseSignatures } from '../../src/domain/base/replay-protection/single-use-signatures.ts';
 import { entities } from '../../src/domain/tables.ts';
 import { createUseLog } from '../../src/domain/wallets/wallet-uses/use-log.ts';
 import { operations } from '../../src/generated/operations.ts';
@@ -87,7 +87,7 @@ process.disconnect?.();
 function createWallets(log: typeof audit | undefined): (at: number) => Promise<void> {
   const run = createRunOperation({
     ...{ services, registry, openUnit, audit: log },
-    ...{ idempotency: answerOnce(), singleUse: acceptOnce(services.safeguards) },
+    ...{ idempotency: idempotencyKeys(), singleUse: singleUseSignatures(services.safeguards) },
     check: createResponseCheck({ mode: 'always', validators: responseValidators, log: silentLog }),
   });
   return async (at) => {

@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { systemClock } from '../adapters/runtime.ts';
 import type { VaultSettings } from '../config/signer.ts';
-import { masterKeysOfCodes, rotateTestCodes } from '../domain/access/apps/test-codes.ts';
+import { masterKeysOfCodes, rotateTestCodes } from '../domain/access/apps/test-account-codes.ts';
 import { recordChange } from '../domain/access/operators/operator.ts';
 import {
   auditKeyBinding,

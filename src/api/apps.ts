@@ -1,6 +1,6 @@
 import { appSettingsView, readAppSettings } from '../domain/access/apps/app-settings.ts';
 import { findApp, requireOwnApp } from '../domain/access/apps/find-app.ts';
-import { openTestCode } from '../domain/access/apps/test-codes.ts';
+import { openTestCode } from '../domain/access/apps/test-account-codes.ts';
 import { readSafeguards } from '../domain/base/safeguards/safeguards.ts';
 import { getAppGasSpend as getAppGasSpendVerb } from '../domain/money/gas-spend/gas-spend.ts';
 import {

@@ -5,6 +5,7 @@ import { followExternalSteps } from '../jobs/follow-external-steps.ts';
 import { followFiatCustomers } from '../jobs/follow-fiat-customers.ts';
 import { followFiatDeposits } from '../jobs/follow-fiat-deposits.ts';
 import { followTransactions } from '../jobs/follow-transactions.ts';
+import type { Heartbeat } from '../jobs/heartbeat.ts';
 import type { JobContext } from '../jobs/job-context.ts';
 import { keepCards } from '../jobs/keep-cards.ts';
 import { keepPartitions } from '../jobs/keep-partitions.ts';
@@ -15,7 +16,6 @@ import { runAutomations } from '../jobs/run-automations.ts';
 import { runWalletActions } from '../jobs/run-wallet-actions.ts';
 import { type Job, type JobRunner, type ObserveJob, startJobs } from '../jobs/runner.ts';
 import { sequenceAudit } from '../jobs/sequence-audit.ts';
-import type { StayAlive } from '../jobs/stay-alive.ts';
 import { sweepExpired } from '../jobs/sweep-expired.ts';
 import type { RestoreWatch } from '../jobs/watch-restores.ts';
 import type { AuditTrail, WriteFreeze } from '../ports/audit.ts';
@@ -38,7 +38,7 @@ interface JobsOptions {
    * Shows other processes that this one is alive, and takes over from those that are not; undefined if the database has
    * one process at a time.
    */
-  readonly alive?: StayAlive | undefined;
+  readonly alive?: Heartbeat | undefined;
   /** The delays of deliveries; none by default. */
   readonly delay?: DelayDelivery | undefined;
   /** Records what jobs change; by default they are not recorded. */
@@ -109,7 +109,7 @@ export function startBesideRequests(
   const held =
     restores === undefined ? all : [...all.map((job) => unlessHeld(job, restores.freeze)), restores];
   const jobs = startJobs(held, services.log, observe);
-  return { jobs: alive === undefined ? jobs : stayingAlive(jobs, alive, services.log), openUnit };
+  return { jobs: alive === undefined ? jobs : withHeartbeat(jobs, alive, services.log), openUnit };
 }
 
 /** Records of what has happened have their place in the log at any time. */
@@ -154,7 +154,7 @@ export function releaseOwnClaims(
 }
 
 /** Beats in a loop of its own that ends last: until the others have finished, this process is alive. */
-function stayingAlive(jobs: JobRunner, alive: StayAlive, log: Log): JobRunner {
+function withHeartbeat(jobs: JobRunner, alive: Heartbeat, log: Log): JobRunner {
   const beats = startJobs([alive], log);
   return {
     ...jobs,

@@ -5,7 +5,7 @@ import type { AppSettings } from '../domain/access/apps/app.entity.ts';
 import { createApp, rotateAppSecret, updateApp } from '../domain/access/apps/app.ts';
 import { checkAppSettings } from '../domain/access/apps/app-settings.ts';
 import { getApp, hashAppSecret, secretsInForce } from '../domain/access/apps/find-app.ts';
-import { sealTestCodes } from '../domain/access/apps/test-codes.ts';
+import { sealTestCodes } from '../domain/access/apps/test-account-codes.ts';
 import { dropEvents } from '../domain/base/events/events.ts';
 import type { OperationContext, Services } from '../ports/operation-context.ts';
 import type { SimulatedChains } from '../sandbox/simulated/chains/simulated-chains.ts';

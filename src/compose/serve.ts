@@ -13,18 +13,18 @@ import { operatorContext } from '../admin/operator-context.ts';
 import { policyAnalysis } from '../admin/policy-analysis.ts';
 import type { ServeConfig } from '../config/config.ts';
 import { createAppDirectory } from '../domain/access/apps/app.ts';
-import { sealStoredTestCodes } from '../domain/access/apps/test-codes.ts';
+import { sealStoredTestCodes } from '../domain/access/apps/test-account-codes.ts';
 import { makeVoucherKeys } from '../domain/access/key-quorums/voucher-keys.ts';
 import { createAuditTrail } from '../domain/base/audit/audit-log.ts';
-import { answerOnce } from '../domain/base/idempotency/answer-once.ts';
-import { acceptOnce } from '../domain/base/used-signatures/accept-once.ts';
+import { idempotencyKeys } from '../domain/base/idempotency/idempotency-keys.ts';
+import { singleUseSignatures } from '../domain/base/replay-protection/single-use-signatures.ts';
 import { entities } from '../domain/tables.ts';
 import { createUserTokens } from '../domain/wallets/tokens/access-tokens.ts';
 import { createUseLog } from '../domain/wallets/wallet-uses/use-log.ts';
 import { assertBackendsAgree, nativeBackend } from '../engine/crypto/secp256k1.ts';
 import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
-import { stayAlive } from '../jobs/stay-alive.ts';
+import { heartbeat } from '../jobs/heartbeat.ts';
 import { type RestoreWatch, watchRestores } from '../jobs/watch-restores.ts';
 import type { SignerVault } from '../keys/signer-client.ts';
 import { measuredVault, measuredWebhooks } from '../observability/measured.ts';
@@ -161,7 +161,7 @@ export async function startProduction(
     onConnectionError,
   });
   const beats = jobUnits(unitsOf(pulse), services, { job: 'stay-alive', audit });
-  const alive = stayAlive({ services, inUnit: inUnitOf(beats) });
+  const alive = heartbeat({ services, inUnit: inUnitOf(beats) });
   restores = watchRestores({
     identify: identifyDatabase,
     services,
@@ -216,8 +216,8 @@ export async function startProduction(
       ...{ services, database, openUnit, admission, freeze: restores.freeze },
       chains: config.rpc,
     });
-    const idempotency = answerOnce();
-    const singleUse = acceptOnce(services.safeguards);
+    const idempotency = idempotencyKeys();
+    const singleUse = singleUseSignatures(services.safeguards);
     const run = createRunOperation({
       services,
       registry,

@@ -36,12 +36,12 @@ import { OutboxEventEntity } from './base/events/outbox-event.entity.ts';
 import { FingerprintKeyEntity } from './base/fingerprints/fingerprint-key.entity.ts';
 import { IdempotencyRecordEntity } from './base/idempotency/idempotency-record.entity.ts';
 import { LockSecretEntity, ServerProcessEntity } from './base/processes/server-process.entity.ts';
+import { UsedSignatureEntity } from './base/replay-protection/used-signature.entity.ts';
 import {
   AcceptedAccountEntity,
   DatabaseIdentityEntity,
   RestoreEntity,
 } from './base/restores/restore.entity.ts';
-import { UsedSignatureEntity } from './base/used-signatures/used-signature.entity.ts';
 import { CardCustomerEntity, CardEntity } from './money/cards/card.entity.ts';
 import { EarnVaultEntity } from './money/earn/earn-vault.entity.ts';
 import { ExternalFiatAccountEntity } from './money/fiat-accounts/external-fiat-account.entity.ts';

@@ -1,4 +1,4 @@
-import { type FinishedAttempt, recordAttempts } from '../domain/access/webhooks/record-attempts.ts';
+import { type FinishedAttempt, recordAttempts } from '../domain/access/webhooks/webhook-retries.ts';
 import type { JobContext } from './job-context.ts';
 
 /** Stores the outcomes of delivery attempts. */

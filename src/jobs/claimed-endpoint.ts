@@ -12,8 +12,8 @@ import {
   type SecretRow,
 } from '../domain/access/webhooks/webhook-endpoint.ts';
 import type { Claimant } from '../domain/base/processes/server-processes.ts';
+import type { Heartbeat } from './heartbeat.ts';
 import type { JobContext } from './job-context.ts';
-import type { StayAlive } from './stay-alive.ts';
 
 /** The app, the URL to send to and the secrets to sign with. */
 interface Target {
@@ -57,7 +57,7 @@ interface Known {
 /** @param alive undefined if no other process can take over the work of this one. */
 export function claimedEndpoint(
   id: string,
-  { services, inUnit, alive }: JobContext & { readonly alive?: Pick<StayAlive, 'confirm'> | undefined },
+  { services, inUnit, alive }: JobContext & { readonly alive?: Pick<Heartbeat, 'confirm'> | undefined },
 ): ClaimedEndpoint {
   const { clock, vault, processId: owner } = services;
   /** The result of the last read; undefined if this process may not use the endpoint. */

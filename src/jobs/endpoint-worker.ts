@@ -2,15 +2,15 @@ import {
   attemptDelivery,
   type DueDelivery,
   type Lane,
-  MAX_ATTEMPTS,
   readDueDeliveries,
 } from '../domain/access/webhooks/due-deliveries.ts';
-import type { FinishedAttempt } from '../domain/access/webhooks/record-attempts.ts';
+import type { FinishedAttempt } from '../domain/access/webhooks/webhook-retries.ts';
+import { MAX_ATTEMPTS } from '../domain/access/webhooks/webhook-retries.ts';
 import type { AttemptJournal } from './attempt-journal.ts';
 import { type ClaimedEndpoint, claimedEndpoint } from './claimed-endpoint.ts';
 import type { DeliverySlots, EndpointSlots } from './delivery-slots.ts';
+import type { Heartbeat } from './heartbeat.ts';
 import type { JobContext } from './job-context.ts';
-import type { StayAlive } from './stay-alive.ts';
 
 /*
  * The states of a worker, from the claim of its endpoint to its release:
@@ -59,7 +59,7 @@ export interface WorkerOptions extends JobContext {
   /** Those of all endpoints of the process. */
   readonly slots: DeliverySlots;
   /** Undefined if no other process can take over the work of this one. */
-  readonly alive?: Pick<StayAlive, 'confirm'> | undefined;
+  readonly alive?: Pick<Heartbeat, 'confirm'> | undefined;
   /** Translates a stored payload to the brand of this server. */
   writePayload(payload: string): string;
 }

@@ -2,7 +2,6 @@ import {
   claimDueTransactions,
   type DueTransaction,
 } from '../domain/money/transactions/claim-transactions.ts';
-import { findFinalSibling, readDoubt } from '../domain/money/transactions/doubt.ts';
 import {
   advanceTransaction,
   type Finding,
@@ -10,6 +9,7 @@ import {
   recordStillPending,
   unchanged,
 } from '../domain/money/transactions/follow-transaction.ts';
+import { findFinalSibling, readDoubt } from '../domain/money/transactions/reorgs-and-replacements.ts';
 import type { TransactionRow, TransactionStatus } from '../domain/money/transactions/transaction.entity.ts';
 import { fewAtOnce, type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';

@@ -1,6 +1,6 @@
 import { expiringDeliveries, expiringEvents } from '../domain/access/webhooks/webhook-deliveries.ts';
 import { partitionedRecords } from '../domain/base/audit/audit-log.ts';
-import { dropOldest, extendTable } from '../domain/base/partitions/keep-table.ts';
+import { dropOldest, extendTable } from '../domain/base/partitions/table-partitions.ts';
 import { expiringUses } from '../domain/wallets/wallet-uses/find-uses.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';

@@ -1,8 +1,8 @@
-import { dropStaleRecords } from '../domain/access/aggregations/running-totals.ts';
+import { dropStaleRecords } from '../domain/access/aggregations/spending-totals.ts';
 import { dropOldDeliveries } from '../domain/access/webhooks/webhook-deliveries.ts';
 import { dropOldCheckpoints } from '../domain/base/audit/audit-tree.ts';
-import { dropExpiredAnswers } from '../domain/base/idempotency/answer-once.ts';
-import { dropExpiredSignatures } from '../domain/base/used-signatures/accept-once.ts';
+import { dropExpiredAnswers } from '../domain/base/idempotency/idempotency-keys.ts';
+import { dropExpiredSignatures } from '../domain/base/replay-protection/single-use-signatures.ts';
 import { dropExpiredOauth } from '../domain/wallets/oauth/device-codes.ts';
 import { dropExpiredUses, USES_AT_ONCE } from '../domain/wallets/wallet-uses/find-uses.ts';
 import { dropExpiredImports } from '../domain/wallets/wallets/import-wallet.ts';

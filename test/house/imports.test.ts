@@ -101,7 +101,7 @@ const layers: Record<string, string[][]> = {
       'safeguards',
       'sealed-keys',
     ],
-    ['used-signatures'],
+    ['replay-protection'],
     ['fingerprints', 'audit'],
   ],
   access: [

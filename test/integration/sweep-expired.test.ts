@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { createAggregation } from '../../src/domain/access/aggregations/aggregation.ts';
-import { openRunningTotals } from '../../src/domain/access/aggregations/running-totals.ts';
-import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
-import { acceptOnce } from '../../src/domain/base/used-signatures/accept-once.ts';
+import { openRunningTotals } from '../../src/domain/access/aggregations/spending-totals.ts';
+import { idempotencyKeys } from '../../src/domain/base/idempotency/idempotency-keys.ts';
+import { singleUseSignatures } from '../../src/domain/base/replay-protection/single-use-signatures.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import { beginImport } from '../../src/domain/wallets/wallets/import-wallet.ts';
 import type { PolicyAction } from '../../src/engine/policy/action.ts';
@@ -78,8 +78,8 @@ describe.each(databaseKinds)('%s', (kind) => {
       });
       const use = { appId: 'acme', key: 'first', fingerprint: 'f', proof: unsignedProof, nowMs: startMs };
       const answer = { status: 200, text: '{}', signers: [] };
-      await answerOnce().keep(context.em, use, answer);
-      const { keep } = acceptOnce(publishedSafeguards);
+      await idempotencyKeys().keep(context.em, use, answer);
+      const { keep } = singleUseSignatures(publishedSafeguards);
       for (const expiryMs of [startMs, undefined]) {
         const payloads = [new TextEncoder().encode(`expires at ${expiryMs}`)];
         const proof = { ...unsignedProof, expiryMs };

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../src/adapters/runtime.ts';
 import { rotateSealedKeys } from '../../src/admin/rotate-keys.ts';
-import { sealStoredTestCodes } from '../../src/domain/access/apps/test-codes.ts';
+import { sealStoredTestCodes } from '../../src/domain/access/apps/test-account-codes.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import { checkMasterKey } from '../../src/domain/wallets/wallets/wallet-keys.ts';
 import { createKeyVault } from '../../src/keys/key-operations.ts';

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { ConditionInput } from '../../src/engine/policy/source.ts';
+import type { ConditionInput } from '../../src/engine/policy/condition-source.ts';
 import { callableAbi, calldataFields, messageTypeMaps } from './policy-calldata.ts';
 
 /** Small pools, so that conditions often match requests. */

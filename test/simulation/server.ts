@@ -4,8 +4,8 @@ import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { ensureSeeds } from '../../src/compose/seeds.ts';
 import { createAppDirectory } from '../../src/domain/access/apps/app.ts';
 import { createAuditTrail } from '../../src/domain/base/audit/audit-log.ts';
-import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
-import { acceptOnce } from '../../src/domain/base/used-signatures/accept-once.ts';
+import { idempotencyKeys } from '../../src/domain/base/idempotency/idempotency-keys.ts';
+import { singleUseSignatures } from '../../src/domain/base/replay-protection/single-use-signatures.ts';
 import { entities } from '../../src/domain/tables.ts';
 import { createUserTokens } from '../../src/domain/wallets/tokens/access-tokens.ts';
 import { createUseLog } from '../../src/domain/wallets/wallet-uses/use-log.ts';
@@ -14,8 +14,8 @@ import { operations } from '../../src/generated/operations.ts';
 import { registry } from '../../src/generated/registry.ts';
 import { requestValidators } from '../../src/generated/request-validators.js';
 import { responseValidators } from '../../src/generated/response-validators.js';
+import { type Heartbeat, heartbeat } from '../../src/jobs/heartbeat.ts';
 import type { Job } from '../../src/jobs/runner.ts';
-import { type StayAlive, stayAlive } from '../../src/jobs/stay-alive.ts';
 import { createKeyVault } from '../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../src/keys/master-keys.ts';
 import type { Services } from '../../src/ports/operation-context.ts';
@@ -71,8 +71,8 @@ interface ServerOptions {
 function aliveAmongTasks(
   services: Services,
   { scheduler, units }: { readonly scheduler: Scheduler; readonly units: OpenUnit },
-): StayAlive {
-  const alive = stayAlive({ services, inUnit: inUnitOf(units) });
+): Heartbeat {
+  const alive = heartbeat({ services, inUnit: inUnitOf(units) });
   return {
     ...alive,
     run: (again) => scheduler.await(alive.run(again)),
@@ -141,8 +141,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     services,
     registry,
     openUnit: units,
-    idempotency: answerOnce(),
-    singleUse: acceptOnce(services.safeguards),
+    idempotency: idempotencyKeys(),
+    singleUse: singleUseSignatures(services.safeguards),
     audit,
     check: createResponseCheck({ mode: 'always', validators: responseValidators, log }),
   });

@@ -11,8 +11,8 @@ import { makeIds, seededEntropy, systemEntropy } from '../../src/adapters/runtim
 import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { createApp } from '../../src/domain/access/apps/app.ts';
 import { makeVoucherKeys } from '../../src/domain/access/key-quorums/voucher-keys.ts';
-import { answerOnce } from '../../src/domain/base/idempotency/answer-once.ts';
-import { acceptOnce } from '../../src/domain/base/used-signatures/accept-once.ts';
+import { idempotencyKeys } from '../../src/domain/base/idempotency/idempotency-keys.ts';
+import { singleUseSignatures } from '../../src/domain/base/replay-protection/single-use-signatures.ts';
 import { entities } from '../../src/domain/tables.ts';
 import { createUseLog } from '../../src/domain/wallets/wallet-uses/use-log.ts';
 import { knownChains } from '../../src/engine/assets/known-chains.ts';
@@ -239,8 +239,8 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
     services,
     registry,
     openUnit: unitsOf(database),
-    idempotency: answerOnce(),
-    singleUse: acceptOnce(services.safeguards),
+    idempotency: idempotencyKeys(),
+    singleUse: singleUseSignatures(services.safeguards),
     admission: options.admission,
     mutex: createKeyedMutex(options.mutexWaitMs),
     check: createResponseCheck({ mode: 'always', validators: responseValidators, log: silentLog }),

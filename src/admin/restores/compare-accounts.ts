@@ -1,5 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { knownNonces } from '../../domain/money/sending/require-known-account.ts';
+import { knownNonces } from '../../domain/money/sending/accounts-after-restore.ts';
 import type { Tables } from '../../domain/tables.ts';
 import type { Chains } from '../../ports/chains.ts';
 

@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import type { PolicyAction, PolicyFacts } from '../policy/action.ts';
+import { exceedsComparisonLimit } from '../policy/comparison-limit.ts';
 import { type CompiledPolicy, compilePolicy, type RuleInput } from '../policy/compile.ts';
+import type { ConditionInput } from '../policy/condition-source.ts';
 import { allowsAction } from '../policy/evaluate.ts';
-import type { ConditionInput } from '../policy/source.ts';
-import { exceedsComparisonLimit } from '../policy/work.ts';
 import type { PolicyContent } from './policy-seals.ts';
 import { UnauthorizedUseError } from './signed-evidence.ts';
 

@@ -1,7 +1,7 @@
 import type { ActionUnit, PolicyAction, PolicyFacts } from './action.ts';
 import { type CompiledCondition, compileCondition, requireField } from './compile.ts';
+import type { ConditionInput, ResolvedField } from './condition-source.ts';
 import { atPointer, PolicyFormatError } from './policy-format-error.ts';
-import type { ConditionInput, ResolvedField } from './source.ts';
 import { readAs } from './values.ts';
 
 /** A field reference in an aggregation. */

@@ -1,3 +1,4 @@
+import type { ConditionSource } from './condition-source.ts';
 import { actionRequestBody } from './conditions/action-request-body.ts';
 import { ethereum7702Authorization } from './conditions/ethereum-7702-authorization.ts';
 import { ethereumCalldata } from './conditions/ethereum-calldata.ts';
@@ -15,7 +16,6 @@ import { system } from './conditions/system.ts';
 import { tempoTransaction } from './conditions/tempo-transaction.ts';
 import { tronTransaction, tronTriggerSmartContractData } from './conditions/tron-transaction.ts';
 import { xrplTransaction } from './conditions/xrpl-transaction.ts';
-import type { ConditionSource } from './source.ts';
 
 /** Every `field_source` of the contract. A new one needs a file in `conditions/` and a line here. */
 export const conditionSources: Readonly<Record<string, ConditionSource>> = {

@@ -1,5 +1,5 @@
+import { deriveEd25519, deriveSecp256k1 } from '../crypto/bip32.ts';
 import { entropyToSeed, mnemonicToSeed } from '../crypto/bip39.ts';
-import { deriveEd25519, deriveSecp256k1 } from '../crypto/hd-path.ts';
 import { ecBackend } from '../crypto/secp256k1.ts';
 import { loadOnce } from '../load-once.ts';
 import type { AddressOptions, ChainSigner, CurveType, WalletKeys } from './chain-signer.ts';

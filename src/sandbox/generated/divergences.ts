@@ -2812,22 +2812,22 @@ export const sharedDecisions: readonly SandboxDecision[] = [
  },
  {
   "text": "no limit is published. Each group is locked and summed separately, and PostgreSQL has a few thousand locks for all transactions.",
-  "path": "src/domain/access/aggregations/running-totals.ts",
+  "path": "src/domain/access/aggregations/spending-totals.ts",
   "symbol": "MAX_GROUPS"
  },
  {
   "text": "the most calls of one request that are counted, each under up to 100 conditions of ten aggregations.",
-  "path": "src/domain/access/aggregations/running-totals.ts",
+  "path": "src/domain/access/aggregations/spending-totals.ts",
   "symbol": "MAX_COUNTED_UNITS"
  },
  {
   "text": "totals are kept per wallet, and within a wallet per value of `group_by`.",
-  "path": "src/domain/access/aggregations/running-totals.ts",
+  "path": "src/domain/access/aggregations/spending-totals.ts",
   "symbol": "readTotals"
  },
  {
   "text": "a contribution that could not be decoded is recorded as 0, as documented; only its own request treats it as unreadable.",
-  "path": "src/domain/access/aggregations/running-totals.ts",
+  "path": "src/domain/access/aggregations/spending-totals.ts",
   "symbol": "recordEntries"
  },
  {
@@ -2886,11 +2886,6 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "callChain"
  },
  {
-  "text": "policies have no condition on the fee, because the contract lists the fields of `ethereum_transaction`. The decoded action of an explanation shows it as `fee`.",
-  "path": "src/domain/money/sending/fee-ceilings.ts",
-  "symbol": null
- },
- {
   "text": "transactions that were sent at the same time as one that the chain refuses, with later nonces, wait for the account's next transaction. Nothing is sent just to use the nonce: no owner has authorized it, and it would cost a fee.",
   "path": "src/domain/money/sending/nonces.ts",
   "symbol": "findNonce"
@@ -2924,6 +2919,11 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "text": "a nonce that no account can ever reach is refused.",
   "path": "src/domain/money/sending/plan-ethereum.ts",
   "symbol": "givenNonce"
+ },
+ {
+  "text": "policies have no condition on the fee, because the contract lists the fields of `ethereum_transaction`. The decoded action of an explanation shows it as `fee`.",
+  "path": "src/domain/money/sending/refuse-high-fees.ts",
+  "symbol": null
  },
  {
   "text": "gas limits for validating the owner's and the paymaster's signatures, and for the bundler's overhead.",
@@ -3026,6 +3026,11 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "AUXILIARY"
  },
  {
+  "text": "allows a batch of 35 calls under the largest policy and one of 1,000 calls under 250 conditions; more would block the event loop for too long.",
+  "path": "src/engine/policy/comparison-limit.ts",
+  "symbol": "MAX_COMPARISONS"
+ },
+ {
   "text": "refused, because no `bytesN` value could equal it, and a DENY with it would never match.",
   "path": "src/engine/policy/compile.ts",
   "symbol": "requireFieldValue"
@@ -3054,11 +3059,6 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "text": "on chains with only raw_sign, requests are evaluated as signRawMessageBytes.",
   "path": "src/engine/policy/methods.ts",
   "symbol": "ruleMethodsOf"
- },
- {
-  "text": "allows a batch of 35 calls under the largest policy and one of 1,000 calls under 250 conditions; more would block the event loop for too long.",
-  "path": "src/engine/policy/work.ts",
-  "symbol": "MAX_COMPARISONS"
  },
  {
   "text": "the specification does not name a contract for batches. This one has no owner and no state and is deployed at the same address on the large chains. Simulated chains support it everywhere.",

@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { describe, expect, test } from 'vitest';
 import { createKeyQuorum, lockKeyQuorum } from '../../../src/domain/access/key-quorums/key-quorum.ts';
-import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
+import { idempotencyKeys } from '../../../src/domain/base/idempotency/idempotency-keys.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { createWallet } from '../../../src/domain/wallets/wallets/create-wallet.ts';
 import { updateWallet } from '../../../src/domain/wallets/wallets/update-wallet.ts';
@@ -85,7 +85,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
   test('a refusal that is stored late does not overwrite the response of completed work', async () => {
     await using database = await openTestDatabase(kind);
-    const { keep, begin } = answerOnce();
+    const { keep, begin } = idempotencyKeys();
     const { em, nowMs } = contextOf(database.orm.em.fork() as SqlEntityManager, 'acme');
     const use = { appId: 'acme', key: 'once', fingerprint: 'the same', proof: unsignedProof, nowMs };
     await keep(em, use, { status: 200, text: '{}', signers: [] });

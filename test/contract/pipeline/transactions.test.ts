@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
 import { strictSafeguards } from '../../../src/compose/safeguards.ts';
-import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
-import { acceptOnce } from '../../../src/domain/base/used-signatures/accept-once.ts';
+import { idempotencyKeys } from '../../../src/domain/base/idempotency/idempotency-keys.ts';
+import { singleUseSignatures } from '../../../src/domain/base/replay-protection/single-use-signatures.ts';
 import { ApiError } from '../../../src/errors.ts';
 import {
   type OperationContext,
@@ -87,8 +87,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
       services: { vault: { isLocal: true } } as Services,
       registry,
       openUnit: unitsOf(database),
-      idempotency: answerOnce(),
-      singleUse: acceptOnce(strictSafeguards),
+      idempotency: idempotencyKeys(),
+      singleUse: singleUseSignatures(strictSafeguards),
       check: createResponseCheck({ mode: 'always', validators, log: keptLog() }),
     });
     server = await startToyServer({
@@ -528,7 +528,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
 test('processes on one PostgreSQL share idempotency keys', async () => {
   await using database = await openTestDatabase('postgres');
   const use = { appId: 'capp', key: 'k1', fingerprint: 'f', proof: unsignedProof, nowMs: 0 };
-  const [here, there] = [answerOnce(), answerOnce()];
+  const [here, there] = [idempotencyKeys(), idempotencyKeys()];
   const first = await unitsOf(database)(true);
   const second = await unitsOf(database)(true);
   try {

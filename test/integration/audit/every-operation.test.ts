@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
 import { createAuditTrail } from '../../../src/domain/base/audit/audit-log.ts';
 import { noteChange } from '../../../src/domain/base/events/events.ts';
-import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
-import { acceptOnce } from '../../../src/domain/base/used-signatures/accept-once.ts';
+import { idempotencyKeys } from '../../../src/domain/base/idempotency/idempotency-keys.ts';
+import { singleUseSignatures } from '../../../src/domain/base/replay-protection/single-use-signatures.ts';
 import { canonicalJson } from '../../../src/engine/crypto/canonical-json.ts';
 import { ApiError } from '../../../src/errors.ts';
 import { operations } from '../../../src/generated/operations.ts';
@@ -37,7 +37,7 @@ beforeAll(async () => {
   runOperation = createRunOperation({
     services: world.services,
     registry: Object.fromEntries(Object.keys(operations).map((id) => [id, handler])),
-    ...{ openUnit, idempotency: answerOnce(), singleUse: acceptOnce(publishedSafeguards) },
+    ...{ openUnit, idempotency: idempotencyKeys(), singleUse: singleUseSignatures(publishedSafeguards) },
     check: () => undefined,
     audit,
   });

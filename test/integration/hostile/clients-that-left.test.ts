@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import { Agent, fetch } from 'undici';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
-import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
-import { acceptOnce } from '../../../src/domain/base/used-signatures/accept-once.ts';
+import { idempotencyKeys } from '../../../src/domain/base/idempotency/idempotency-keys.ts';
+import { singleUseSignatures } from '../../../src/domain/base/replay-protection/single-use-signatures.ts';
 import { ApiError } from '../../../src/errors.ts';
 import type { OperationContext, Services } from '../../../src/ports/operation-context.ts';
 import { type Admission, createAdmission, measureLoopDelay } from '../../../src/server/admission.ts';
@@ -57,8 +57,8 @@ describe.each(databaseKinds)('clients that disconnect, on %s', (kind) => {
       services: { vault: { isLocal: true } } as Services,
       registry: { createToy },
       openUnit: unitsOf(database),
-      idempotency: answerOnce(),
-      singleUse: acceptOnce(publishedSafeguards),
+      idempotency: idempotencyKeys(),
+      singleUse: singleUseSignatures(publishedSafeguards),
       check: () => undefined,
       admission,
     });

@@ -7,7 +7,7 @@ import { claimTransfers } from '../../../src/domain/money/transactions/record-fu
 import { recordTransaction } from '../../../src/domain/money/transactions/record-transaction.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { claimedEndpoint } from '../../../src/jobs/claimed-endpoint.ts';
-import { type StayAlive, stayAlive } from '../../../src/jobs/stay-alive.ts';
+import { type Heartbeat, heartbeat } from '../../../src/jobs/heartbeat.ts';
 import type { UnitWork } from '../../../src/ports/unit-notes.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { resetDatabase } from '../../../src/storage/reset-database.ts';
@@ -34,11 +34,11 @@ describe.each(databaseKinds)('%s', (kind) => {
     if (!isReachable) return Promise.reject(new Error('the database cannot be reached'));
     return inUnitOf(unitsOf(database))(work);
   };
-  const processCalled = (processId: string): StayAlive =>
-    stayAlive({ services: { ...services, processId, machine: { now: () => machineMs } }, inUnit });
+  const processCalled = (processId: string): Heartbeat =>
+    heartbeat({ services: { ...services, processId, machine: { now: () => machineMs } }, inUnit });
 
   /** A round of each process, a second after the last. */
-  async function rounds(count: number, ...processes: readonly StayAlive[]): Promise<void> {
+  async function rounds(count: number, ...processes: readonly Heartbeat[]): Promise<void> {
     for (let round = 0; round < count; round += 1) {
       machineMs += 1_000;
       for (const each of processes) await each.run(() => undefined).catch(() => undefined);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
+import { idempotencyKeys } from '../../../src/domain/base/idempotency/idempotency-keys.ts';
 import { lockName, lockNames, tryLockName } from '../../../src/storage/locks.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { unsignedProof } from '../../support/unsigned-proof.ts';
@@ -113,7 +113,7 @@ test('the idempotency key of one app does not block that of another, whatever it
   const crafted = collide(`${a}\n${'-'.repeat(10)}`, hash);
   expect(await hashOf(database, crafted)).toBe(hash);
   const key = crafted.slice(a.length + 1);
-  const [first, second] = [answerOnce(), answerOnce()];
+  const [first, second] = [idempotencyKeys(), idempotencyKeys()];
   await during(
     database,
     (em) => first.begin(em, use(a, key)),

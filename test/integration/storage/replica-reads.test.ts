@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
-import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
-import { acceptOnce } from '../../../src/domain/base/used-signatures/accept-once.ts';
+import { idempotencyKeys } from '../../../src/domain/base/idempotency/idempotency-keys.ts';
+import { singleUseSignatures } from '../../../src/domain/base/replay-protection/single-use-signatures.ts';
 import { ApiError } from '../../../src/errors.ts';
 import { type OperationId, operations } from '../../../src/generated/operations.ts';
 import { registry } from '../../../src/generated/registry.ts';
@@ -35,8 +35,14 @@ describe.each(databaseKinds)('on %s', (kind) => {
     await replica.run('createWallet', { body: { chain_type: 'solana' } });
     const openUnit = unitsOf(world.database);
     const operation = createRunOperation({
-      ...{ services: world.services, registry, openUnit, check: () => undefined, idempotency: answerOnce() },
-      singleUse: acceptOnce(publishedSafeguards),
+      ...{
+        services: world.services,
+        registry,
+        openUnit,
+        check: () => undefined,
+        idempotency: idempotencyKeys(),
+      },
+      singleUse: singleUseSignatures(publishedSafeguards),
       replica: createReplicaReads({
         ...{ primary: openUnit, lagMs: () => lagMs, now: () => nowMs },
         replica: async (write) => {

@@ -4,18 +4,18 @@ import { wordlist } from '@scure/bip39/wordlists/english.js';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
+  deriveEd25519,
+  deriveSecp256k1,
+  InvalidHdPathError,
+  parseHdPath,
+} from '../../../src/engine/crypto/bip32.ts';
+import {
   entropyToMnemonic,
   InvalidMnemonicError,
   mnemonicToEntropy,
   mnemonicToSeed,
 } from '../../../src/engine/crypto/bip39.ts';
 import { bytesToHex, hexToBytes } from '../../../src/engine/crypto/encoding.ts';
-import {
-  deriveEd25519,
-  deriveSecp256k1,
-  InvalidHdPathError,
-  parseHdPath,
-} from '../../../src/engine/crypto/hd-path.ts';
 import { readVectors } from '../signing/vectors.ts';
 
 describe('BIP-39', () => {

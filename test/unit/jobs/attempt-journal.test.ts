@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { FinishedAttempt } from '../../../src/domain/access/webhooks/record-attempts.ts';
+import type { FinishedAttempt } from '../../../src/domain/access/webhooks/webhook-retries.ts';
 import { startAttemptJournal } from '../../../src/jobs/attempt-journal.ts';
 import { services } from '../../integration/contexts.ts';
 

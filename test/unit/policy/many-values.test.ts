@@ -2,8 +2,8 @@ import { encodeFunctionData, parseAbi, toBytes } from 'viem';
 import { describe, expect, test } from 'vitest';
 import type { ActionUnit, PolicyAction, PolicyFacts } from '../../../src/engine/policy/action.ts';
 import { compilePolicy } from '../../../src/engine/policy/compile.ts';
+import type { ConditionInput } from '../../../src/engine/policy/condition-source.ts';
 import { evaluatePolicy } from '../../../src/engine/policy/evaluate.ts';
-import type { ConditionInput } from '../../../src/engine/policy/source.ts';
 
 /**
  * More than the arguments of a function call. A Sui command takes three bytes, so a request of 1 MiB can contain this

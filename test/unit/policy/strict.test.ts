@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ActionUnit, PolicyAction } from '../../../src/engine/policy/action.ts';
 import { compilePolicy, type RuleInput } from '../../../src/engine/policy/compile.ts';
 import { allowsAction, evaluatePolicy } from '../../../src/engine/policy/evaluate.ts';
-import { strictly } from '../../../src/engine/policy/strict.ts';
+import { strictly } from '../../../src/engine/policy/strict-methods.ts';
 
 const facts = { nowMs: 0, inConditionSet: () => undefined, aggregation: () => undefined };
 const short = { field_source: 'message', field: 'byte_length', operator: 'lte', value: '100' } as const;

@@ -1,9 +1,9 @@
 import { encodeFunctionData, parseAbi, toBytes } from 'viem';
 import { expect, test } from 'vitest';
 import type { ActionUnit } from '../../../src/engine/policy/action.ts';
+import { exceedsComparisonLimit, MAX_COMPARISONS } from '../../../src/engine/policy/comparison-limit.ts';
 import { compilePolicy, type RuleInput } from '../../../src/engine/policy/compile.ts';
-import type { ConditionInput } from '../../../src/engine/policy/source.ts';
-import { exceedsComparisonLimit, MAX_COMPARISONS } from '../../../src/engine/policy/work.ts';
+import type { ConditionInput } from '../../../src/engine/policy/condition-source.ts';
 
 const rule = (method: string, condition: ConditionInput, count: number): RuleInput => ({
   id: 'rule',

@@ -5,9 +5,9 @@ import { classicAddressToXAddress } from 'xrpl';
 import { triedXrplTypes, xrplEffects } from '../../../src/domain/requests/policy-analysis/lint-xrpl.ts';
 import { decodeRpcAction } from '../../../src/engine/actions/decode-action.ts';
 import { compilePolicy, compileRule, refuseUnseenValues } from '../../../src/engine/policy/compile.ts';
+import type { ConditionInput } from '../../../src/engine/policy/condition-source.ts';
 import { xrplTransactionTypes } from '../../../src/engine/policy/conditions/xrpl-transaction.ts';
 import { allowsAction, collectLookups } from '../../../src/engine/policy/evaluate.ts';
-import type { ConditionInput } from '../../../src/engine/policy/source.ts';
 import { decodeXrplTransaction } from '../../../src/engine/signing/xrpl/transaction.ts';
 
 const [owner, friend, evil] = [

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { answerOnce } from '../../../src/domain/base/idempotency/answer-once.ts';
+import { idempotencyKeys } from '../../../src/domain/base/idempotency/idempotency-keys.ts';
 import type { Services } from '../../../src/ports/operation-context.ts';
 import { createNotes } from '../../../src/ports/unit-notes.ts';
 import { createRunOperation } from '../../../src/server/run-operation.ts';
@@ -18,7 +18,7 @@ test.each([
       commit: async () => undefined,
       rollback: async () => undefined,
     }),
-    idempotency: answerOnce(),
+    idempotency: idempotencyKeys(),
     singleUse: {
       async begin(_em, { proof }) {
         canonicalized += proof.canonicalPayloads().length;

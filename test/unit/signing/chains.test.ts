@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { blake2b } from '@noble/hashes/blake2.js';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { describe, expect, test } from 'vitest';
+import { deriveEd25519 } from '../../../src/engine/crypto/bip32.ts';
 import { entropyToMnemonic, mnemonicToSeed } from '../../../src/engine/crypto/bip39.ts';
 import { ed25519PublicKey, ed25519Sign } from '../../../src/engine/crypto/ed25519.ts';
 import { base58ToBytes, bytesTo0xHex, concatBytes, hexToBytes } from '../../../src/engine/crypto/encoding.ts';
-import { deriveEd25519 } from '../../../src/engine/crypto/hd-path.ts';
 import { nobleBackend } from '../../../src/engine/crypto/secp256k1.ts';
 import {
   type ChainType,

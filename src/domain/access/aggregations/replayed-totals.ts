@@ -4,8 +4,8 @@ import {
   aggregationsFor,
   type CountedAggregation,
   contributionsOf,
-  type RunningTotals,
-} from './running-totals.ts';
+  type SpendingTotals,
+} from './spending-totals.ts';
 
 const MS_PER_SECOND = 1000;
 /** The longest window that an aggregation can have. */
@@ -14,7 +14,7 @@ export const LONGEST_WINDOW_MS = 259_200 * MS_PER_SECOND;
 /** Hypothetical running totals of one wallet. */
 export interface ReplayedTotals {
   /** The totals that apply to an action at a given time; `count` adds its contribution, if it would be signed. */
-  at(action: PolicyAction, nowMs: number): Promise<Pick<RunningTotals, 'totalOf'> & { count(): void }>;
+  at(action: PolicyAction, nowMs: number): Promise<Pick<SpendingTotals, 'totalOf'> & { count(): void }>;
 }
 
 interface Counted {

@@ -9,7 +9,7 @@ import { prepareQuery } from '../../prepared-query.ts';
 import { type App, AppEntity, type AppSettings } from './app.entity.ts';
 import { readAppSettings } from './app-settings.ts';
 import { type AppSecretHash, drawAppSecret, getApp, hashAppSecret, secretsInForce } from './find-app.ts';
-import { keepTestCodes } from './test-codes.ts';
+import { keepTestCodes } from './test-account-codes.ts';
 
 // HOT: every request with a user's token looks up its app; the entity manager takes twelve times as long on SQLite.
 

@@ -2,6 +2,7 @@ import type { Kysely } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { bytesTo0xHex } from '../../../engine/crypto/encoding.ts';
 import type { PolicyAction, PolicyFacts, SetCandidate } from '../../../engine/policy/action.ts';
+import { exceedsComparisonLimit, MAX_COMPARISONS } from '../../../engine/policy/comparison-limit.ts';
 import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../../engine/policy/compile.ts';
 import {
   allowsAction,
@@ -10,12 +11,11 @@ import {
   type PolicyDecision,
 } from '../../../engine/policy/evaluate.ts';
 import { setCandidateKey } from '../../../engine/policy/operators.ts';
-import { exceedsComparisonLimit, MAX_COMPARISONS } from '../../../engine/policy/work.ts';
 import { invalidField, StaleReadError } from '../../../errors.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
-import type { RunningTotals } from '../aggregations/running-totals.ts';
+import type { SpendingTotals } from '../aggregations/spending-totals.ts';
 
 // HOT: runs for every signature under a policy (bench `policy`).
 
@@ -57,7 +57,7 @@ export async function evaluatePolicies(
   context: EnforceContext,
   policies: readonly NamedPolicy[],
   action: PolicyAction,
-  totals: Pick<RunningTotals, 'totalOf'>,
+  totals: Pick<SpendingTotals, 'totalOf'>,
 ): Promise<PolicyEvaluation> {
   const asked: { readonly policy: CompiledPolicy; readonly facts: PolicyFacts }[] = [];
   const policyIds = policies.map(({ id }) => id);
@@ -83,7 +83,7 @@ export async function decide(
   context: EnforceContext,
   policy: CompiledPolicy,
   action: PolicyAction,
-  totals: Pick<RunningTotals, 'totalOf'>,
+  totals: Pick<SpendingTotals, 'totalOf'>,
 ): Promise<PolicyDecision> {
   return evaluatePolicy(policy, action, await factsFor(context, policy, action, totals));
 }
@@ -93,7 +93,7 @@ async function factsFor(
   context: EnforceContext,
   policy: CompiledPolicy,
   action: PolicyAction,
-  totals: Pick<RunningTotals, 'totalOf'>,
+  totals: Pick<SpendingTotals, 'totalOf'>,
 ): Promise<PolicyFacts> {
   if (exceedsComparisonLimit(policy, action, context.nowMs)) {
     const message = `asks for more than ${MAX_COMPARISONS} comparisons under the policy; send fewer calls or values at once`;

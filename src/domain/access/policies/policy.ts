@@ -3,7 +3,7 @@ import type { PolicyAction } from '../../../engine/policy/action.ts';
 import { type CompiledRule, compileRule, refuseUnseenValues } from '../../../engine/policy/compile.ts';
 import { referencedAggregation } from '../../../engine/policy/conditions/reference.ts';
 import { PolicyFormatError } from '../../../engine/policy/policy-format-error.ts';
-import { strictly } from '../../../engine/policy/strict.ts';
+import { strictly } from '../../../engine/policy/strict-methods.ts';
 import { ApiError, invalidField, notFound } from '../../../errors.ts';
 import type {
   CreatePolicyRequest,

@@ -11,11 +11,11 @@ import {
 import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
-import { approvalsFor } from '../sending/approve-exactly.ts';
 import type { BuildTransaction } from '../sending/broadcast.ts';
 import { callChain, insufficientFunds } from '../sending/call-chain.ts';
 import { type PlannedCalls, planCalls } from '../sending/plan-calls.ts';
 import { paysForAutomations } from '../sending/send-operation.ts';
+import { approvalsFor } from '../sending/token-approvals.ts';
 import type { EarnOutcomeTerms } from '../wallet-actions/action-types.ts';
 import { sendSteps } from '../wallet-actions/send-steps.ts';
 import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts';

@@ -18,8 +18,8 @@ import {
 import { plainTransferOf } from '../transactions/plain-transfer.ts';
 import { findSent, type HeldAuthorization, recordTransaction } from '../transactions/record-transaction.ts';
 import { neverHasEffect, type TransactionRow } from '../transactions/transaction.entity.ts';
+import { requireKnownAccount } from './accounts-after-restore.ts';
 import { chainRefusal } from './call-chain.ts';
-import { requireKnownAccount } from './require-known-account.ts';
 
 type BroadcastContext = Pick<OperationContext, 'chains' | 'inUnit' | 'ids' | 'nowMs' | 'log' | 'prices'>;
 

@@ -12,9 +12,9 @@ import type { OperationContext, PlanContext } from '../../../ports/operation-con
 import type { BuildTransaction } from './broadcast.ts';
 import { buildEthereum } from './build-ethereum.ts';
 import { callChain, chainRefusal, insufficientFunds, requireChain } from './call-chain.ts';
-import { requireFeeBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';
 import { laterDelegation } from './nonces.ts';
 import { feeFieldsOf, hexOf, withMargin } from './plan-ethereum.ts';
+import { requireFeeBelow, requireGasBelow, requirePricesBelow } from './refuse-high-fees.ts';
 import { buildOperation, planOperation } from './send-operation.ts';
 
 /** Calls of one account that build on each other, for example an approval and what spends it. */

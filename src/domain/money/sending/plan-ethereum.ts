@@ -12,7 +12,7 @@ import type { UnsignedEthereumTransaction } from '../../../generated/schemas.ts'
 import type { EvmAuthorization, EvmCall, EvmChain, Simulation } from '../../../ports/chains.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { callChain, chainRefusal, insufficientFunds, requireChain } from './call-chain.ts';
-import { requireFilledBelow, requireGasBelow, requirePricesBelow } from './fee-ceilings.ts';
+import { requireFilledBelow, requireGasBelow, requirePricesBelow } from './refuse-high-fees.ts';
 
 /** A transaction to send from one address, as the caller specified it. */
 export interface EthereumDraft {

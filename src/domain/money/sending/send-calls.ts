@@ -14,9 +14,9 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { BuiltTransaction } from './broadcast.ts';
 import { signEthereum } from './build-ethereum.ts';
 import { callChain, requireChain } from './call-chain.ts';
-import { requireFilledBelow } from './fee-ceilings.ts';
 import { findNonce, laterDelegation, lockNonces } from './nonces.ts';
 import { type EthereumPlan, planEthereum, withAuthorizationGas } from './plan-ethereum.ts';
+import { requireFilledBelow } from './refuse-high-fees.ts';
 
 /** Calls that the wallet's own account runs in order, atomically. */
 export interface BatchDraft {

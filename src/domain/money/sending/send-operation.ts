@@ -21,9 +21,9 @@ import type { AnyChain, Bundler, EvmCall, EvmChain } from '../../../ports/chains
 import type { OperationContext, PlanContext } from '../../../ports/operation-context.ts';
 import type { BuiltTransaction } from './broadcast.ts';
 import { callChain, requireChain } from './call-chain.ts';
-import { requireOperationBelow, requirePricesBelow } from './fee-ceilings.ts';
 import { type FoundNonce, findNonce, laterDelegation, lockNonces } from './nonces.ts';
 import { hexOf, requireSameChain, requireSameSender, simulateAll, withMargin } from './plan-ethereum.ts';
+import { requireOperationBelow, requirePricesBelow } from './refuse-high-fees.ts';
 import { readCall } from './send-calls.ts';
 
 /** Calls whose gas the wallet does not pay. */

@@ -7,11 +7,11 @@ import type { EvmChain, SwapRefusal, SwapRoute, SwapRoutes } from '../../../port
 import type { PlanContext } from '../../../ports/operation-context.ts';
 import { findToken } from '../../access/chains/chains.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
-import { approvalsFor } from '../sending/approve-exactly.ts';
 import type { BuildTransaction } from '../sending/broadcast.ts';
 import { callChain, insufficientFunds } from '../sending/call-chain.ts';
 import { planCalls } from '../sending/plan-calls.ts';
 import { paysForAutomations } from '../sending/send-operation.ts';
+import { approvalsFor } from '../sending/token-approvals.ts';
 import { gasOf } from '../wallet-actions/outcomes.ts';
 import { type PlannedExchange, quoteExchange } from '../wallet-actions/plan-exchange.ts';
 import { depositOf, planSending } from '../wallet-actions/transfer.ts';

@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Kysely } from 'kysely';
-import { LONGEST_RETRY_MS } from '../../access/webhooks/due-deliveries.ts';
+import { LONGEST_RETRY_MS } from '../../access/webhooks/webhook-retries.ts';
 import { type Claimant, claimedUntil } from '../../base/processes/server-processes.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';

@@ -3,9 +3,9 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import { noteChange, recordEvent } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';
 import type { DueTransaction } from './claim-transactions.ts';
-import { addLook, type Doubt, isProven, readDoubt, writeDoubt } from './doubt.ts';
 import { recordFunds } from './record-funds.ts';
 import { recordGasCost } from './record-transaction.ts';
+import { addLook, type Doubt, isProven, readDoubt, writeDoubt } from './reorgs-and-replacements.ts';
 import {
   isTerminal,
   neverHasEffect,

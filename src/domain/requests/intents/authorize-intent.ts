@@ -15,7 +15,7 @@ import {
   loadParties,
 } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/events.ts';
-import { useForIntent } from '../../base/used-signatures/accept-once.ts';
+import { useForIntent } from '../../base/replay-protection/single-use-signatures.ts';
 import { inSlices } from '../../in-slices.ts';
 import type { Tables } from '../../tables.ts';
 import { executeIntent } from './execute-intent.ts';

@@ -5,7 +5,7 @@ import { decodeRawSignAction } from '../../../engine/actions/decode-raw-bytes.ts
 import type { PolicyAction } from '../../../engine/policy/action.ts';
 import { type CompiledPolicy, compilePolicy, } from '../../../engine/policy/compile.ts';
 import { decisionOf, type ImpliedDecision, type UnitTrace } from '../../../engine/policy/evaluate.ts';
-import { strictly } from '../../../engine/policy/strict.ts';
+import { strictly } from '../../../engine/policy/strict-methods.ts';
 import { traceLength } from '../../../engine/policy/trace-length.ts';
 import { type ChainType, requireRpcMethod } from '../../../engine/signing/chains.ts';
 import type { RawSignParams } from '../../../engine/signing/sign-with-key.ts';
@@ -18,7 +18,7 @@ import type {
   WalletRpcRequest,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import { peekRunningTotals } from '../../access/aggregations/running-totals.ts';
+import { peekRunningTotals } from '../../access/aggregations/spending-totals.ts';
 import type { App } from '../../access/apps/app.entity.ts';
 import { findApp, listApps } from '../../access/apps/find-app.ts';
 import {

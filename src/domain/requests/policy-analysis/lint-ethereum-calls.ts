@@ -1,5 +1,5 @@
 import { bytesTo0xHex, hexToBytes } from '../../../engine/crypto/encoding.ts';
-import type { ConditionInput } from '../../../engine/policy/source.ts';
+import type { ConditionInput } from '../../../engine/policy/condition-source.ts';
 import { contractAbi } from '../../../engine/signing/ethereum/contract-calls.ts';
 import {
   type EthereumTransaction,

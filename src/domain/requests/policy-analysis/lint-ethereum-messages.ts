@@ -1,7 +1,7 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex, concatBytes, utf8ToBytes } from '../../../engine/crypto/encoding.ts';
-import type { ConditionInput } from '../../../engine/policy/source.ts';
-import { smartAccountTypes } from '../../../engine/policy/strict.ts';
+import type { ConditionInput } from '../../../engine/policy/condition-source.ts';
+import { smartAccountTypes } from '../../../engine/policy/strict-methods.ts';
 import { encodeAuthorization } from '../../../engine/signing/ethereum/authorization.ts';
 import { hashPersonalMessage } from '../../../engine/signing/ethereum/signer.ts';
 import { hashTypedData, type TypedData } from '../../../engine/signing/ethereum/typed-data.ts';

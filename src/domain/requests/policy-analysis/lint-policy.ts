@@ -1,12 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
 import { loadOnce } from '../../../engine/load-once.ts';
 import { type CompiledPolicy, compileRule } from '../../../engine/policy/compile.ts';
+import type { ConditionInput } from '../../../engine/policy/condition-source.ts';
 import { ruleMethodsOf } from '../../../engine/policy/methods.ts';
-import type { ConditionInput } from '../../../engine/policy/source.ts';
 import { type ChainType, chains } from '../../../engine/signing/chains.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import { peekRunningTotals } from '../../access/aggregations/running-totals.ts';
+import { peekRunningTotals } from '../../access/aggregations/spending-totals.ts';
 import { decide, loadPolicy } from '../../access/policies/enforce-policies.ts';
 import { findPolicy } from '../../access/policies/find-policy.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';

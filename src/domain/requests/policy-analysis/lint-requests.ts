@@ -8,7 +8,7 @@ import {
   littleEndian,
   utf8ToBytes,
 } from '../../../engine/crypto/encoding.ts';
-import type { ConditionInput } from '../../../engine/policy/source.ts';
+import type { ConditionInput } from '../../../engine/policy/condition-source.ts';
 import { bytesField, int64Field } from '../../../engine/signing/tron/protobuf.ts';
 
 /** A request to try under a policy. */

@@ -7,7 +7,7 @@ import {
   littleEndian,
   utf8ToBytes,
 } from '../../../engine/crypto/encoding.ts';
-import type { ConditionInput } from '../../../engine/policy/source.ts';
+import type { ConditionInput } from '../../../engine/policy/condition-source.ts';
 import { associatedTokenAddress, TOKEN_PROGRAM } from '../../../engine/signing/solana/associated-token.ts';
 import {
   encodeSolanaInstructions,

@@ -1,7 +1,7 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { decimalText } from '../../../engine/assets/decimal.ts';
 import { concatBytes, hexToBytes, utf8ToBytes } from '../../../engine/crypto/encoding.ts';
-import type { ConditionInput } from '../../../engine/policy/source.ts';
+import type { ConditionInput } from '../../../engine/policy/condition-source.ts';
 import { parseTronAddress, tronAddressText } from '../../../engine/policy/values.ts';
 import { bytesField, int64Field } from '../../../engine/signing/tron/protobuf.ts';
 import {

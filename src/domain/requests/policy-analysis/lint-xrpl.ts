@@ -1,4 +1,4 @@
-import type { ConditionInput } from '../../../engine/policy/source.ts';
+import type { ConditionInput } from '../../../engine/policy/condition-source.ts';
 import { encodeXrplTransaction, type XrplTransaction } from '../../../engine/signing/xrpl/transaction.ts';
 import {
   boundaryNumbers,

@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import type { PolicyAction } from '../../../engine/policy/action.ts';
+import { exceedsComparisonLimit } from '../../../engine/policy/comparison-limit.ts';
 import type { CompiledPolicy } from '../../../engine/policy/compile.ts';
 import { decisionOf } from '../../../engine/policy/evaluate.ts';
-import { exceedsComparisonLimit } from '../../../engine/policy/work.ts';
 import type { ChainType } from '../../../engine/signing/chains.ts';
 import { ApiError } from '../../../errors.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';

@@ -14,7 +14,7 @@ import type { Tables } from '../../tables.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
-import { askForUse, evidenceOfUse, findWalletKey } from '../../wallets/wallets/wallet-keys.ts';
+import { evidenceForVault, findWalletKey, useWithEvidence } from '../../wallets/wallets/wallet-keys.ts';
 
 // HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
 // Kysely.
@@ -63,9 +63,9 @@ async function sealedExport(
 ): Promise<HpkeMessage | undefined> {
   const what = { form: isPhrase ? 'phrase' : 'private-key', recipient } as const;
   const { authority, ...sealed } = await findWalletKey(context, wallet);
-  const use = await evidenceOfUse(context, wallet, authority);
+  const use = await evidenceForVault(context, wallet, authority);
   try {
-    return await askForUse(context, use, (shown) =>
+    return await useWithEvidence(context, use, (shown) =>
       context.vault.exportWalletKey(sealed, walletKeyBinding(wallet), what, shown),
     );
   } catch (error) {

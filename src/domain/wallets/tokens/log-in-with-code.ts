@@ -12,7 +12,7 @@ import {
 } from '../../../ports/operation-context.ts';
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
-import { isTestCode } from '../../access/apps/test-codes.ts';
+import { isTestCode } from '../../access/apps/test-account-codes.ts';
 import { type AccountKey, findUser, getLogin, lockUser } from '../../access/user-records/find-user.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';

@@ -25,7 +25,7 @@ import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import type { Tables } from '../../tables.ts';
 import { noteRecovery } from '../recovery/wallet-recovery.ts';
 import { claimsToBeOurs, isRevokedSession, verifyAccessToken } from '../tokens/access-tokens.ts';
-import { invalidToken, verifyCustomerToken } from '../tokens/verify-customer-token.ts';
+import { invalidToken, verifyCustomerToken } from '../tokens/verify-custom-jwt.ts';
 import { walletView } from '../wallets/find-wallet.ts';
 import { type WalletRow, walletColumns } from '../wallets/wallet.entity.ts';
 import { UserKeyEntity } from './user-key.entity.ts';

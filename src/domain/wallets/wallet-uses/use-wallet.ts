@@ -14,8 +14,8 @@ import {
   isCounted,
   nothingCounted,
   openRunningTotals,
-  type RunningTotals,
-} from '../../access/aggregations/running-totals.ts';
+  type SpendingTotals,
+} from '../../access/aggregations/spending-totals.ts';
 import { type AdditionalSigner, requireOwner, type SignedBy } from '../../access/owners/require-owner.ts';
 import {
   evaluatePolicies,
@@ -27,7 +27,7 @@ import { type EventContext, notePolicies, recordEvent } from '../../base/events/
 import { walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import type { Tables } from '../../tables.ts';
 import type { FoundWallet, WalletRow } from '../wallets/wallet.entity.ts';
-import { askForUse, evidenceOfUse, findWalletKey } from '../wallets/wallet-keys.ts';
+import { evidenceForVault, findWalletKey, useWithEvidence } from '../wallets/wallet-keys.ts';
 import { admitUses, digestOf } from './use-log.ts';
 
 /**
@@ -188,7 +188,7 @@ export async function authorizeUse<Decoded extends DecodedUse>(
   const totals = isCounted(action) ? await totalsFor(context, wallet, decoded) : nothingCounted;
   const policies = applicablePolicies(wallet, signedBy);
   const evaluated = policies.length === 0 ? action : await actionToEvaluate(context, action);
-  const judge = (by: Pick<RunningTotals, 'totalOf'>) =>
+  const judge = (by: Pick<SpendingTotals, 'totalOf'>) =>
     inSpan(policySpan, () => evaluatePolicies(context, policies, evaluated, by));
   const { policyIds, denial } =
     policies.length === 0 ? inSyncSpan(policySpan, () => noPolicies) : await judge(totals);
@@ -266,11 +266,11 @@ export async function signWithWalletKey<Method extends SigningMethod>(
   task: SigningTask<Method>,
 ): Promise<SigningMethods[Method]['data']> {
   const { authority, ...sealed } = await findWalletKey(context, wallet);
-  const use = authority === null ? undefined : await evidenceOfUse(context, wallet, authority);
+  const use = authority === null ? undefined : await evidenceForVault(context, wallet, authority);
   const sign = (shown: AuthorizedUse | undefined) =>
     context.vault.signWithWallet(sealed, walletKeyBinding(wallet), task, shown);
   try {
-    return await (use === undefined ? sign(use) : askForUse(context, use, sign));
+    return await (use === undefined ? sign(use) : useWithEvidence(context, use, sign));
   } catch (error) {
     if (!(error instanceof SigningBudgetError)) throw error;
     throw new ApiError('transaction_broadcast_failure', error.message);

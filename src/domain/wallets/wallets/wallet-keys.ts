@@ -65,7 +65,7 @@ export async function findWalletKey(
 type UseContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;
 
 /** What shows the vault that a wallet's key may be used for a request; undefined for a key without an authority. */
-export async function evidenceOfUse(
+export async function evidenceForVault(
   context: UseContext,
   wallet: Pick<WalletRow, 'owner_id' | 'additional_signers' | 'address'>,
   authority: string | null,
@@ -81,7 +81,7 @@ export async function evidenceOfUse(
 }
 
 /** Asks the vault for a use, with the owner that it knows where the database has another one of the same single key. */
-export async function askForUse<Use extends AuthorizedUse | undefined, T>(
+export async function useWithEvidence<Use extends AuthorizedUse | undefined, T>(
   context: Pick<OperationContext, 'app' | 'em'>,
   use: Use,
   ask: (use: Use) => Promise<T>,
@@ -187,7 +187,7 @@ async function agreedAuthority(
     before: await policiesOf(context, partyFieldsOf(before)),
     named: await findPins(context, policyIdsOf(partyFieldsOf(after))),
   };
-  return askForUse(context, { ...use, pins }, (shown) =>
+  return useWithEvidence(context, { ...use, pins }, (shown) =>
     context.vault.changeAuthority(sealed, walletKeyBinding(before), shown),
   );
 }

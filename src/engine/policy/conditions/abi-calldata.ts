@@ -9,8 +9,8 @@ import {
   type AbiValue,
   compileArguments,
 } from '../../signing/ethereum/abi-values.ts';
+import type { ConditionInput, ResolvedField } from '../condition-source.ts';
 import { PolicyFormatError } from '../policy-format-error.ts';
-import type { ConditionInput, ResolvedField } from '../source.ts';
 import {
   absent,
   type Observation,

@@ -1,4 +1,4 @@
-import type { ConditionSource } from '../source.ts';
+import type { ConditionSource } from '../condition-source.ts';
 import { absent, parseDecimal, present, unreadable, type ValueKind } from '../values.ts';
 
 const FIELDS: Readonly<Record<string, ValueKind>> = {

@@ -1,4 +1,4 @@
-import type { ConditionSource } from '../source.ts';
+import type { ConditionSource } from '../condition-source.ts';
 import { absent, present, unreadable } from '../values.ts';
 
 /** EIP-7702: the contract that the account delegates to. */

@@ -1,4 +1,4 @@
-import type { ConditionSource } from '../source.ts';
+import type { ConditionSource } from '../condition-source.ts';
 import { calldataField } from './abi-calldata.ts';
 import { ETHEREUM_CALL_METHODS, readCall } from './ethereum-transaction.ts';
 

@@ -1,5 +1,5 @@
 import type { ActionUnit, EthereumCall } from '../action.ts';
-import type { ConditionSource } from '../source.ts';
+import type { ConditionSource } from '../condition-source.ts';
 import { absent, type Observation, present, unreadable } from '../values.ts';
 
 /** Methods whose signed bytes contain Ethereum calls. */

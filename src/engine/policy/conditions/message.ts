@@ -1,5 +1,5 @@
+import type { ConditionSource } from '../condition-source.ts';
 import { TEXT_SEARCH } from '../operators.ts';
-import type { ConditionSource } from '../source.ts';
 import { absent, present, unreadable } from '../values.ts';
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

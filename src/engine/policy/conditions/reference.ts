@@ -1,5 +1,5 @@
+import type { ConditionSource } from '../condition-source.ts';
 import { ORDERING } from '../operators.ts';
-import type { ConditionSource } from '../source.ts';
 import { absent, present, unreadable } from '../values.ts';
 
 const PREFIX = 'aggregation.';

@@ -6,7 +6,7 @@ import {
   expectCaseOf,
   type ResolvedField,
   type RuleAction,
-} from '../source.ts';
+} from '../condition-source.ts';
 import { absent, type Observation, present, presentAll, unreadable } from '../values.ts';
 
 const METHODS = ['signTransaction', 'signAndSendTransaction'];

@@ -1,6 +1,6 @@
 import type { ActionUnit, SuiCommand } from '../action.ts';
+import type { ConditionSource } from '../condition-source.ts';
 import type { Operator } from '../operators.ts';
-import type { ConditionSource } from '../source.ts';
 import { absent, type Observation, presentAll, unreadable } from '../values.ts';
 
 const METHODS = ['signTransactionBytes'];

@@ -1,5 +1,5 @@
+import type { ConditionSource } from '../condition-source.ts';
 import { ORDERING } from '../operators.ts';
-import type { ConditionSource } from '../source.ts';
 import { present } from '../values.ts';
 
 const MS_PER_SECOND = 1000;

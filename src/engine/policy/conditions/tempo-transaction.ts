@@ -1,5 +1,5 @@
 import type { ActionUnit } from '../action.ts';
-import type { ConditionSource, ResolvedField } from '../source.ts';
+import type { ConditionSource, ResolvedField } from '../condition-source.ts';
 import { absent, type Observation, present, unreadable } from '../values.ts';
 
 type Tempo = NonNullable<ActionUnit['tempo']>;

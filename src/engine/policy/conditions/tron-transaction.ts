@@ -1,5 +1,5 @@
 import type { ActionUnit } from '../action.ts';
-import type { ConditionSource } from '../source.ts';
+import type { ConditionSource } from '../condition-source.ts';
 import { absent, type Observation, present, unreadable } from '../values.ts';
 import { calldataField } from './abi-calldata.ts';
 

@@ -1,5 +1,5 @@
 import type { ActionUnit } from '../action.ts';
-import type { ConditionSource, ResolvedField } from '../source.ts';
+import type { ConditionSource, ResolvedField } from '../condition-source.ts';
 import { absent, type Observation, present, unreadable, type ValueKind } from '../values.ts';
 import { readXrplCurrency } from '../xrpl-values.ts';
 

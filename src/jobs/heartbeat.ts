@@ -28,7 +28,7 @@ const MISSES = 5;
 const CERTAIN_MS = 3_000;
 
 /** The life of this process, as the others see it. */
-export interface StayAlive extends Job {
+export interface Heartbeat extends Job {
   /**
    * Resolves when the others certainly count this process as alive. Rejects when the database cannot be reached.
    *
@@ -47,7 +47,7 @@ interface Watched {
 }
 
 /** @param context its units should have a connection of their own, so that beats do not wait for the work. */
-export function stayAlive({ services, inUnit }: JobContext): StayAlive {
+export function heartbeat({ services, inUnit }: JobContext): Heartbeat {
   const { clock, machine, log, processId: owner } = services;
   let watched: ReadonlyMap<string, Watched> = new Map();
   let lastBeatMs = Number.NEGATIVE_INFINITY;

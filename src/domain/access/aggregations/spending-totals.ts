@@ -28,7 +28,7 @@ export function isCounted({ method }: Pick<PolicyAction, 'method'>): boolean {
 }
 
 /** The app's aggregations as seen by one request, and its own contribution once it is signed. */
-export interface RunningTotals {
+export interface SpendingTotals {
   /**
    * The recorded total of the window plus this request's contribution; `unreadable` when the contribution cannot be
    * decoded, undefined when the aggregation no longer exists.
@@ -39,7 +39,7 @@ export interface RunningTotals {
 }
 
 /** The totals of an action that no aggregation counts. */
-export const nothingCounted: RunningTotals = { totalOf: () => undefined, record: async () => undefined };
+export const nothingCounted: SpendingTotals = { totalOf: () => undefined, record: async () => undefined };
 
 /**
  * CHOICE: no limit is published. Each group is locked and summed separately, and PostgreSQL has a few thousand locks
@@ -66,7 +66,7 @@ export async function openRunningTotals(
   walletId: string,
   action: PolicyAction,
   rows?: readonly CountedAggregation[],
-): Promise<RunningTotals> {
+): Promise<SpendingTotals> {
   // The sum that follows is sent together with the lock, and sees what was committed until it was taken.
   const hold: Hold = (aggregationId, groupKey) =>
     lockName(context.em, 'totals', `${aggregationId}:${groupKey}`, { isDeferred: true });
@@ -82,15 +82,15 @@ export async function peekRunningTotals(
   context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
   walletId: string,
   action: PolicyAction,
-): Promise<Pick<RunningTotals, 'totalOf'>> {
+): Promise<Pick<SpendingTotals, 'totalOf'>> {
   const { totals } = await readTotals(context, walletId, action, { hold: async () => undefined });
   return { totalOf: (aggregationId) => totals.get(aggregationId) };
 }
 
 /** Totals that were read without locks. */
-export interface UnlockedTotals extends Pick<RunningTotals, 'totalOf'> {
+export interface UnlockedTotals extends Pick<SpendingTotals, 'totalOf'> {
   /** As `openRunningTotals`; undefined if nothing counts the action. */
-  lock(): Promise<RunningTotals | undefined>;
+  lock(): Promise<SpendingTotals | undefined>;
 }
 
 /**

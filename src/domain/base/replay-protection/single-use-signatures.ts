@@ -4,7 +4,7 @@ import { ApiError, StaleReadError } from '../../../errors.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { Safeguards, SignedRequest, SingleUse, StoredResponse } from '../../../ports/requests.ts';
 import type { Tables } from '../../tables.ts';
-import { requireSigners } from '../idempotency/answer-once.ts';
+import { requireSigners } from '../idempotency/idempotency-keys.ts';
 import { readSafeguards } from '../safeguards/safeguards.ts';
 
 // HOT: with the setting on, runs for every request that an owner signs; no bench case covers it.
@@ -19,7 +19,7 @@ const CLOCK_SKEW_MS = 5 * 60_000;
  * CHOICE: a payload without an expiry is stored forever, because its signatures are valid for as long as the owner does
  * not change. Refused requests use nothing: nothing was done for them.
  */
-export function acceptOnce(defaults: Safeguards): SingleUse {
+export function singleUseSignatures(defaults: Safeguards): SingleUse {
   return {
     async begin({ em, notes }, request) {
       const { single_use_signatures: isRequired } = await readSafeguards({

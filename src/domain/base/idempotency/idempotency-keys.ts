@@ -57,7 +57,7 @@ const LIFETIME_MS = 24 * 60 * 60 * 1000;
  *
  * Throws `invalid_data` with the messages that published clients match, and the codes of `requireSigners`.
  */
-export function answerOnce(): Idempotency {
+export function idempotencyKeys(): Idempotency {
   const atWork = new Map<string, KeyUse>();
   return {
     async begin(em, use) {
