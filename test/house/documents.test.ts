@@ -1,7 +1,8 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';
-import { root } from './source-files.ts';
+import { root, sourceFiles } from './source-files.ts';
 
 interface Document {
   /** Relative to the root. */
@@ -26,6 +27,26 @@ test('paths that documents name in code marks exist', () => {
       .filter((named) => globSync(named, { cwd: root }).length === 0)
       .map((named) => `${path}: ${named}`),
   );
+  expect(missing).toEqual([]);
+});
+
+const tree = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+  cwd: root,
+  encoding: 'utf8',
+}).split('\n');
+
+test('files that documents name without their folder exist, or are what the reader or the program writes', () => {
+  const sources = sourceFiles('src/**/*.ts').map(({ text }) => text);
+  const missing = documents.flatMap(({ path, text }) => {
+    const blocks = [...text.matchAll(/^```[\s\S]*?^```/gm)].join('\n');
+    return [...text.matchAll(/`((?:[\w@-]+\/)*[\w@.-]+\.(?:ts|tsx|js|mjs|cjs|css|json|yaml|txt|sql|md))`/g)]
+      .map(([, named = '']) => named)
+      .filter((named) => !topFolders.test(named))
+      .filter((named) => !tree.some((file) => file === named || file.endsWith(`/${named}`)))
+      .filter((named) => !blocks.includes(named))
+      .filter((named) => !sources.some((source) => source.includes(`${named}'`)))
+      .map((named) => `${path}: ${named}`);
+  });
   expect(missing).toEqual([]);
 });
 

@@ -38,6 +38,19 @@ test.each([
   expect(exported.sort()).toEqual(expected.sort());
 });
 
+test('operations import a verb with their own name as `<name>Verb`, never a file as a namespace', () => {
+  const handlers = sourceFiles('src/api/*.ts', 'src/sandbox/handlers/*.ts');
+  const namespaces = handlers.filter(({ text }) => /^import (type )?\* as /m.test(text));
+  const other = handlers.flatMap(({ path, text }) =>
+    [...text.matchAll(/^import \{([^}]*)\} from '[^']*\/domain\//gm)].flatMap(([, names = '']) =>
+      [...names.matchAll(/(\w+) as (\w+)/g)]
+        .filter(([, name, local]) => local !== `${name}Verb`)
+        .map(([alias]) => `${path}: ${alias}`),
+    ),
+  );
+  expect([...namespaces.map(({ path }) => path), ...other]).toEqual([]);
+});
+
 test('handlers of operations that are open to all, and no others, have no app to read', () => {
   const open = sourceFiles('src/api/*.ts').flatMap(({ text }) =>
     [...text.matchAll(/: OpenHandler<'(\w+)'/g)].map(([, id]) => id),

@@ -1,16 +1,15 @@
 import type { App } from '../../domain/access/apps/app.entity.ts';
-import * as appVerbs from '../../domain/access/apps/app.ts';
-import { updateApp } from '../../domain/access/apps/app.ts';
+import { createApp as createAppVerb, updateApp } from '../../domain/access/apps/app.ts';
 import { checkAppSettings } from '../../domain/access/apps/app-settings.ts';
-import * as findApp from '../../domain/access/apps/find-app.ts';
+import { listApps as listAppsVerb } from '../../domain/access/apps/find-app.ts';
 import { sealTestCodes, withoutTestCodes } from '../../domain/access/apps/test-account-codes.ts';
 import { checkJwtAuthReachable } from '../../domain/wallets/tokens/verify-custom-jwt.ts';
-import * as wallets from '../../domain/wallets/wallets/update-wallet.ts';
+import { restoreWallet as restoreWalletVerb } from '../../domain/wallets/wallets/update-wallet.ts';
 import type { Handler, OperatorHandler } from '../control-plane.ts';
 import type { SandboxApp } from '../generated/schemas.ts';
 
 export const listApps: Handler<'listApps'> = async (_input, context) => {
-  const apps = await context.read(findApp.listApps);
+  const apps = await context.read(listAppsVerb);
   return { data: apps.map(appView) };
 };
 
@@ -22,7 +21,7 @@ export const createApp: Handler<'createApp'> = async ({ body }, context) => {
   const id = body.id ?? ids.cuid();
   const settings = given && (await sealTestCodes(vault, id, given));
   const { app, secret } = await context.changeApps((em) =>
-    appVerbs.createApp({ em, entropy, ids, nowMs }, { ...body, id, settings }),
+    createAppVerb({ em, entropy, ids, nowMs }, { ...body, id, settings }),
   );
   return { ...appView(app), secret };
 };
@@ -45,7 +44,7 @@ export const restoreWallet: OperatorHandler<'restoreWallet'> = async (
 ) => {
   const nowMs = clock.now();
   const wallet = await change((em, notes) =>
-    wallets.restoreWallet({ em, notes, ids, nowMs, by }, path.wallet_id),
+    restoreWalletVerb({ em, notes, ids, nowMs, by }, path.wallet_id),
   );
   return {
     id: wallet.id,

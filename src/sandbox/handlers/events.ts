@@ -1,5 +1,5 @@
 import { findApp } from '../../domain/access/apps/find-app.ts';
-import * as webhooks from '../../domain/access/webhooks/webhook-deliveries.ts';
+import { countEvents as countEventsVerb } from '../../domain/access/webhooks/webhook-deliveries.ts';
 import { findEvent, recordEvent } from '../../domain/base/events/events.ts';
 import type { Handler } from '../control-plane.ts';
 import { eventView, followEvents, payloadOf } from '../events.ts';
@@ -21,7 +21,7 @@ export const triggerEvent: Handler<'triggerEvent'> = async ({ body }, context) =
 };
 
 export const countEvents: Handler<'countEvents'> = async (_input, { read, events }) => {
-  const counts = await read(webhooks.countEvents);
+  const counts = await read(countEventsVerb);
   return {
     data: counts.map(({ type, ...count }) => {
       const written = events.write(JSON.stringify({ type })) as { type: string };

@@ -1,9 +1,16 @@
-import * as operatorVerbs from '../../domain/access/operators/operator.ts';
-import { operatorRecordView, operatorView } from '../../domain/access/operators/operator.ts';
+import {
+  addOperator as addOperatorVerb,
+  changeOperatorRole as changeOperatorRoleVerb,
+  listOperatorRecords as listOperatorRecordsVerb,
+  listOperators as listOperatorsVerb,
+  operatorRecordView,
+  operatorView,
+  removeOperator as removeOperatorVerb,
+} from '../../domain/access/operators/operator.ts';
 import type { OperatorHandler } from '../control-plane.ts';
 
 export const listOperators: OperatorHandler<'listOperators'> = async ({ path }, { read, by }) => {
-  const operators = await read((em) => operatorVerbs.listOperators({ em, by }, path.app_id));
+  const operators = await read((em) => listOperatorsVerb({ em, by }, path.app_id));
   return { data: operators.map(operatorView) };
 };
 
@@ -11,7 +18,7 @@ export const addOperator: OperatorHandler<'addOperator'> = async ({ path, body }
   const { change, clock, entropy, ids, by } = context;
   const nowMs = clock.now();
   const { operator, secret } = await change((em, notes) =>
-    operatorVerbs.addOperator({ em, notes, entropy, ids, nowMs, by }, path.app_id, body),
+    addOperatorVerb({ em, notes, entropy, ids, nowMs, by }, path.app_id, body),
   );
   return { ...operatorView(operator), secret };
 };
@@ -23,18 +30,14 @@ export const changeOperatorRole: OperatorHandler<'changeOperatorRole'> = async (
   const nowMs = clock.now();
   const wanted = { operatorId: path.operator_id, role: body.role };
   return operatorView(
-    await change((em, notes) =>
-      operatorVerbs.changeOperatorRole({ em, notes, nowMs, by }, path.app_id, wanted),
-    ),
+    await change((em, notes) => changeOperatorRoleVerb({ em, notes, nowMs, by }, path.app_id, wanted)),
   );
 };
 
 export const removeOperator: OperatorHandler<'removeOperator'> = async ({ path }, { change, clock, by }) => {
   const nowMs = clock.now();
   return operatorView(
-    await change((em, notes) =>
-      operatorVerbs.removeOperator({ em, notes, nowMs, by }, path.app_id, path.operator_id),
-    ),
+    await change((em, notes) => removeOperatorVerb({ em, notes, nowMs, by }, path.app_id, path.operator_id)),
   );
 };
 
@@ -47,8 +50,6 @@ export const listOperatorRecords: OperatorHandler<'listOperatorRecords'> = async
 ) => {
   const page = { before: query.before, limit: query.limit ?? DEFAULT_LIMIT };
   const nowMs = clock.now();
-  const records = await change((em) =>
-    operatorVerbs.listOperatorRecords({ em, by, nowMs }, path.app_id, page),
-  );
+  const records = await change((em) => listOperatorRecordsVerb({ em, by, nowMs }, path.app_id, page));
   return { data: records.map(operatorRecordView) };
 };

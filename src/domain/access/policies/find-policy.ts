@@ -1,4 +1,3 @@
-import type { ConditionInput } from '../../../engine/policy/condition-source.ts';
 import { referencedAggregation } from '../../../engine/policy/conditions/reference.ts';
 import { ApiError, invalidField, invalidQuery, notFound } from '../../../errors.ts';
 import type {
