@@ -121,7 +121,7 @@ function payloadsOf(exchange: HttpExchange, scheme: 'https' | 'http', options: P
     canonicalPayloads({
       method: exchange.method,
       urls: urlsOf(exchange, scheme, options, exchange.target),
-      body: bodyAsSent(exchange.rawBody),
+      body: bodyAsSent(exchange),
       headers: headersAsSent(exchange, options.brand),
     }),
   );
@@ -158,9 +158,17 @@ function urlsOf(
   return candidateUrls({ publicBaseUrls, origin: isAccepted ? origin : undefined, target });
 }
 
+/**
+ * CHOICE: a client signs `{}` or nothing for an operation without a body. A longer body of such an operation is not parsed:
+ * the limits of bodies do not apply to it, and parsing and sorting a megabyte of members takes long.
+ */
+const MAX_IGNORED_BYTES = 1_024;
+
 // Parsed again, because the client signed its own text, before branding and parsing changed it.
-function bodyAsSent(raw: Buffer): unknown {
-  if (raw.length === 0) return undefined;
+function bodyAsSent(exchange: HttpExchange): unknown {
+  const { rawBody: raw } = exchange;
+  const isParsed = operationOf(exchange).hasBody || raw.length <= MAX_IGNORED_BYTES;
+  if (raw.length === 0 || !isParsed) return undefined;
   try {
     return JSON.parse(raw.toString('utf8'));
   } catch {

@@ -22,6 +22,7 @@ type Decoders = {
 };
 
 const CHAIN_ID_BITS = 256;
+const LARGE_XRPL_CHARACTERS = 8_000;
 
 // Decoders for less common requests are loaded on first use.
 const loaders = {
@@ -93,7 +94,10 @@ const decoders: Decoders = {
   },
   async xrpl_signTransaction({ transaction }) {
     const { decodeXrplTransaction } = await loaders.xrplTransaction();
-    return xrplUnits('transaction', decodeXrplTransaction(transaction));
+    const units = xrplUnits('transaction', decodeXrplTransaction(transaction));
+    // The longest take 30 ms to read, and as long again to sign.
+    if (transaction.length > LARGE_XRPL_CHARACTERS) await new Promise((resolve) => setImmediate(resolve));
+    return units;
   },
 };
 

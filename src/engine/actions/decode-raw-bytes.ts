@@ -54,6 +54,8 @@ function transactionUnits(chainType: string, bytes: Uint8Array): readonly Action
 
 /** The contract in a Tron transaction's raw data; undefined when the bytes are not such a transaction. */
 export function decodeTronUnits(bytes: Uint8Array): readonly ActionUnit[] | undefined {
+  // NOTE: first, because it takes a tenth of the time of decoding: a message may be anything of any length.
+  if (!hasContractField(bytes)) return undefined;
   let rawData: ReturnType<typeof decodeTronRawData>;
   try {
     rawData = decodeTronRawData(bytes);
@@ -61,7 +63,7 @@ export function decodeTronUnits(bytes: Uint8Array): readonly ActionUnit[] | unde
     if (!(error instanceof InvalidTransactionError)) throw error;
     return unknownTransaction(error.message);
   }
-  if (rawData === undefined) return hasContractField(bytes) ? unknownTransaction() : undefined;
+  if (rawData === undefined) return unknownTransaction();
   return rawData.contract.map(({ type, ...contract }, index) => {
     const { data, ...members } = contract as Record<string, string | number>;
     const fields = Object.entries(members).map(([name, value]): [string, string | bigint] => [

@@ -1,9 +1,12 @@
 import type { ActionUnit, PolicyAction, PolicyFacts } from './action.ts';
-import type { CompiledPolicy } from './compile.ts';
+import type { CompiledCondition, CompiledPolicy } from './compile.ts';
 import { createFieldReader, rulesFor } from './evaluate.ts';
+import type { Operator } from './operators.ts';
+import type { Observation } from './values.ts';
 
 /**
- * The most comparisons that evaluating one request under one policy may take: conditions × units × observed values.
+ * The most comparisons that evaluating one request under one policy may take: conditions × units × observed values. A
+ * search in a text counts as many as its length asks for.
  * CHOICE: allows a batch of 35 calls under the largest policy and one of 1,000 calls under 250 conditions; more would
  * block the event loop for too long.
  */
@@ -13,6 +16,10 @@ export const MAX_COMPARISONS = 250_000;
  * Units up to this size are assumed to have one value per condition: counting exactly would decode every small call.
  */
 const SMALL_UNIT = { bytes: 512, commands: 64 };
+
+/** How many characters are searched, or looked up in a condition set, in the time of a comparison. */
+const CHARACTERS_AT_ONCE = 8;
+const READ_WHOLE: ReadonlySet<string> = new Set<Operator>(['contains', 'in_condition_set']);
 
 /** Whether evaluating the action would take more than `MAX_COMPARISONS`. The order of rules does not matter. */
 export function exceedsComparisonLimit(policy: CompiledPolicy, action: PolicyAction, nowMs: number): boolean {
@@ -26,6 +33,7 @@ export function exceedsComparisonLimit(policy: CompiledPolicy, action: PolicyAct
     for (const condition of rules.flatMap((rule) => rule.conditions)) {
       const observed = readField(condition);
       if (observed.state === 'present') comparisons += observed.values.length - 1;
+      if (comparisons <= MAX_COMPARISONS) comparisons += searchesOf(condition, observed);
       // Checked inside the loop: reading the values of all conditions would itself exceed the limit.
       if (comparisons > MAX_COMPARISONS) return true;
     }
@@ -33,8 +41,15 @@ export function exceedsComparisonLimit(policy: CompiledPolicy, action: PolicyAct
   return false;
 }
 
-function mayHaveManyValues({ ethereumCall, tronContract, typedData, suiCommands }: ActionUnit): boolean {
-  const dataBytes = ethereumCall?.data ?? tronContract?.data;
+/** What a condition takes beyond one comparison for each observed value. */
+function searchesOf({ input: { operator } }: CompiledCondition, observed: Observation): number {
+  if (observed.state !== 'present' || !READ_WHOLE.has(operator)) return 0;
+  return observed.values.reduce((sum, text) => sum + Math.floor(text.length / CHARACTERS_AT_ONCE), 0);
+}
+
+function mayHaveManyValues(unit: ActionUnit): boolean {
+  const { ethereumCall, tronContract, typedData, suiCommands, messageBytes } = unit;
+  const dataBytes = ethereumCall?.data ?? tronContract?.data ?? messageBytes;
   return (
     typedData !== undefined ||
     (dataBytes !== undefined && dataBytes.length > SMALL_UNIT.bytes) ||

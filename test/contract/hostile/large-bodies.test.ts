@@ -1,4 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { encode } from 'ripple-binary-codec';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { call, signRequest } from '../../support/call.ts';
 import { longestSlice } from '../../support/monitoring/longest-slice.ts';
@@ -11,7 +12,7 @@ const ATTEMPTS = 6;
 const LARGE = 900_000;
 
 interface Sent {
-  readonly method?: 'GET' | 'POST';
+  readonly method?: 'GET' | 'POST' | 'DELETE';
   readonly target: string;
   readonly body?: object | string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -25,10 +26,47 @@ const recipient = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
 let sandbox: TestSandbox;
 let walletId: string;
 let ownedId: string;
+let ownedPolicyId: string;
+/** Wallets whose policies search in messages: few long texts, and many short ones. */
+const searched: { few: string; many: string } = { few: '', many: '' };
+const ofChain: Partial<Record<'tron' | 'xrpl' | 'near', { readonly id: string; readonly address: string }>> =
+  {};
+
+/** A wallet under a policy that denies messages with any of these texts. */
+async function walletWithout(texts: readonly string[]): Promise<string> {
+  const condition = (value: string) =>
+    ({ field_source: 'message', field: 'content', operator: 'contains', value }) as const;
+  const rules = Array.from({ length: Math.ceil(texts.length / 50) }, (_, at) => ({
+    ...({ name: `Texts ${at}`, method: 'personal_sign', action: 'DENY' } as const),
+    conditions: texts.slice(50 * at, 50 * (at + 1)).map(condition),
+  }));
+  const allow = { name: 'Others', method: 'personal_sign', action: 'ALLOW' } as const;
+  const { body: policy } = await call(sandbox, 'createPolicy', {
+    body: {
+      version: '1.0',
+      name: 'Texts',
+      chain_type: 'ethereum',
+      rules: [...rules, { ...allow, conditions: [] }],
+    },
+  });
+  const wallet = await call(sandbox, 'createWallet', {
+    body: { chain_type: 'ethereum', policy_ids: [policy.id] },
+  });
+  return wallet.body.id;
+}
+
 beforeAll(async () => {
   sandbox = await startSandbox({ hints: true });
   walletId = (await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } })).body.id;
   ownedId = (await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum', owner } })).body.id;
+  const owned = { version: '1.0', name: 'Owned', chain_type: 'ethereum', owner } as const;
+  ownedPolicyId = (await call(sandbox, 'createPolicy', { body: { ...owned, rules: [] } })).body.id;
+  const half = 'a'.repeat(36_000);
+  searched.few = await walletWithout(list(10, () => `${half}b${half}`));
+  searched.many = await walletWithout(list(4_950, () => `${'a'.repeat(60)}b`));
+  for (const chain_type of ['tron', 'xrpl', 'near'] as const) {
+    ofChain[chain_type] = (await call(sandbox, 'createWallet', { body: { chain_type } })).body;
+  }
 });
 afterAll(() => sandbox[Symbol.asyncDispose]());
 
@@ -42,6 +80,51 @@ function typedData(type: string, value: unknown): object {
 
 function rpc(method: string, params: object): Sent {
   return { target: `/v1/wallets/${walletId}/rpc`, body: { method, chain_type: 'ethereum', params } };
+}
+
+function messageOf(id: string, message: string): Sent {
+  const params = { message, encoding: 'utf-8' };
+  return { target: `/v1/wallets/${id}/rpc`, body: { method: 'personal_sign', params } };
+}
+
+function rawTron(bytes: string): Sent {
+  const params = { bytes, encoding: 'hex', hash_function: 'sha256' };
+  return { target: `/v1/wallets/${ofChain.tron!.id}/raw_sign`, body: { params } };
+}
+
+/** Borsh: signer, key, nonce, receiver, block hash, and as many actions `CreateAccount`, a byte each. */
+function nearTransaction(count: number): Sent {
+  const { id, address } = ofChain.near!;
+  const number = (value: number) => Buffer.from(Uint32Array.of(value).buffer);
+  const account = Buffer.concat([number(address.length), Buffer.from(address)]);
+  const key = Buffer.concat([Buffer.of(0), Buffer.from(address, 'hex')]);
+  const parts = [
+    account,
+    key,
+    Buffer.alloc(8),
+    account,
+    Buffer.alloc(32),
+    number(count),
+    Buffer.alloc(count),
+  ];
+  const params = { transaction: Buffer.concat(parts).toString('base64') };
+  return { target: `/v1/wallets/${id}/rpc`, body: { method: 'near_signTransaction', params } };
+}
+
+function memos(count: number, bytes: number): object {
+  return { Memos: list(count, () => ({ Memo: { MemoData: 'AB'.repeat(bytes) } })) };
+}
+
+function nested(depth: number, inner: object): object {
+  return depth === 0 ? inner : { Memos: [{ Memo: nested(depth - 1, inner) }] };
+}
+
+function xrplTransaction(fields: object): Sent {
+  const { id, address } = ofChain.xrpl!;
+  const payment = { TransactionType: 'Payment', Destination: address, Amount: '1' };
+  const transaction = encode({ ...payment, Account: address, Fee: '10', Sequence: 1, Flags: 0, ...fields });
+  const params = { transaction, encoding: 'hex' };
+  return { target: `/v1/wallets/${id}/rpc`, body: { method: 'xrpl_signTransaction', params } };
 }
 
 function tempo(parts: object): Sent {
@@ -85,6 +168,31 @@ const cases: Readonly<Record<string, readonly [status: number, make: () => Sent]
   'the longest message': [
     200,
     () => rpc('personal_sign', { message: '\u0301'.repeat(300_002), encoding: 'utf-8' }),
+  ],
+  'long texts that a policy looks for': [200, () => messageOf(searched.few, 'a'.repeat(150_000))],
+  'many texts that a policy looks for': [400, () => messageOf(searched.many, 'a'.repeat(150_000))],
+  'many texts that a policy looks for in a message of usual length': [
+    200,
+    () => messageOf(searched.many, 'a'.repeat(300)),
+  ],
+  'a Tron transaction of many contracts': [200, () => rawTron('5a00'.repeat(75_000))],
+  'a Tron message of many fields': [200, () => rawTron('0801'.repeat(75_000))],
+  'a NEAR transaction of many actions': [400, () => nearTransaction(200_000)],
+  'an XRP Ledger transaction of many memos': [200, () => xrplTransaction(memos(400, 80))],
+  'an XRP Ledger transaction of nested memos': [200, () => xrplTransaction(nested(3, memos(380, 90)))],
+  'an XRP Ledger transaction of many signers': [
+    200,
+    () =>
+      xrplTransaction({
+        TransactionType: 'SignerListSet',
+        SignerEntries: list(390, () => ({
+          SignerEntry: { Account: ofChain.xrpl!.address, SignerWeight: 1 },
+        })),
+      }),
+  ],
+  'an XRP Ledger transaction of long paths': [
+    400,
+    () => xrplTransaction({ Paths: list(6, () => list(240, () => ({ account: ofChain.xrpl!.address }))) }),
   ],
   'typed data of one text': [
     200,
@@ -132,6 +240,17 @@ const cases: Readonly<Record<string, readonly [status: number, make: () => Sent]
   'many values of one parameter': [
     200,
     () => ({ method: 'GET', target: `/v1/wallets?${'a&'.repeat(7_000)}` }),
+  ],
+  'many members where no body is expected': [
+    401,
+    () => {
+      const members = list(80_000, (index) => [`k${((index * 7_919) % 90_001).toString(36)}`, 1]);
+      return {
+        ...{ method: 'DELETE', target: `/v1/policies/${ownedPolicyId}` },
+        body: Object.fromEntries(members),
+        headers: { 'service-authorization-signature': Buffer.alloc(64, 7).toString('base64') },
+      };
+    },
   ],
   'many separators of signatures': [
     400,

@@ -4,6 +4,7 @@ import type { ActionUnit } from '../../../src/engine/policy/action.ts';
 import { exceedsComparisonLimit, MAX_COMPARISONS } from '../../../src/engine/policy/comparison-limit.ts';
 import { compilePolicy, type RuleInput } from '../../../src/engine/policy/compile.ts';
 import type { ConditionInput } from '../../../src/engine/policy/condition-source.ts';
+import { containsText } from '../../../src/engine/policy/operators.ts';
 
 const rule = (method: string, condition: ConditionInput, count: number): RuleInput => ({
   id: 'rule',
@@ -190,4 +191,41 @@ test('calldata is read once for any number of ABIs, and only up to the limit', (
   expect(judged('ethereum', rules, 'eth_signTransaction', [{ ethereumCall }])).toBe(true);
   // The limit is exceeded after 50 of 100 conditions with 5,000 values each.
   expect(data.reads).toEqual({ selector: 50, arguments: 1 });
+});
+
+test('a search in a text counts by its length', () => {
+  const content = (operator: ConditionInput['operator'], text: string): ConditionInput => ({
+    ...{ field_source: 'message', field: 'content', operator, value: text },
+  });
+  const message = (bytes: number) => [{ messageBytes: new Uint8Array(bytes).fill(0x61) }];
+  const search = (condition: ConditionInput, count: number, bytes: number) =>
+    judged('ethereum', [rule('personal_sign', condition, count)], 'personal_sign', message(bytes));
+  for (const condition of [content('contains', 'please'), content('in_condition_set', 'p'.repeat(24))]) {
+    expect(search(condition, 5_000, 300)).toBe(false);
+    expect(search(condition, 10, 150_000)).toBe(false);
+    expect(search(condition, 5_000, 150_000)).toBe(true);
+  }
+  expect(search(content('starts_with', 'please'), 5_000, 150_000)).toBe(false);
+});
+
+test('long texts are found where `String.includes` finds them', () => {
+  let seed = 1;
+  const draw = (below: number): number => {
+    seed = (seed * 48_271) % 2_147_483_647;
+    return seed % below;
+  };
+  const letters = (count: number): string => Array.from({ length: count }, () => 'ab'[draw(2)]).join('');
+  let found = 0;
+  for (let round = 0; round < 400; round += 1) {
+    const unit = letters(1 + draw(6));
+    const text = unit.repeat(200) + letters(draw(40)) + unit.repeat(200);
+    const start = draw(text.length - 260);
+    const cut = text.slice(start, start + 251 + draw(200));
+    const at = draw(cut.length);
+    const part = draw(2) === 0 ? cut : `${cut.slice(0, at)}${'ab'[draw(2)]}${cut.slice(at + 1)}`;
+    if (part.length <= 250) continue;
+    expect(containsText(text, part), `${part} in ${text}`).toBe(text.includes(part));
+    found += Number(text.includes(part));
+  }
+  expect(found).toBeGreaterThan(100);
 });

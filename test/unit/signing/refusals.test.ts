@@ -201,7 +201,7 @@ describe('xrpl', () => {
     [
       'of 1,700 path steps',
       `120000011201${`${'11'.repeat(20)}01`.repeat(1700)}${'11'.repeat(20)}00`,
-      '1600 fields',
+      '100 steps of paths',
     ],
     ['of 140 KB', `120000${'F9EA'.repeat(70_000)}`, '40960 bytes'],
   ])('refuses a transaction %s before it is decoded', async (_what, transaction, most) => {

@@ -59,7 +59,7 @@ export function decodeNearTransaction(bytes: Uint8Array): NearTransaction {
     const nonce = version === 0 ? reader.u64() : readNonce(reader);
     const receiverId = readText(reader);
     const blockHash = reader.bytes(32);
-    const actions = readMany(reader, () => {
+    const actions = readActions(reader, () => {
       const start = reader.offset();
       const name = readAction(reader, true);
       return { name, encoded: bytesTo0xHex(reader.since(start)) };
@@ -184,7 +184,7 @@ function skipVersionedDelegate(reader: ByteReader): void {
 function skipDelegate(reader: ByteReader, skipNonce: () => void): void {
   readText(reader);
   readText(reader);
-  readMany(reader, () => readAction(reader, false));
+  readActions(reader, () => readAction(reader, false));
   skipNonce();
   reader.u64();
   skipPublicKey(reader);
@@ -199,8 +199,16 @@ function skipPublicKey(reader: ByteReader): void {
   reader.bytes(KEY_BYTES[readVariant(reader, 'key type', 2)] ?? 0);
 }
 
-function readMany<T>(reader: ByteReader, read: () => T): T[] {
+/** The most actions of a transaction. Source: nearcore, core/parameters, `max_actions_per_receipt`. */
+const MAX_ACTIONS = 100;
+
+function readActions<T>(reader: ByteReader, read: () => T): T[] {
+  return readMany(reader, read, MAX_ACTIONS);
+}
+
+function readMany<T>(reader: ByteReader, read: () => T, most = Number.POSITIVE_INFINITY): T[] {
   const count = reader.u32();
+  if (count > most) throw new InvalidBytesError(`expected at most ${most} items, got ${count}`);
   if (count > reader.remaining()) throw new InvalidBytesError(`expected ${count} items, got fewer`);
   const items: T[] = [];
   for (let index = 0; index < count; index += 1) items.push(read());

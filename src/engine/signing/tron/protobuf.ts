@@ -40,11 +40,17 @@ function varint(value: bigint): Uint8Array {
   return Uint8Array.from(bytes);
 }
 
-/** The fields of a message in order of appearance. Throws InvalidBytesError. */
+/** No message that is read here has as many fields; one of 150 KB that has 75,000 would hold the thread. */
+const MAX_FIELDS = 64;
+
+/** The fields of a message in order of appearance. Throws InvalidBytesError, also for a message with too many. */
 export function readProtobuf(message: Uint8Array): readonly ProtobufField[] {
   const reader = createByteReader(message);
   const fields: ProtobufField[] = [];
-  while (reader.remaining() > 0) fields.push(readField(reader));
+  while (reader.remaining() > 0) {
+    if (fields.length === MAX_FIELDS) throw new InvalidBytesError(`expected at most ${MAX_FIELDS} fields`);
+    fields.push(readField(reader));
+  }
   return fields;
 }
 

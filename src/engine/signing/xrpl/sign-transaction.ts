@@ -6,9 +6,9 @@ import { encodeDerSignature } from '../der-signature.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 import { xrplAddress } from './signer.ts';
 import {
-  decodeXrplTransaction,
-  encodeXrplForSigning,
-  encodeXrplTransaction,
+  readXrplTransaction,
+  serializeForSigning,
+  serializeSigned,
   type XrplTransaction,
 } from './transaction.ts';
 
@@ -33,16 +33,16 @@ export function signXrplTransaction(
   params: XrplTransactionParams,
 ): XrplSignedTransaction {
   const publicKey = compressedKey(secret);
-  const transaction = decodeXrplTransaction(params.transaction);
+  const read = readXrplTransaction(params.transaction);
   const signingKey = bytesToHex(publicKey).toUpperCase();
-  assertSignable(transaction, xrplAddress(publicKey), signingKey);
-  const unsigned = { ...transaction, SigningPubKey: signingKey };
+  assertSignable(read.transaction, xrplAddress(publicKey), signingKey);
+  const key = { SigningPubKey: signingKey };
   // sha512(53545800 || fields)[0..32]
-  const digest = sha512(hexToBytes(encodeXrplForSigning(unsigned))).subarray(0, 32);
+  const digest = sha512(hexToBytes(serializeForSigning(read, key))).subarray(0, 32);
   const signature = bytesToHex(encodeDerSignature(ecBackend.sign(digest, secret).compact)).toUpperCase();
   return {
     txn_signature: signature,
-    signed_transaction: encodeXrplTransaction({ ...unsigned, TxnSignature: signature }),
+    signed_transaction: serializeSigned(read, { ...key, TxnSignature: signature }),
   };
 }
 

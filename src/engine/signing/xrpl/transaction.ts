@@ -1,13 +1,17 @@
-import { DEFAULT_DEFINITIONS, decode, encode, encodeForSigning } from 'ripple-binary-codec';
-import { hexToBytes } from '../../crypto/encoding.ts';
+import { DEFAULT_DEFINITIONS, decode, encode } from 'ripple-binary-codec';
+import { bytesToHex, concatBytes, hexToBytes } from '../../crypto/encoding.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 
-// The codec copies all remaining bytes at each read and decodes nested objects again at every level: eight kilobytes of
-// nested objects take minutes. rippled nests at most ten deep. The largest transaction is a Batch of eight transactions
-// with eight signers that are lists of 32 keys each: 35 kilobytes and 1,500 fields, which take a tenth of a second.
+// The codec copies all remaining bytes at each read and decodes nested objects again at every level: 33 kilobytes of memos
+// take it a tenth of a second, and eight kilobytes of nested objects minutes. So it reads the plain fields of one object
+// at a time. rippled nests at most ten deep. The largest transaction is a Batch of eight transactions with eight signers
+// that are lists of 32 keys each: 35 kilobytes and 1,500 fields. A payment has at most six paths of eight steps.
 const MAX_BYTES = 40 * 1024;
 const MAX_DEPTH = 10;
 const MAX_FIELDS = 1_600;
+const MAX_STEPS = 100;
+
+type Definition = ReturnType<typeof DEFAULT_DEFINITIONS.field.fromString>;
 
 /** The part of the codec's parser that its types read values with. */
 interface Cursor {
@@ -23,33 +27,126 @@ interface Cursor {
   end(): boolean;
 }
 
+/** A transaction as JSON with the ledger's field names. */
+export type XrplTransaction = Readonly<Record<string, unknown>>;
+
+/** A field of a transaction, by its place in the bytes. */
+interface PlacedField {
+  readonly definition: Definition;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A transaction and the bytes that it was read from. */
+export interface ReadXrplTransaction {
+  readonly transaction: XrplTransaction;
+  readonly bytes: Uint8Array;
+  /** In the order of the bytes, which is that of the definitions. */
+  readonly fields: readonly PlacedField[];
+}
+
+/** How much of a transaction has been read. */
+interface Progress {
+  fields: number;
+  depth: number;
+}
+
+interface ReadObject {
+  readonly json: Record<string, unknown>;
+  readonly fields: readonly PlacedField[];
+}
+
+const END_OF_OBJECT = 0xe1;
+const END_OF_ARRAY = 0xf1;
+
 /**
- * Refuses a serialized transaction that the codec would take long to decode, by reading its field headers only. Throws
- * InvalidTransactionError for one that is too large, and any error for one that is malformed.
+ * Reads the fields of an object, up to the end of the bytes or, within another field, up to its mark.
+ *
+ * INVARIANT: fields that are not in the order of the definitions, and values in another form than the codec's, are
+ * refused: what is shown to policies is what the bytes say to every reader.
  *
  * Source: XRPL docs, serialization format.
  */
-function refuseLargeXrpl(blob: Uint8Array): void {
-  if (blob.length > MAX_BYTES) throw tooLarge(`${MAX_BYTES} bytes`, blob.length);
-  const cursor = cursorOver(blob);
-  let [fields, depth] = [0, 0];
-  while (!cursor.end()) {
-    const field = DEFAULT_DEFINITIONS.field.fromString(String(readOrdinal(cursor)));
-    fields += 1;
-    if (/^(Object|Array)EndMarker$/.test(field.name)) depth -= 1;
-    else if (/^ST(Object|Array)$/.test(field.type.name)) depth += 1;
-    else fields += sizeOf(cursor, field);
-    if (depth > MAX_DEPTH) throw tooLarge(`${MAX_DEPTH} nested objects and arrays`, depth);
-    if (fields > MAX_FIELDS) throw tooLarge(`${MAX_FIELDS} fields`, 'more');
+function readObject(cursor: Cursor, bytes: Uint8Array, progress: Progress, isInner: boolean): ReadObject {
+  const fields: PlacedField[] = [];
+  const plain: Uint8Array[] = [];
+  const nested: Record<string, unknown> = {};
+  let before = 0;
+  while (isInner ? cursor.peek() !== END_OF_OBJECT : !cursor.end()) {
+    const start = cursor.at;
+    const definition = readDefinition(cursor, progress);
+    if (definition.ordinal <= before) throw new RangeError(`${definition.name} is not in its place`);
+    before = definition.ordinal;
+    const { name } = definition.type;
+    if (name === 'STObject') nested[definition.name] = readNested(cursor, bytes, progress);
+    else if (name === 'STArray') nested[definition.name] = readArray(cursor, bytes, progress);
+    else {
+      skipValue(cursor, definition, progress);
+      plain.push(bytes.subarray(start, cursor.at));
+    }
+    fields.push({ definition, start, end: cursor.at });
   }
+  if (isInner) cursor.skip(1);
+  return { json: { ...readPlain(plain), ...nested }, fields };
 }
 
-/** Reads the value of a field; returns how many fields its steps count as, which only paths have. */
-function sizeOf(cursor: Cursor, field: ReturnType<typeof DEFAULT_DEFINITIONS.field.fromString>): number {
+/** An object within a field or an array, without its header. */
+function readNested(cursor: Cursor, bytes: Uint8Array, progress: Progress): Record<string, unknown> {
+  enter(progress);
+  const { json } = readObject(cursor, bytes, progress, true);
+  progress.depth -= 1;
+  return json;
+}
+
+function readArray(cursor: Cursor, bytes: Uint8Array, progress: Progress): Record<string, unknown>[] {
+  enter(progress);
+  const items: Record<string, unknown>[] = [];
+  while (cursor.peek() !== END_OF_ARRAY) {
+    const definition = readDefinition(cursor, progress);
+    if (definition.type.name !== 'STObject') throw new RangeError('expected objects in an array');
+    items.push({ [definition.name]: readNested(cursor, bytes, progress) });
+  }
+  cursor.skip(1);
+  progress.depth -= 1;
+  return items;
+}
+
+function enter(progress: Progress): void {
+  progress.depth += 1;
+  if (progress.depth > MAX_DEPTH) throw tooLarge(`${MAX_DEPTH} nested objects and arrays`, progress.depth);
+}
+
+/** Fields without others in them, as the codec has them. */
+function readPlain(fields: readonly Uint8Array[]): Record<string, unknown> {
+  if (fields.length === 0) return {};
+  const hex = bytesToHex(concatBytes(...fields)).toUpperCase();
+  const json = decode(hex);
+  if (encode(json) !== hex) throw new RangeError('expected the canonical form of each value');
+  return json;
+}
+
+/** The definition of the field whose header comes next. */
+function readDefinition(cursor: Cursor, progress: Progress): Definition {
+  const start = cursor.at;
+  const first = cursor.readUInt8();
+  const type = first >> 4 || cursor.readUInt8();
+  const nth = first & 15 || cursor.readUInt8();
+  const definition = DEFAULT_DEFINITIONS.field.fromString(String((type << 16) | nth));
+  const isShortest = cursor.at - start === 1 + Number(type > 15) + Number(nth > 15);
+  if (!isShortest || /EndMarker$/.test(definition.name)) throw new RangeError('expected a field');
+  progress.fields += 1;
+  if (progress.fields > MAX_FIELDS) throw tooLarge(`${MAX_FIELDS} fields`, 'more');
+  return definition;
+}
+
+function skipValue(cursor: Cursor, definition: Definition, progress: Progress): void {
   const before = cursor.at;
-  const length = field.isVariableLengthEncoded ? readLength(cursor) : undefined;
-  field.associatedType.fromParser(cursor as never, length);
-  return field.type.name === 'PathSet' ? Math.floor((cursor.at - before) / 21) : 0;
+  const length = definition.isVariableLengthEncoded ? readLength(cursor) : undefined;
+  definition.associatedType.fromParser(cursor as never, length);
+  if (definition.type.name !== 'PathSet') return;
+  const steps = Math.floor((cursor.at - before) / 21);
+  if (steps > MAX_STEPS) throw tooLarge(`${MAX_STEPS} steps of paths`, steps);
+  progress.fields += steps;
 }
 
 function tooLarge(most: string, got: number | string): InvalidTransactionError {
@@ -89,14 +186,6 @@ function cursorOver(bytes: Uint8Array): Cursor {
   };
 }
 
-/** The type code and the field code, in one to three bytes. */
-function readOrdinal(cursor: Cursor): number {
-  const first = cursor.readUInt8();
-  const type = first >> 4 || cursor.readUInt8();
-  const nth = first & 15 || cursor.readUInt8();
-  return (type << 16) | nth;
-}
-
 function readLength(cursor: Cursor): number {
   const first = cursor.readUInt8();
   if (first <= 192) return first;
@@ -104,41 +193,72 @@ function readLength(cursor: Cursor): number {
   return 12_481 + (first - 241) * 65_536 + cursor.readUInt8() * 256 + cursor.readUInt8();
 }
 
-/** A transaction as JSON with the ledger's field names. */
-export type XrplTransaction = Readonly<Record<string, unknown>>;
-
 /** "STX\0", the prefix of the bytes that a single signer signs. */
 const SIGNING_PREFIX = '53545800';
 const HEX = /^(?:[0-9A-F]{2})+$/;
 
 /**
- * Decodes a serialized transaction from hex, with or without the signing prefix.
- * Throws InvalidTransactionError when it does not encode to the same bytes again. Source: XRPL docs, serialization
- * format.
+ * Reads a serialized transaction from hex, with or without the signing prefix. Throws InvalidTransactionError for one that
+ * is too large, and for one that does not encode to the same bytes again.
  */
-export function decodeXrplTransaction(hex: string): XrplTransaction {
+export function readXrplTransaction(hex: string): ReadXrplTransaction {
   const upper = hex.toUpperCase();
   // A serialized transaction starts with field code 12 of its type, so it cannot start with the prefix.
   const blob = upper.startsWith(SIGNING_PREFIX) ? upper.slice(SIGNING_PREFIX.length) : upper;
   if (!HEX.test(blob))
     throw new InvalidTransactionError('/transaction', 'expected an even number of hex digits');
+  const bytes = hexToBytes(blob);
+  if (bytes.length > MAX_BYTES) throw tooLarge(`${MAX_BYTES} bytes`, bytes.length);
   try {
-    refuseLargeXrpl(hexToBytes(blob));
-    const transaction = decode(blob);
-    if (encode(transaction) === blob && typeof transaction.TransactionType === 'string') return transaction;
+    const { json, fields } = readObject(cursorOver(bytes), bytes, { fields: 0, depth: 0 }, false);
+    if (typeof json.TransactionType === 'string') return { transaction: json, bytes, fields };
   } catch (error) {
     if (error instanceof InvalidTransactionError) throw error;
-    // Anything else is the codec's and refused below.
+    // Anything else is the codec's or a malformed field, and refused below.
   }
   throw new InvalidTransactionError('/transaction', 'expected one transaction in canonical serialization');
 }
 
-/** The bytes to sign, including the prefix, as upper-case hex. */
-export function encodeXrplForSigning(transaction: XrplTransaction): string {
-  return encodeForSigning({ ...transaction });
+/** The transaction alone, as `readXrplTransaction` has it. */
+export function decodeXrplTransaction(hex: string): XrplTransaction {
+  return readXrplTransaction(hex).transaction;
 }
 
-/** The serialized transaction as upper-case hex. */
+/** Values of fields of a transaction, as the codec takes them. */
+type SetFields = Readonly<Record<string, string>>;
+
+/** The bytes to sign with these fields set, including the prefix, as upper-case hex. */
+export function serializeForSigning(read: ReadXrplTransaction, set: SetFields): string {
+  return SIGNING_PREFIX + serialize(read, set, ({ definition }) => definition.isSigningField);
+}
+
+/** The transaction with these fields set, as upper-case hex. */
+export function serializeSigned(read: ReadXrplTransaction, set: SetFields): string {
+  return serialize(read, set, () => true);
+}
+
+function serialize(
+  { bytes, fields }: ReadXrplTransaction,
+  set: SetFields,
+  isKept: (field: PlacedField) => boolean,
+): string {
+  const kept = fields
+    .filter((field) => isKept(field) && !Object.hasOwn(set, field.definition.name))
+    .map(({ definition: { ordinal }, start, end }) => ({
+      ordinal,
+      hex: bytesToHex(bytes.subarray(start, end)).toUpperCase(),
+    }));
+  const added = Object.entries(set).map(([name, value]) => ({
+    ordinal: DEFAULT_DEFINITIONS.field.fromString(name).ordinal,
+    hex: encode({ [name]: value }),
+  }));
+  return [...kept, ...added]
+    .sort((a, b) => a.ordinal - b.ordinal)
+    .map(({ hex }) => hex)
+    .join('');
+}
+
+/** A transaction from JSON, as upper-case hex. */
 export function encodeXrplTransaction(transaction: XrplTransaction): string {
   return encode({ ...transaction });
 }
