@@ -24,7 +24,7 @@ import { createKeyVault } from '../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../src/keys/master-keys.ts';
 import type { OperationContext, Services } from '../../src/ports/operation-context.ts';
 import type { HttpExchange } from '../../src/server/http-exchange.ts';
-import { createRunOperation } from '../../src/server/run-operation.ts';
+import { bindHandlers } from '../../src/server/run-operation.ts';
 import { inUnitOf, unitsOf } from '../../src/server/unit-of-work.ts';
 import { createResponseCheck } from '../../src/server/validation-issues.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
@@ -85,13 +85,13 @@ process.disconnect?.();
 
 /** Creates wallets as requests do; the sequencer runs beside them, as often as in a server at this pace. */
 function createWallets(log: typeof audit | undefined): (at: number) => Promise<void> {
-  const run = createRunOperation({
-    ...{ services, registry, openUnit, audit: log },
+  const { createWallet } = bindHandlers(registry, {
+    ...{ services, openUnit, audit: log },
     ...{ idempotency: idempotencyKeys(), singleUse: singleUseSignatures(services.safeguards) },
     check: createResponseCheck({ mode: 'always', validators: responseValidators, log: silentLog }),
   });
   return async (at) => {
-    await run(exchangeOf());
+    await createWallet!(undefined, exchangeOf());
     // At 1,600 wallets a second, two batches a second.
     if (log !== undefined && at === WALLETS - 1) while (await sequence.run(() => undefined));
   };

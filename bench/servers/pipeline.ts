@@ -7,7 +7,7 @@ import type { Services } from '../../src/ports/operation-context.ts';
 import { createNotes } from '../../src/ports/unit-notes.ts';
 import { createApp } from '../../src/server/app.ts';
 import { createAuthenticate } from '../../src/server/authenticate.ts';
-import { createRunOperation } from '../../src/server/run-operation.ts';
+import { bindHandlers } from '../../src/server/run-operation.ts';
 import { startServer } from '../../src/server/server.ts';
 import { requestIdsFrom } from '../../src/server/transport-guards.ts';
 import type { UnitOfWork } from '../../src/server/unit-of-work.ts';
@@ -33,6 +33,9 @@ const unit = {
   commit: async () => {},
   rollback: async () => {},
 };
+const registry = Object.fromEntries(
+  allOperations.map(({ id }) => [id, { run: async (input: WorkInput) => work[id]?.(input) }]),
+);
 const newRequestId = requestIdsFrom(systemEntropy);
 const handler = await createApp({
   prefix: 'service',
@@ -47,11 +50,8 @@ const handler = await createApp({
     apps: { find: async (id) => (id === app.id ? app : undefined), generation: () => 0 },
     clock: systemClock,
   }),
-  run: createRunOperation({
+  handlers: bindHandlers(registry, {
     services: { clock: systemClock, log: silentLog, vault: { isLocal: true } } as unknown as Services,
-    registry: Object.fromEntries(
-      allOperations.map(({ id }) => [id, { run: async (input: WorkInput) => work[id]?.(input) }]),
-    ),
     openUnit: async () => ({ ...unit, notes: createNotes(), watches: [] }),
     idempotency: { begin: async () => undefined, keep: async () => {}, end: () => {} },
     singleUse: {

@@ -50,6 +50,7 @@ function exchangeOf(
     ...{ app: undefined, hasAppSecret: false, userId: undefined, sessionId: undefined },
     publicClientNetwork: undefined,
     ...{ query: queryOf(target), body: undefined, proof: undefined, signers: undefined },
+    guess: undefined,
     ...{ effects: noEffects, injected: undefined },
   };
 }
@@ -92,7 +93,8 @@ export function promisedAnswer(work: Work): Answer {
     const { query, headers, body, method, target: url } = exchange;
     if (!isValid(id, { path, query, headers, body })) throw new Error('invalid data');
     refuseNul(exchange);
-    return await gate.pass(async () => {
+    await gate.enter();
+    try {
       const { rawBody } = exchange;
       const fault = findFault({ operation: id, appId: exchange.app?.id, target: url, rawBody });
       if (fault !== undefined) throw new Error('no rule was set');
@@ -105,7 +107,9 @@ export function promisedAnswer(work: Work): Answer {
       } finally {
         leave();
       }
-    });
+    } finally {
+      gate.leave();
+    }
   }
 
   return async (request, response, found) => {

@@ -12,7 +12,7 @@ import { ApiError } from '../errors.ts';
 import type { OperatorContext, PolicyAnalysis } from '../sandbox/control-plane.ts';
 import type { Mount } from '../server/app.ts';
 import { createDenialBudget } from '../server/audit.ts';
-import type { HttpExchange } from '../server/http-exchange.ts';
+import type { Answer, HttpExchange } from '../server/http-exchange.ts';
 import { requireLocalCaller } from '../server/origins.ts';
 import { refuseNul } from '../server/parse-body.ts';
 import { createPipeline, type PipelineOptions } from '../server/pipeline.ts';
@@ -107,6 +107,21 @@ async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['han
     }
     throw error;
   };
+  async function run(handler: AnyHandler, _context: unknown, exchange: HttpExchange): Promise<Answer> {
+    const { operation, params } = exchange.route!;
+    const by = callers.get(exchange)!;
+    const input = { path: params, query: exchange.query, body: exchange.body };
+    let body: object;
+    try {
+      body = await handler(input, { ...contextOf(by, context), ...analysisOf(by, analysis) });
+    } catch (error) {
+      if (error instanceof ApiError) await record(exchange, by, error.code);
+      throw error;
+    }
+    check(exchange, operation.successStatus, body);
+    await record(exchange, by, 'done');
+    return { status: operation.successStatus, body };
+  }
   return createPipeline({
     ...http,
     definition,
@@ -132,21 +147,9 @@ async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['han
       const { role } = by.operator;
       throw new ApiError('operator_role_required', `\`${id}\` needs the role \`${needed}\`, not \`${role}\``);
     },
-    async run(exchange) {
-      const { operation, params } = exchange.route!;
-      const by = callers.get(exchange)!;
-      const input = { path: params, query: exchange.query, body: exchange.body };
-      const run = handlers[operation.id as AdminOperation] as AnyHandler;
-      const body = await run(input, { ...contextOf(by, context), ...analysisOf(by, analysis) }).catch(
-        async (error: unknown) => {
-          if (error instanceof ApiError) await record(exchange, by, error.code);
-          throw error;
-        },
-      );
-      check(exchange, operation.successStatus, body);
-      await record(exchange, by, 'done');
-      return { status: operation.successStatus, body };
-    },
+    handlers: Object.fromEntries(
+      Object.entries(handlers).map(([id, handler]) => [id, run.bind(undefined, handler as AnyHandler)]),
+    ),
   });
 }
 

@@ -10,13 +10,14 @@ import type { JobRunner } from '../jobs/runner.ts';
 import type { Services } from '../ports/operation-context.ts';
 import {
   type ControlContext,
+  type ControlHandler,
   type ControllableCards,
   type ControllableChains,
   type ControllableClock,
   type ControllableFiat,
   type ControllablePrices,
   type ControllableSnapshots,
-  runControlOperation,
+  controlHandlers,
 } from '../sandbox/control-plane.ts';
 import type { DocumentedErrors, FaultRules } from '../sandbox/faults/fault-rules.ts';
 import { definition } from '../sandbox/generated/definition.ts';
@@ -29,7 +30,7 @@ import type { RequestLog } from '../sandbox/requests/request-log.ts';
 import { explainControlRefusals } from '../sandbox/why/explain-refusal.ts';
 import type { Mount } from '../server/app.ts';
 import { type Brand, createBrand, createControlBrand } from '../server/brand.ts';
-import type { HttpExchange } from '../server/http-exchange.ts';
+import type { Answer, HttpExchange } from '../server/http-exchange.ts';
 import { requireLocalCaller } from '../server/origins.ts';
 import { createPipeline, type PipelineOptions } from '../server/pipeline.ts';
 import { inUnitOf, type OpenUnit } from '../server/unit-of-work.ts';
@@ -134,6 +135,21 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
   };
   const check = createResponseCheck({ mode: 'always', validators: responseValidators, log: options.log });
   const requireLocal = requireLocalCaller(options.config, options.config.controlToken);
+  async function run(handler: ControlHandler, _context: unknown, exchange: HttpExchange): Promise<Answer> {
+    const { operation, params } = exchange.route!;
+    const input = { path: params, query: exchange.query, body: exchange.body };
+    const signal = AbortSignal.any([options.stopping, disconnectSignal(exchange)]);
+    const isGated = !ungated.has(operation.id);
+    if (isGated) await options.gate.enter();
+    let body: unknown;
+    try {
+      body = await handler(input, { ...context, signal });
+    } finally {
+      if (isGated) options.gate.leave();
+    }
+    check(exchange, operation.successStatus, body);
+    return { status: operation.successStatus, body };
+  }
   const handle = await createPipeline({
     ...options,
     definition,
@@ -146,15 +162,9 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
     refusals: { explain: explainControlRefusals(everyOperation), isHintSent: options.config.hints },
     // Listeners ask again every 25 seconds.
     isLongPoll: ({ query }) => query?.wait_ms !== undefined,
-    async run(exchange) {
-      const { operation, params } = exchange.route!;
-      const input = { path: params, query: exchange.query, body: exchange.body };
-      const signal = AbortSignal.any([options.stopping, disconnectSignal(exchange)]);
-      const runIt = () => runControlOperation(operation.id, input, { ...context, signal });
-      const body = ungated.has(operation.id) ? await runIt() : await options.gate.pass(runIt);
-      check(exchange, operation.successStatus, body);
-      return { status: operation.successStatus, body };
-    },
+    handlers: Object.fromEntries(
+      Object.entries(controlHandlers).map(([id, handler]) => [id, run.bind(undefined, handler)]),
+    ),
   });
   return { path: /^\/_sandbox\//, handle };
 }

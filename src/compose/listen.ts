@@ -27,7 +27,8 @@ import type { Database } from '../storage/open-database.ts';
 interface ListenOptions
   extends Pick<
     AppOptions,
-    | 'run'
+    | 'handlers'
+    | 'injectFault'
     | 'authenticate'
     | 'transport'
     | 'admission'

@@ -5,15 +5,16 @@ import { systemClock, systemEntropy } from '../adapters/runtime.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config/config.ts';
 import { packageRoot } from '../config/package-root.ts';
 import { ApiError } from '../errors.ts';
+import { operations } from '../generated/operations.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import type { Log } from '../ports/runtime.ts';
 import { refusalHeaders } from '../server/error-response.ts';
-import type { HttpExchange } from '../server/http-exchange.ts';
+import { type Answer, type HttpExchange, operationOf } from '../server/http-exchange.ts';
 import { readClientBasic, readClientCredentials } from '../server/oauth-clients.ts';
 import { allowPage, isLocalOrigin } from '../server/origins.ts';
 import { requestIdsFrom } from '../server/transport-guards.ts';
-import { createResponseCheck } from '../server/validation-issues.ts';
-import { answerFromExamples, readExamples } from '../tools/mock.ts';
+import { type CheckResponse, createResponseCheck } from '../server/validation-issues.ts';
+import { answerFromExamples, type OperationExamples, readExamples } from '../tools/mock.ts';
 import { certificateFor, fromOwnHost, listen, logFor, type RunningSandbox, rateLimitFor } from './listen.ts';
 import { metricsFor } from './monitoring.ts';
 
@@ -43,21 +44,12 @@ export async function startMock(
     authenticate: fromOwnHost(config, requireCredentials),
     metrics: await metricsFor(config.adminPort),
     checkReady: async () => undefined,
-    async run(exchange) {
-      const { operation } = exchange.route!;
-      const answer = answerFromExamples(examples.get(operation.id)!, {
-        prefer: headerText(exchange, 'prefer'),
-        body: exchange.body,
-        successStatus: operation.successStatus,
-      });
-      check(exchange, answer.status, answer.body);
-      const { status, body } = answer;
-      const headers = { ...headersOf(status, exchange), ...answer.headers };
-      const isFile = operation.fileType !== undefined && status === operation.successStatus;
-      return isFile
-        ? { status, headers, text: String(body), fileType: operation.fileType }
-        : { status, headers, body };
-    },
+    handlers: Object.fromEntries(
+      Object.values(operations).map(({ id }) => [
+        id,
+        answerExample.bind(undefined, examples.get(id)!, check),
+      ]),
+    ),
   });
   const { appId = acmeApp.id, appSecret = acmeApp.secret } = config;
   return {
@@ -69,6 +61,22 @@ export async function startMock(
     isExposed: false,
     isMock: true,
   };
+}
+
+async function answerExample(
+  examples: OperationExamples,
+  check: CheckResponse,
+  _context: unknown,
+  exchange: HttpExchange,
+): Promise<Answer> {
+  const { successStatus, fileType } = operationOf(exchange);
+  const prefer = headerText(exchange, 'prefer');
+  const answer = answerFromExamples(examples, { prefer, body: exchange.body, successStatus });
+  check(exchange, answer.status, answer.body);
+  const { status, body } = answer;
+  const headers = { ...headersOf(status, exchange), ...answer.headers };
+  const isFile = fileType !== undefined && status === successStatus;
+  return isFile ? { status, headers, text: String(body), fileType } : { status, headers, body };
 }
 
 /** The examples of the contract have no headers. */

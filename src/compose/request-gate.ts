@@ -2,8 +2,9 @@ import { ApiError } from '../errors.ts';
 
 /** Holds requests while the state of the server is saved or replaced as a whole. */
 export interface RequestGate {
-  /** Runs the work of a request, after a hold if there is one. */
-  pass<T>(work: (wasHeld: boolean) => Promise<T>): Promise<T>;
+  /** Waits for the end of a hold, if there is one. Result: whether there was one. Call `leave` when the request ends. */
+  enter(): Promise<boolean>;
+  leave(): void;
   /**
    * Waits for the requests in progress, then runs `work` while others wait. One `work` at a time.
    *
@@ -45,16 +46,15 @@ export function createRequestGate(drainMs: number): RequestGate {
     }
   };
   return {
-    async pass(work) {
+    async enter() {
       const wasHeld = held !== undefined;
       while (held !== undefined) await held.promise;
       inProgress += 1;
-      try {
-        return await work(wasHeld);
-      } finally {
-        inProgress -= 1;
-        if (inProgress === 0) drained?.();
-      }
+      return wasHeld;
+    },
+    leave() {
+      inProgress -= 1;
+      if (inProgress === 0) drained?.();
     },
     whileHeld(work) {
       const next = last.then(() => hold(work));

@@ -33,10 +33,9 @@ import type { Snapshot } from '../sandbox/snapshot-file.ts';
 import { explainRefusals } from '../sandbox/why/explain-refusal.ts';
 import { recordDenials } from '../server/audit.ts';
 import { createAuthenticate } from '../server/authenticate.ts';
-import type { RunOperation } from '../server/http-exchange.ts';
-import { injectingFaults } from '../server/inject-faults.ts';
+import { faultInjector } from '../server/inject-faults.ts';
 import { isLocalOrigin, isLoopbackHost } from '../server/origins.ts';
-import { createRunOperation } from '../server/run-operation.ts';
+import { bindHandlers } from '../server/run-operation.ts';
 import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import { createResponseCheck } from '../server/validation-issues.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
@@ -189,18 +188,6 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const requests = config.record ? createRequestLog(() => generateEventLogId(systemEntropy)) : undefined;
   const own = ownApi({ ...memory, prefix: config.prefix, ca: certificate.ca, entropy: systemEntropy });
   const stopping = new AbortController();
-  const runOperation = createRunOperation({
-    services,
-    registry,
-    openUnit,
-    idempotency,
-    singleUse,
-    check,
-    admission,
-    audit,
-    freeze: restores?.freeze,
-    notesEffects: requests !== undefined,
-  });
   const authenticate = fromOwnHost(
     config,
     createAuthenticate({
@@ -211,14 +198,20 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     }),
   );
   const gate = createRequestGate(outside.drainMs);
-  const runAgainstNewState: RunOperation = async (exchange) => {
-    // The credentials were checked against a state that may have been replaced.
-    await authenticate(exchange);
-    return runOperation(exchange);
-  };
-  const runInGate: RunOperation = (exchange) =>
-    gate.pass((wasHeld) => (wasHeld ? runAgainstNewState(exchange) : runOperation(exchange)));
-  const run = injectingFaults(runInGate, {
+  const handlers = bindHandlers(registry, {
+    services,
+    openUnit,
+    gate,
+    authenticate,
+    idempotency,
+    singleUse,
+    check,
+    admission,
+    audit,
+    freeze: restores?.freeze,
+    notesEffects: requests !== undefined,
+  });
+  const injectFault = faultInjector({
     find: findRequestFault(faults, documentedErrors),
     ...{ isSpared: (request) => !own.isRecorded(request), stopping: stopping.signal },
   });
@@ -300,7 +293,8 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     const listening = await listen({
       ...http,
       config,
-      run,
+      handlers,
+      injectFault,
       recordDenial: audit && recordDenials({ audit, openUnit, machine: outside.machine }),
       authenticate,
       admission,

@@ -34,7 +34,7 @@ import type { Log } from '../ports/runtime.ts';
 import { recordDenials } from '../server/audit.ts';
 import { createAuthenticate } from '../server/authenticate.ts';
 import { createFailureLimit, type RateLimitOptions, rateLimitOfApp } from '../server/rate-limit.ts';
-import { createRunOperation } from '../server/run-operation.ts';
+import { bindHandlers } from '../server/run-operation.ts';
 import { requestIdsFrom } from '../server/transport-guards.ts';
 import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import { createResponseCheck } from '../server/validation-issues.ts';
@@ -218,9 +218,8 @@ export async function startProduction(
     });
     const idempotency = idempotencyKeys();
     const singleUse = singleUseSignatures(services.safeguards);
-    const run = createRunOperation({
+    const handlers = bindHandlers(registry, {
       services,
-      registry,
       openUnit,
       idempotency,
       singleUse,
@@ -242,7 +241,7 @@ export async function startProduction(
       log,
       newRequestId,
       config,
-      run,
+      handlers,
       recordDenial: recordDenials({ audit, openUnit, machine: systemClock }),
       authenticate: createAuthenticate({
         apps,

@@ -49,43 +49,56 @@ const MAX_RUNS = 200;
  */
 const FRESH_MS = 500;
 
-/** Runs the work until the vault has answered every call that it makes. A vault in this process answers within the work. */
-export function runWithReplay<T>(
-  services: ReplayPorts & Pick<Services, 'machine'>,
-  work: (replay: Replay) => Promise<T>,
-  options: ReplayOptions = {},
-): Promise<T> {
-  return services.vault.isLocal === true
-    ? work(localReplay(services))
-    : runUntilAnswered(services, work, options);
+/**
+ * The runs of one piece of work:
+ * 1. `begin`, then run the work in a unit of work of its own.
+ * 2. If the run is unanswered, call `answer` once its unit of work has ended, and go back to 1.
+ * 3. `end`, whatever the result.
+ */
+export interface Replays {
+  begin(): Replay;
+  /**
+   * Makes the calls that had no result.
+   *
+   * @throws ApiError unavailable after too many runs.
+   */
+  answer(): Promise<void>;
+  /** Releases the mutexes and forgets what was drawn. */
+  end(): void;
 }
 
-async function runUntilAnswered<T>(
-  services: Parameters<typeof runWithReplay>[0],
+type ReplayServices = ReplayPorts & Pick<Services, 'machine'>;
+
+/** A vault in this process answers within the work, so its work runs once. */
+export function createReplays(services: ReplayServices, options: ReplayOptions = {}): Replays {
+  return services.vault.isLocal === true ? localReplays(services) : createAsked(services, options);
+}
+
+/** Runs the work until the vault has answered every call that it makes. */
+export async function runWithReplay<T>(
+  services: ReplayServices,
   work: (replay: Replay) => Promise<T>,
-  options: ReplayOptions,
+  options?: ReplayOptions,
 ): Promise<T> {
-  const asked = createAsked(services, options);
+  const replays = createReplays(services, options);
   try {
-    for (let count = 1; count <= MAX_RUNS; count += 1) {
-      const replay = asked.begin();
+    for (;;) {
+      const replay = replays.begin();
       try {
         return await work(replay);
       } catch (error) {
         if (!replay.isUnanswered()) throw error;
       }
-      await asked.answer();
+      await replays.answer();
     }
-    throw new ApiError('unavailable', 'the wallet is used by too many requests at once', {
-      headers: { 'retry-after': '1' },
-    });
   } finally {
-    asked.end();
+    replays.end();
   }
 }
 
-function localReplay(services: ReplayPorts): Replay {
-  return { portsFor: () => services, isUnanswered: () => false, hasCommitted: () => undefined };
+function localReplays(services: ReplayPorts): Replays {
+  const replay = { portsFor: () => services, isUnanswered: () => false, hasCommitted: () => undefined };
+  return { begin: () => replay, answer: async () => undefined, end: () => undefined };
 }
 
 /** Thrown to abort a run. Callers may swallow it, so check `isUnanswered` instead. */
@@ -112,14 +125,15 @@ interface Call {
 }
 
 function createAsked(
-  services: Parameters<typeof runWithReplay>[0],
+  services: ReplayServices,
   { whileAsking = immediately, acquireMutex }: ReplayOptions,
-) {
+): Replays {
   const calls: Call[] = [];
   const draws = createDraws(services);
   /** By name. */
   const held = new Map<string, Held>();
   let missing: Call[] = [];
+  let runs = 0;
 
   /** Result: whether others were first. */
   async function acquireOnce(name: string): Promise<boolean> {
@@ -175,7 +189,8 @@ function createAsked(
   }
 
   return {
-    begin(): Replay {
+    begin() {
+      runs += 1;
       draws.rewind();
       missing = [];
       const run = { isEnded: false };
@@ -185,16 +200,19 @@ function createAsked(
         hasCommitted: releaseAll,
       };
     },
-    /** Makes the calls that had no result. Call it when the unit of work of the run has ended. */
-    async answer(): Promise<void> {
+    async answer() {
       const open = missing;
       missing = [];
       const walletId = open.flatMap(walletOf)[0];
       // Others that were first have signed meanwhile, so this would sign for a nonce that is taken.
-      if (walletId !== undefined && (await acquireOnce(walletId))) return;
-      await Promise.all(open.map(ask));
+      const wasTaken = walletId !== undefined && (await acquireOnce(walletId));
+      if (!wasTaken) await Promise.all(open.map(ask));
+      if (runs < MAX_RUNS) return;
+      throw new ApiError('unavailable', 'the wallet is used by too many requests at once', {
+        headers: { 'retry-after': '1' },
+      });
     },
-    end(): void {
+    end() {
       releaseAll();
       draws.forget();
     },

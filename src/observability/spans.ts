@@ -16,8 +16,12 @@ const spans = tracingChannel<SpanMessage, SpanMessage>('custos:span');
 const outgoing = channel('custos:outgoing');
 
 /** Runs work as a span of the current request. */
-export function inSpan<T>(message: SpanMessage, work: () => Promise<T>): Promise<T> {
-  return spans.start.hasSubscribers ? spans.tracePromise(work, message) : work();
+export function inSpan<Arguments extends unknown[], T>(
+  message: SpanMessage,
+  work: (...args: Arguments) => Promise<T>,
+  ...args: Arguments
+): Promise<T> {
+  return spans.start.hasSubscribers ? spans.tracePromise(work, message, undefined, ...args) : work(...args);
 }
 
 /** The same for work that does not wait. */

@@ -352,16 +352,13 @@ export type OperatorHandler<Id extends OperationId> = (
 /** Every operation, as the modules of `handlers/` export them. */
 export type Handlers = { readonly [Id in OperationId]: Handler<Id> };
 
-/** Runs a control plane operation. The input is validated against its contract. */
-export function runControlOperation(
-  operationId: string,
+/** A handler with its input types erased. In the registry, the compiler checks that each accepts its validated input. */
+export type ControlHandler = (
   input: { path: unknown; query: unknown; body: unknown },
   context: ControlContext,
-): Promise<unknown> {
-  return run(operationId as OperationId, input as ControlInput<OperationId>, context);
-}
+) => Promise<unknown>;
 
-function run<Id extends OperationId>(id: Id, input: ControlInput<Id>, context: ControlContext) {
-  const handlers: Handlers = registry;
-  return handlers[id](input, context);
-}
+/** Every operation of the control plane and its handler. */
+export const controlHandlers: Readonly<Record<string, ControlHandler>> = Object.fromEntries(
+  Object.entries(registry as object),
+);

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Context, Document } from 'openapi-backend';
+import type { Document, OpenAPIBackend } from 'openapi-backend';
 import { ApiError, notImplemented } from '../errors.ts';
 import type { Brand } from './brand.ts';
-import { type CompiledResult, openCompiledBackend, requestOf } from './compiled-backend.ts';
-import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
+import { type CompiledResult, openCompiledBackend } from './compiled-backend.ts';
+import { type HttpExchange, type OperationHandlers, operationOf } from './http-exchange.ts';
 import { clientFault, requireSameClient } from './oauth-clients.ts';
 import { createRouteIndex, type Operation, type RequestValidators } from './route-index.ts';
 import { bodyFault, parametersFault } from './validation-issues.ts';
@@ -16,10 +16,10 @@ export interface Contract {
    */
   readonly match: (exchange: Pick<HttpExchange, 'method' | 'path'>) => HttpExchange['route'];
   /**
-   * Matches, parses and validates the request, then runs its operation.
+   * Its `handleRequest` checks credentials and validates the request, then calls the handler of the operation.
    * Throws `not_found`, `method_not_allowed`, `unsupported_media_type`, `invalid_data`.
    */
-  readonly handle: (exchange: HttpExchange) => Promise<Answer>;
+  readonly api: OpenAPIBackend;
 }
 
 export interface ContractOptions {
@@ -28,9 +28,11 @@ export interface ContractOptions {
   /** The operations that are served, rows of the generated table. */
   readonly operations: readonly Operation[];
   readonly validators: Readonly<Record<string, RequestValidators>>;
-  readonly run: RunOperation;
+  readonly handlers: OperationHandlers;
   /** Throws for requests that match the contract but are refused, such as text containing U+0000. */
   readonly checkInput?: ((exchange: HttpExchange) => void) | undefined;
+  /** What a valid request passes before its handler. Default: nothing. */
+  readonly prepare?: ((exchange: HttpExchange) => Promise<void>) | undefined;
   /** Translates parameters and bodies of branded clients. */
   readonly brand?: Pick<Brand, 'readParameter' | 'readBody'> | undefined;
 }
@@ -39,13 +41,13 @@ export const LARGE_BODY_BYTES = 65_536;
 
 /**
  * Builds the contract over openapi-backend, which is called once per request and runs its steps: match, security,
- * validation, handler. Its router and validator are those of `compiled-backend.ts`.
+ * validation, `preOperationHandler`, handler. Its router and validator are those of `compiled-backend.ts`.
  *
  * INVARIANT: notFound, methodNotAllowed, validationFail, unauthorizedHandler and notImplemented are all registered, so
  * that each refusal has its error of the catalogue.
  */
 export async function createContract(options: ContractOptions): Promise<Contract> {
-  const { definition, operations, validators, brand, run } = options;
+  const { definition, operations, validators, brand, checkInput, prepare } = options;
   const routes = createRouteIndex(operations);
   const api = await openCompiledBackend({ definition, routes, validators, brand });
 
@@ -66,28 +68,24 @@ export async function createContract(options: ContractOptions): Promise<Contract
     notImplemented: (_context, exchange: HttpExchange) => {
       throw notImplemented(operationOf(exchange).id);
     },
+    async preOperationHandler(_context, exchange: HttpExchange) {
+      // Parsing and validating a large body take as long as a whole request, and what follows may too.
+      if (exchange.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
+      checkInput?.(exchange);
+      if (operationOf(exchange).security === 'oauth-client') requireSameClient(exchange);
+      await prepare?.(exchange);
+    },
   });
+  api.register(options.handlers);
   for (const scheme of Object.keys(definition.components?.securitySchemes ?? {})) {
     const isProven = isProvenBy[scheme];
     if (isProven === undefined) throw new Error(`the server does not know the security scheme ${scheme}`);
     api.registerSecurityHandler(scheme, (_context, exchange: HttpExchange) => isProven(exchange));
   }
-  const runChecked = (exchange: HttpExchange): Promise<Answer> => {
-    options.checkInput?.(exchange);
-    if (operationOf(exchange).security === 'oauth-client') requireSameClient(exchange);
-    return run(exchange);
-  };
-  const runInTurn = (_context: Context, exchange: HttpExchange): Promise<Answer> =>
-    // Parsing and validating a large body take as long as a whole request, and what follows may too.
-    exchange.rawBody.length > LARGE_BODY_BYTES
-      ? nextTurn().then(() => runChecked(exchange))
-      : runChecked(exchange);
-  for (const { id } of operations) api.register(id, runInTurn);
-
   return {
     // CHOICE: not published; RFC 9110 section 9.3.2: HEAD is GET without the content of the response.
     match: ({ method, path }) => routes.find(method === 'HEAD' ? 'GET' : method, path),
-    handle: (exchange) => api.handleRequest(requestOf(exchange), exchange),
+    api,
   };
 }
 

@@ -44,12 +44,20 @@ export interface HttpExchange {
   proof: RequestProof | undefined;
   /** The public keys whose signatures authorized the request. */
   signers: ReadonlySet<string> | undefined;
+  /** The guess that a request makes which presents a one-time code, until it is settled. */
+  guess: Guess | undefined;
   /** What the units of work of the request have stored, if that is recorded. */
   effects: readonly StoredEffects[];
   /** Whether its denial was recorded in the transaction of what it changed nevertheless. */
   isDenialRecorded?: boolean;
   /** What a fault rule of a sandbox did to the request. */
   injected: InjectedFault | undefined;
+}
+
+/** A guess at a one-time code, which was charged before the code is compared. */
+export interface Guess {
+  /** Gives the charge back unless the code was wrong. `error`: why the request is refused, if it is. */
+  settle(error: unknown): void;
 }
 
 /** A fault in one request. */
@@ -80,8 +88,11 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The last step of the pipeline: runs one validated request. */
-export type RunOperation = (exchange: HttpExchange) => Promise<Answer>;
+/** Handles the valid requests of one operation. openapi-backend calls it with its own context first. */
+type OperationHandler = (context: unknown, exchange: HttpExchange) => Promise<Answer>;
+
+/** By the id of the operation. */
+export type OperationHandlers = Readonly<Record<string, OperationHandler>>;
 
 /** The operation of a matched exchange. */
 export function operationOf(exchange: HttpExchange): Operation {

@@ -1,13 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiError } from '../errors.ts';
 import type { FindRequestFault, RequestFault, Why } from '../ports/requests.ts';
-import {
-  type Answer,
-  type HttpExchange,
-  operationOf,
-  type RunOperation,
-  type WriteResponse,
-} from './http-exchange.ts';
+import { type HttpExchange, operationOf, type WriteResponse } from './http-exchange.ts';
 
 export interface FaultOptions {
   readonly find: FindRequestFault;
@@ -21,59 +15,58 @@ export interface FaultOptions {
 const SLOW_PARTS = 10;
 
 /**
- * Runs operations with the faults that rules inject.
+ * Applies the faults that rules inject: it delays or refuses a request, or has its response broken.
  *
  * CHOICE: delays of requests are real time, also with a frozen clock, because the timeouts of clients are. Faults come
  * after the checks of credentials and the contract, so a client with a wrong secret still learns that.
  */
-export function injectingFaults(run: RunOperation, { find, isSpared, stopping }: FaultOptions): RunOperation {
-  return (exchange) => {
-    if (isSpared(exchange.request)) return run(exchange);
+export function faultInjector({ find, isSpared, stopping }: FaultOptions) {
+  return async (exchange: HttpExchange): Promise<void> => {
+    if (isSpared(exchange.request)) return;
     const fault = find({
       operation: operationOf(exchange).id,
       appId: exchange.app?.id,
       target: exchange.target,
       rawBody: exchange.rawBody,
     });
-    return fault === undefined ? run(exchange) : runWith(fault, exchange);
+    if (fault !== undefined) await inject(fault, exchange, stopping);
   };
+}
 
-  async function runWith(fault: RequestFault, exchange: HttpExchange): Promise<Answer> {
-    switch (fault.effect) {
-      case 'latency':
-        exchange.injected = { why: whyOf(fault, 'delayed the request'), isOutcome: false };
-        // Before the request has a database connection.
-        await pause(fault.delayMs, exchange.response, stopping);
-        return run(exchange);
-      case 'error':
-        exchange.injected = { why: whyOf(fault, 'injected this error'), isOutcome: true };
-        throw new ApiError(fault.code, fault.message, fault.data === undefined ? {} : { data: fault.data });
-      case 'rate_limit':
-        exchange.injected = { why: whyOf(fault, 'injected this error'), isOutcome: true };
-        throw new ApiError('too_many_requests', undefined, {
-          headers: { 'retry-after': String(fault.retryAfterSeconds) },
-        });
-      case 'cut_before_commit':
-        exchange.injected = cut(fault, 'cut the connection; nothing was stored');
-        throw new ApiError('unavailable', 'the connection was cut');
-      case 'cut_after_commit':
-        exchange.injected = cut(fault, 'cut the connection after the request was executed');
-        return run(exchange);
-      case 'truncated_body':
-        exchange.injected = {
-          why: whyOf(fault, 'cut the connection within the response'),
-          isOutcome: false,
-          write: writeHalf,
-        };
-        return run(exchange);
-      case 'slow_body':
-        exchange.injected = {
-          why: whyOf(fault, 'slowed the response down'),
-          isOutcome: false,
-          write: slowly(fault.delayMs, stopping),
-        };
-        return run(exchange);
-    }
+async function inject(fault: RequestFault, exchange: HttpExchange, stopping: AbortSignal): Promise<void> {
+  switch (fault.effect) {
+    case 'latency':
+      exchange.injected = { why: whyOf(fault, 'delayed the request'), isOutcome: false };
+      // Before the request has a database connection.
+      await pause(fault.delayMs, exchange.response, stopping);
+      return;
+    case 'error':
+      exchange.injected = { why: whyOf(fault, 'injected this error'), isOutcome: true };
+      throw new ApiError(fault.code, fault.message, fault.data === undefined ? {} : { data: fault.data });
+    case 'rate_limit':
+      exchange.injected = { why: whyOf(fault, 'injected this error'), isOutcome: true };
+      throw new ApiError('too_many_requests', undefined, {
+        headers: { 'retry-after': String(fault.retryAfterSeconds) },
+      });
+    case 'cut_before_commit':
+      exchange.injected = cut(fault, 'cut the connection; nothing was stored');
+      throw new ApiError('unavailable', 'the connection was cut');
+    case 'cut_after_commit':
+      exchange.injected = cut(fault, 'cut the connection after the request was executed');
+      return;
+    case 'truncated_body':
+      exchange.injected = {
+        why: whyOf(fault, 'cut the connection within the response'),
+        isOutcome: false,
+        write: writeHalf,
+      };
+      return;
+    case 'slow_body':
+      exchange.injected = {
+        why: whyOf(fault, 'slowed the response down'),
+        isOutcome: false,
+        write: slowly(fault.delayMs, stopping),
+      };
   }
 }
 

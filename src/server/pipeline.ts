@@ -5,9 +5,10 @@ import type { Admission } from './admission.ts';
 import type { RecordDenial } from './audit.ts';
 import type { Authenticate } from './authenticate.ts';
 import type { Brand } from './brand.ts';
+import { requestOf } from './compiled-backend.ts';
 import { type ContractOptions, createContract } from './contract.ts';
 import { answerError } from './error-response.ts';
-import type { Answer, HttpExchange, RunOperation } from './http-exchange.ts';
+import type { Answer, HttpExchange, OperationHandlers } from './http-exchange.ts';
 import { sendsCredentialsInBody } from './oauth-clients.ts';
 import { answerPreflight } from './origins.ts';
 import { refuseDuplicates } from './parse-body.ts';
@@ -19,7 +20,7 @@ import type { Operation, RequestValidators } from './route-index.ts';
 import { createTransportGuard, type TransportRules } from './transport-guards.ts';
 import { writeTogether } from './write-together.ts';
 
-/** CHOICE: a caller without credentials in its headers holds a place while its body is read, and the body is small. */
+/** CHOICE: a caller without credentials in its headers counts as admitted while its body is read. The body is small. */
 const CLIENT_BODY_MS = 2000;
 
 /** Called for every answered request. `code`: the error code of a refusal. */
@@ -42,9 +43,11 @@ export interface PipelineOptions {
   readonly definition: ContractOptions['definition'];
   readonly operations: readonly Operation[];
   readonly validators: Readonly<Record<string, RequestValidators>>;
-  readonly run: RunOperation;
+  readonly handlers: OperationHandlers;
   /** Throws for requests that match the contract but are refused, such as text containing U+0000. */
   readonly checkInput?: ((exchange: HttpExchange) => void) | undefined;
+  /** Applies the fault that a rule injects into a request, before its handler; it throws to refuse the request. */
+  readonly injectFault?: ((exchange: HttpExchange) => Promise<void>) | undefined;
   readonly transport: TransportRules;
   readonly authenticate: Authenticate;
   /** Without it, requests are not traced. */
@@ -94,35 +97,32 @@ const MAX_CLIENT_BODY_BYTES = 16_384;
 
 /**
  * The path of every request: transport (HTTPS) -> match -> admission -> credentials -> rate limit -> body -> validate
- * -> work limit -> expiry and proof -> operation -> response. Each step throws to refuse the request.
+ * -> work limit -> expiry and proof -> handler -> response. Each step throws to refuse the request.
  *
  * INVARIANT: no part of a body is held in memory before the credentials in the headers have been checked, and none of an
  * operation that needs neither credentials nor a body. OAuth clients may send them in the body; such bodies are small,
  * and counted by address before they are read.
- *
- * HOT: an async function that ends with the promise of another awaits it. Returning the promise itself takes two more turns
- * of the queue of microtasks.
  */
 export async function createPipeline(options: PipelineOptions): Promise<Pipeline> {
-  const { brand, log, clock, admission, rateLimiter, readBody = createBodyReader() } = options;
+  const { brand, clock, admission, rateLimiter, readBody = createBodyReader() } = options;
   const guard = createTransportGuard(options.transport);
-  const isSampled = shareOf(options.loggedShare ?? 1);
   const proofOptions = { publicBaseUrls: options.publicBaseUrls, isHostSigned: options.isHostSigned, brand };
-  const runProven: RunOperation = (exchange) => {
-    exchange.proof = readProof(exchange, guard.scheme(exchange.request), proofOptions);
-    return options.run(exchange);
-  };
-  const runCounted = async (exchange: HttpExchange, limiter: RateLimiter): Promise<Answer> => {
-    writeLimits(exchange, await limiter.countWork(exchange));
-    return await limiter.guessing(exchange, () => runProven(exchange));
-  };
-  const contract = await createContract({
+  const finish = createFinish(options);
+  const { match, api } = await createContract({
     definition: options.definition,
     operations: options.operations,
     validators: options.validators,
     brand,
     checkInput: options.checkInput,
-    run: rateLimiter === undefined ? runProven : (exchange) => runCounted(exchange, rateLimiter),
+    async prepare(exchange) {
+      if (rateLimiter !== undefined) {
+        writeLimits(exchange, await rateLimiter.countWork(exchange));
+        exchange.guess = rateLimiter.chargeGuess(exchange);
+      }
+      exchange.proof = readProof(exchange, guard.scheme(exchange.request), proofOptions);
+      await options.injectFault?.(exchange);
+    },
+    handlers: options.handlers,
   });
 
   /** Credentials, rate limit and body. */
@@ -147,22 +147,6 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     if (isClientBody) await options.authenticate(exchange);
   };
 
-  const answer = async (exchange: HttpExchange): Promise<Answer | Refused> => {
-    guard.scheme(exchange.request);
-    refuseDuplicates(exchange.request);
-    exchange.route = contract.match(exchange);
-    const preflight = answerPreflight(exchange, contract.match);
-    if (preflight !== undefined) return preflight;
-    const refusal = admission?.enter(exchange.route?.operation);
-    if (refusal !== undefined) return { ...refusal, isRefused: true };
-    try {
-      await receive(exchange);
-      return await contract.handle(exchange);
-    } finally {
-      admission?.leave();
-    }
-  };
-
   const serve: Pipeline = async (request, response) => {
     const startedMs = performance.now();
     const exchange = beginExchange(request, response, {
@@ -171,43 +155,84 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       headers: brand === undefined ? request.headers : brand.readHeaders(request.headers),
       remoteAddress: guard.clientAddress(request),
     });
-    let sent: Answer | Refused;
+    let isAdmitted = false;
+    let sent: Answer | Refused | undefined;
     let refusal: unknown;
     try {
-      sent = await answer(exchange);
-      if ('isRefused' in sent) discardBody(request);
-    } catch (error) {
-      if (error instanceof RequestAbortedError) {
-        log.info({ request_id: exchange.id }, error.message);
-        return;
+      guard.scheme(request);
+      refuseDuplicates(request);
+      exchange.route = match(exchange);
+      sent = answerPreflight(exchange, match) ?? overloaded(admission?.enter(exchange.route?.operation));
+      if (sent === undefined) {
+        isAdmitted = true;
+        await receive(exchange);
+        sent = (await api.handleRequest(requestOf(exchange), exchange)) as Answer;
       }
-      discardBody(request);
-      refusal = await recorded(exchange, error, options.recordDenial);
-      sent = answerError(refusal, exchange, log);
+    } catch (error) {
+      refusal = error;
+    } finally {
+      if (isAdmitted) admission?.leave();
+      exchange.guess?.settle(refusal);
     }
-    const { status } = sent;
+    await finish(exchange, { sent, refusal, startedMs });
+  };
+  const { tracer } = options;
+  if (tracer === undefined) return serve;
+  return (request, response) => tracer.request(request.headers, () => serve(request, response));
+}
+
+function overloaded(refusal: Answer | undefined): Refused | undefined {
+  return refusal && { ...refusal, isRefused: true };
+}
+
+/** How a request ended. */
+interface Ending {
+  /** Undefined if the request is refused by an error. */
+  readonly sent: Answer | Refused | undefined;
+  readonly refusal: unknown;
+  /** By the monotonic clock. */
+  readonly startedMs: number;
+}
+
+/** Sends the response to a request, records it and logs it. */
+function createFinish(options: PipelineOptions): (exchange: HttpExchange, ending: Ending) => Promise<void> {
+  const { brand, log, record } = options;
+  const isSampled = shareOf(options.loggedShare ?? 1);
+  return async (exchange, ending) => {
+    const { startedMs } = ending;
+    let { sent, refusal } = ending;
+    if (refusal instanceof RequestAbortedError) {
+      log.info({ request_id: exchange.id }, refusal.message);
+      return;
+    }
+    if (sent === undefined) {
+      discardBody(exchange.request);
+      refusal = await recorded(exchange, refusal, options.recordDenial);
+      sent = answerError(refusal, exchange, log);
+    } else if ('isRefused' in sent) discardBody(exchange.request);
+    const answer = sent;
+    const { status } = answer;
     // The explanation and the record only observe: the client gets its response without them.
     const explain = (): Why | undefined =>
-      attempt(log, () => options.refusals?.explain(refusedOf(exchange, sent, refusal)));
+      attempt(log, () => options.refusals?.explain(refusedOf(exchange, answer, refusal)));
     const why = whyOf(exchange.injected, status, explain);
     const isHintSent = status >= 400 && why !== undefined && options.refusals?.isHintSent === true;
-    const written = send(exchange, isHintSent ? withHint(sent, why.hint) : sent, {
+    const written = send(exchange, isHintSent ? withHint(answer, why.hint) : answer, {
       brand,
       // RFC 6797 section 7.2: not in a response over plain HTTP.
-      isStrict: options.transport.strictTransport === true && codeOf(sent, refusal) !== 'https_required',
+      isStrict: options.transport.strictTransport === true && codeOf(answer, refusal) !== 'https_required',
     });
     const durationMs = performance.now() - startedMs;
-    const { record } = options;
     if (record !== undefined) {
-      const ending = { ...written, sent, refusal, why, startedMs, durationMs, brand };
-      attempt(log, () => record(answeredOf(exchange, ending)));
+      const ended = { ...written, sent: answer, refusal, why, startedMs, durationMs, brand };
+      attempt(log, () => record(answeredOf(exchange, ended)));
     }
     const operation = exchange.route?.operation.id ?? NO_OPERATION;
-    const code = status < 400 ? undefined : codeOf(sent, refusal);
+    const code = status < 400 ? undefined : codeOf(answer, refusal);
     options.observe?.(operation, status, durationMs, code);
     const traceId = options.tracer?.describe({ operation, method: exchange.method, status, code });
     // The admission control logs its refusals itself.
-    if ('isRefused' in sent) return;
+    if ('isRefused' in answer) return;
     if (status < 400 && durationMs < SLOW_MS && !isSampled()) return;
     const level = status < 400 && options.isLongPoll?.(exchange) === true ? 'debug' : 'info';
     log[level](
@@ -223,9 +248,6 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       'request',
     );
   };
-  const { tracer } = options;
-  if (tracer === undefined) return serve;
-  return (request, response) => tracer.request(request.headers, () => serve(request, response));
 }
 
 /** Does what a request does not depend on. */
@@ -300,6 +322,7 @@ function beginExchange(
     body: undefined,
     proof: undefined,
     signers: undefined,
+    guess: undefined,
     effects: nothingStored,
     injected: undefined,
   };

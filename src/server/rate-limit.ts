@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { ApiError } from '../errors.ts';
-import type { HttpExchange } from './http-exchange.ts';
+import type { Guess, HttpExchange } from './http-exchange.ts';
 import { type Allowance, createRateLevels, type RateLevels, type SharedLevels } from './rate-levels.ts';
 
 /** How many points an app may use. */
@@ -68,8 +68,8 @@ export interface RateLimiter {
   countWork(exchange: HttpExchange): Promise<LimitHeaders | undefined>;
   /** Counts a static page against the address that gets it. */
   countPage(address: string, bytes: number): void;
-  /** Runs a request. If it presents a one-time code that is wrong, the next guesses are limited. */
-  guessing<T>(exchange: HttpExchange, run: () => Promise<T>): Promise<T>;
+  /** Charges a valid request that presents a one-time code, until it is settled. Undefined for other requests. */
+  chargeGuess(exchange: HttpExchange): Guess | undefined;
 }
 
 interface Limiter {
@@ -106,7 +106,6 @@ export function createRateLimiter(options: RateLimitOptions): RateLimiter {
       .filter(([, { sharedWith }]) => sharedWith === undefined)
       .map(([id, limit]) => [id, makeLimiter(id, limit)]),
   );
-  const guesses = createGuessLimit(levels, onRefused);
 
   const consume = (limiter: Limiter, key: string, points: number): LimitHeaders => {
     const { isGranted, level } = levels.take(limiter.allowance, key, points);
@@ -143,7 +142,7 @@ export function createRateLimiter(options: RateLimitOptions): RateLimiter {
       const points = 1 + Math.floor(bytes / BYTES_A_POINT);
       consume(ofAddress, networkOf(address), Math.min(points, options.points));
     },
-    guessing: guesses,
+    chargeGuess: (exchange) => chargeGuess(exchange, levels, onRefused),
   };
 }
 
@@ -163,44 +162,45 @@ function shareOf({ points, durationSeconds, burst = points }: RateLimit, parts: 
 /** The name of the limit of wrong one-time codes in metrics. */
 const GUESSES = 'one_time_codes';
 
-function createGuessLimit(
+const codesOfAddress = makeLimiter('codes-of-address', guessesOfAddress).allowance;
+const codesOfAccount = makeLimiter('codes-of-account', guessesOfAccount).allowance;
+
+/**
+ * Charges a guess before the code is compared: requests that arrive at once must not all count as the first guess.
+ *
+ * @throws ApiError too_many_requests
+ */
+function chargeGuess(
+  exchange: HttpExchange,
   levels: RateLevels,
   onRefused: RateLimitOptions['onRefused'],
-): RateLimiter['guessing'] {
-  const ofAddress = makeLimiter('codes-of-address', guessesOfAddress).allowance;
-  const ofAccount = makeLimiter('codes-of-account', guessesOfAccount).allowance;
-  return async (exchange, run) => {
-    const { app, hasAppSecret, route, remoteAddress } = exchange;
-    if (route?.operation.id !== 'authenticatePasswordless' || app === undefined) return run();
-    const accounts = accountsOf(exchange).map((account) => {
-      const key = hash('sha256', JSON.stringify([app.id, hasAppSecret, account]), 'base64url');
-      return [ofAccount, key] as const;
-    });
-    // A backend has one address for all its users.
-    const address = hasAppSecret ? [] : [[ofAddress, `${app.id}:${networkOf(remoteAddress)}`] as const];
-    // Charged before the code is compared: requests that arrive at once must not all count as the first guess.
-    const charged: (readonly [Allowance, string])[] = [];
-    const giveBack = (): void => {
-      for (const [allowance, key] of charged) levels.giveBack(allowance, key, 1);
-    };
-    for (const [allowance, key] of [...address, ...accounts]) {
-      const { isGranted, level } = levels.take(allowance, key, 1);
-      if (!isGranted) {
-        giveBack();
-        onRefused?.(GUESSES);
-        throw tooMany(allowance, level + 1);
-      }
-      charged.push([allowance, key]);
+): Guess | undefined {
+  const { app, hasAppSecret, route, remoteAddress } = exchange;
+  if (route?.operation.id !== 'authenticatePasswordless' || app === undefined) return undefined;
+  const accounts = accountsOf(exchange).map((account) => {
+    const key = hash('sha256', JSON.stringify([app.id, hasAppSecret, account]), 'base64url');
+    return [codesOfAccount, key] as const;
+  });
+  // A backend has one address for all its users.
+  const address = hasAppSecret ? [] : [[codesOfAddress, `${app.id}:${networkOf(remoteAddress)}`] as const];
+  const charged: (readonly [Allowance, string])[] = [];
+  const giveBack = (): void => {
+    for (const [allowance, key] of charged) levels.giveBack(allowance, key, 1);
+  };
+  for (const [allowance, key] of [...address, ...accounts]) {
+    const { isGranted, level } = levels.take(allowance, key, 1);
+    if (!isGranted) {
+      giveBack();
+      onRefused?.(GUESSES);
+      throw tooMany(allowance, level + 1);
     }
-    let isWrong = false;
-    try {
-      return await run();
-    } catch (error) {
-      isWrong = error instanceof ApiError && error.code === 'invalid_credentials';
-      throw error;
-    } finally {
+    charged.push([allowance, key]);
+  }
+  return {
+    settle(error) {
+      const isWrong = error instanceof ApiError && error.code === 'invalid_credentials';
       if (!isWrong) giveBack();
-    }
+    },
   };
 }
 

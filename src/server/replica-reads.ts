@@ -1,6 +1,5 @@
-import { isUnavailable } from '../errors.ts';
-import { type Answer, type HttpExchange, operationOf } from './http-exchange.ts';
-import { isCollision, type OpenUnit } from './unit-of-work.ts';
+import { type HttpExchange, operationOf } from './http-exchange.ts';
+import type { OpenUnit } from './unit-of-work.ts';
 
 /** How old what a list shows may be. */
 const MAX_STALE_MS = 1000;
@@ -10,8 +9,8 @@ const MAX_APPS = 10_000;
 
 /** Which requests read from a replica of the database. */
 export interface ReplicaReads {
-  /** The response to a request that reads from the replica; undefined for others, and if the replica fails. */
-  answer(exchange: HttpExchange, run: (units: OpenUnit) => Promise<Answer>): Promise<Answer | undefined>;
+  /** The units of work of a request that reads from the replica; undefined for other requests. */
+  unitsFor(exchange: HttpExchange): OpenUnit | undefined;
   /** Notes that an app has changed something. */
   noteChange(exchange: HttpExchange): void;
 }
@@ -39,17 +38,10 @@ export function createReplicaReads({ primary, replica, lagMs, now }: ReplicaOpti
   // What a list changes on the way, if anything, is changed on the primary.
   const units: OpenUnit = (write) => (write ? primary(write) : replica(write));
   return {
-    async answer(exchange, run) {
+    unitsFor(exchange) {
       const { method, id } = operationOf(exchange);
       if (method !== 'GET' || !id.startsWith('list') || exchange.app === undefined) return undefined;
-      if (hasChanged(exchange.app.id) || lagMs() > MAX_STALE_MS) return undefined;
-      try {
-        return await run(units);
-      } catch (error) {
-        // Also a query that a replica ends because it holds up the replay.
-        if (isUnavailable(error) || isCollision(error)) return undefined;
-        throw error;
-      }
+      return hasChanged(exchange.app.id) || lagMs() > MAX_STALE_MS ? undefined : units;
     },
     noteChange({ app, route }) {
       if (app === undefined || route?.operation.method === 'GET') return;

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { ApiError } from '../errors.ts';
-import { type Replay, runWithReplay, UnansweredCallError } from '../keys/replay.ts';
+import { ApiError, isUnavailable } from '../errors.ts';
+import { createReplays, type Replay, UnansweredCallError } from '../keys/replay.ts';
 import { inSpan } from '../observability/spans.ts';
 import type { AuditTrail, WriteFreeze } from '../ports/audit.ts';
 import { type AfterCommitWork, keepPlan, type Planned, type Services } from '../ports/operation-context.ts';
@@ -15,9 +15,10 @@ import {
   recordDenialWithChanges,
   recordLateRefusal,
 } from './audit.ts';
+import type { Authenticate } from './authenticate.ts';
 import { LARGE_BODY_BYTES } from './contract.ts';
 import { refusalBody } from './error-response.ts';
-import { type Answer, type HttpExchange, operationOf, type RunOperation } from './http-exchange.ts';
+import { type Answer, type HttpExchange, type OperationHandlers, operationOf } from './http-exchange.ts';
 import { isStoredRefusal, keyUseOf } from './idempotency.ts';
 import { createKeyedMutex, type KeyedMutex } from './keyed-mutex.ts';
 import {
@@ -32,20 +33,11 @@ import {
 import { RequestAbortedError } from './read-body.ts';
 import type { ReplicaReads } from './replica-reads.ts';
 import { requireReleased } from './request-proof.ts';
-import {
-  inUnitOf,
-  isCollision,
-  type OpenUnit,
-  type UnitOfWork,
-  type UnitWatch,
-  watching,
-} from './unit-of-work.ts';
+import { inUnitOf, isCollision, type OpenUnit, type UnitOfWork, watching } from './unit-of-work.ts';
 import type { CheckResponse } from './validation-issues.ts';
 
 export interface RunOptions {
   readonly services: Services;
-  /** Handlers by operation: `registry` of `generated/`. */
-  readonly registry: object;
   readonly openUnit: OpenUnit;
   readonly idempotency: Idempotency;
   readonly singleUse: SingleUse;
@@ -56,6 +48,10 @@ export interface RunOptions {
   readonly audit?: AuditTrail | undefined;
   /** Without it, every request begins its unit of work immediately. */
   readonly admission?: Pick<Admission, 'begin' | 'beginSigning'> | undefined;
+  /** Holds requests while the state of the server is replaced. Undefined where it never is. */
+  readonly gate?: { enter(): Promise<boolean>; leave(): void } | undefined;
+  /** Checks the credentials again, after a hold. */
+  readonly authenticate?: Authenticate | undefined;
   /** Undefined where changes never wait. */
   readonly freeze?: WriteFreeze | undefined;
   /** Where lists are read; by default from the same database as everything else. */
@@ -67,7 +63,7 @@ export interface RunOptions {
 // How often a transaction runs in total, including its handler, if it collides with others.
 const MAX_ATTEMPTS = 3;
 
-/** What one request runs; the same at every attempt and in every replay. */
+/** What one request runs; the same in every run. */
 interface Work {
   readonly handler: AnyHandler;
   readonly permit: Permit;
@@ -86,45 +82,79 @@ interface ReplayedWork extends Work {
   readonly replay: Replay;
 }
 
-/**
- * Runs the handler of a validated request in one unit of work: a transaction for every method except GET, committed
- * before the response is sent. With an idempotency key, the response is stored in the same transaction.
- */
-export function createRunOperation(options: RunOptions): RunOperation {
-  const handlers = handlersOf(options.registry);
+/** The functions of `src/api` as openapi-backend calls them: each runs in a unit of work. */
+export function bindHandlers(registry: object, options: RunOptions): OperationHandlers {
   const { mutex = createKeyedMutex() } = options;
-  return async (exchange) => {
-    if (options.freeze?.reason() !== undefined) await requireReleased(exchange, options.freeze);
-    const use = keyUseOf(exchange);
+  return Object.fromEntries(
+    Object.entries(handlersOf(registry)).map(([id, handler]) => [
+      id,
+      runOperation.bind(undefined, { handler, mutex, options }),
+    ]),
+  );
+}
+
+interface Bound {
+  readonly handler: AnyHandler;
+  readonly mutex: KeyedMutex;
+  readonly options: RunOptions;
+}
+
+/**
+ * Runs the handler of a valid request in one unit of work: a transaction for every method except GET, committed
+ * before the response is sent. With an idempotency key, the response is stored in the same transaction.
+ *
+ * The handler runs again, in another unit of work, after the vault was asked what it needs (`keys/replay.ts`), when its
+ * transaction collides with another one, and on the primary when the replica fails.
+ */
+async function runOperation(
+  { handler, mutex, options }: Bound,
+  _context: unknown,
+  exchange: HttpExchange,
+): Promise<Answer> {
+  const { services, gate, freeze, replica } = options;
+  const wasHeld = await gate?.enter();
+  const permit = permitOf(exchange, options.admission);
+  const startReplays = () =>
+    createReplays(services, { whileAsking: permit.whileAsking, acquireMutex: mutex.acquire });
+  let replays = startReplays();
+  let use: KeyUse | undefined;
+  try {
+    // The credentials were checked against a state that may have been replaced.
+    if (wasHeld === true) await options.authenticate?.(exchange);
+    if (freeze?.reason() !== undefined) await requireReleased(exchange, freeze);
+    use = keyUseOf(exchange);
     // Computing the canonical form of a large body takes long, so other requests get a turn first.
     if (use !== undefined && exchange.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
-    const handler = handlers[operationOf(exchange).id]!;
     const planned = await planOf(handler, exchange, options);
-    const permit = permitOf(exchange, options.admission);
+    const work = { handler, use, planned, permit, options };
     const primary = notingEffects(exchange, options);
-    const runOn = (openUnit: OpenUnit): Promise<Answer> =>
-      runWithReplay(
-        options.services,
-        (replay) => runOnce(exchange, { handler, use, planned, permit, openUnit, options, replay }),
-        { whileAsking: permit.whileAsking, acquireMutex: mutex.acquire },
-      );
-    try {
-      const answer = options.replica && (await options.replica.answer(exchange, runOn));
-      if (answer !== undefined) return answer;
-      for (let attempt = 1; ; attempt += 1) {
-        try {
-          return await inSpan({ name: 'unit of work', kind: 'internal', attributes: { attempt } }, () =>
-            runOn(primary),
-          );
-        } catch (error) {
-          if (attempt === MAX_ATTEMPTS || !isCollision(error)) throw error;
+    let ofReplica = replica?.unitsFor(exchange);
+    for (let attempt = 1; ; ) {
+      const replay = replays.begin();
+      const span = { name: 'unit of work', kind: 'internal', attributes: { attempt } } as const;
+      try {
+        const run = { ...work, replay, openUnit: ofReplica ?? primary };
+        return await inSpan(span, runOnce, exchange, run);
+      } catch (error) {
+        if (replay.isUnanswered()) {
+          await replays.answer();
+          continue;
         }
+        // A replica also ends queries that hold up the replay of its log.
+        const isReplicaAway = ofReplica !== undefined && (isUnavailable(error) || isCollision(error));
+        if (!isReplicaAway && (attempt === MAX_ATTEMPTS || !isCollision(error))) throw error;
+        if (!isReplicaAway) attempt += 1;
+        ofReplica = undefined;
+        replays.end();
+        replays = startReplays();
       }
-    } finally {
-      if (use !== undefined) options.idempotency.end(use);
-      options.replica?.noteChange(exchange);
     }
-  };
+  } finally {
+    replays.end();
+    if (use !== undefined) options.idempotency.end(use);
+    replica?.noteChange(exchange);
+    gate?.leave();
+  }
 }
 
 /** Units of work that note in the exchange what they have committed. */
@@ -158,22 +188,6 @@ function inputOf(exchange: HttpExchange): Input {
   return { path: exchange.route!.params, query: exchange.query, body: exchange.body };
 }
 
-async function runOnce(exchange: HttpExchange, work: ReplayedWork): Promise<Answer> {
-  await work.permit.take();
-  const unit = await openFor(exchange, work);
-  let earlier: Earlier;
-  try {
-    earlier = await findEarlier(unit, exchange, work);
-  } catch (error) {
-    await unit.rollback();
-    throw error;
-  }
-  const { answer, isSingleUse } = earlier;
-  if (answer === undefined) return await runIn(unit, exchange, isSingleUse ? { ...work, isSingleUse } : work);
-  await unit.rollback();
-  return repeat(answer);
-}
-
 interface Earlier {
   /** The first response to the same request. */
   readonly answer: StoredResponse | undefined;
@@ -181,16 +195,32 @@ interface Earlier {
   readonly isSingleUse: boolean;
 }
 
-/** Looks for the response to the same request, by its idempotency key and by its signed payloads. */
+const nothingEarlier: Earlier = { answer: undefined, isSingleUse: false };
+
+/**
+ * Looks for the response to the same request, by its idempotency key and by its signed payloads. Ends the unit of work
+ * if there is one, and if the look-up fails.
+ */
 async function findEarlier(
-  unit: UnitContext,
+  unit: UnitOfWork,
   exchange: HttpExchange,
   { use, options }: ReplayedWork,
 ): Promise<Earlier> {
-  const kept = use === undefined ? undefined : await options.idempotency.begin(unit.em, use);
-  if (kept !== undefined || !isSigned(exchange)) return { answer: kept, isSingleUse: false };
-  const { first, isRequired } = await options.singleUse.begin(unit, signedRequestOf(exchange));
-  return { answer: first, isSingleUse: isRequired };
+  const isUsedOnce = isSigned(exchange);
+  if (use === undefined && !isUsedOnce) return nothingEarlier;
+  let isContinued = false;
+  try {
+    let answer = use && (await options.idempotency.begin(unit.em, use));
+    let isSingleUse = false;
+    if (answer === undefined && isUsedOnce) {
+      const { first, isRequired } = await options.singleUse.begin(unit, signedRequestOf(exchange));
+      [answer, isSingleUse] = [first, isRequired];
+    }
+    isContinued = answer === undefined;
+    return { answer, isSingleUse };
+  } finally {
+    if (!isContinued) await unit.rollback();
+  }
 }
 
 function isSigned(exchange: HttpExchange): boolean {
@@ -209,21 +239,20 @@ function signedRequestOf({ app, proof }: HttpExchange): SignedRequest {
 }
 
 /**
- * Opens the unit of work of a request that has its permit, which it gives back as the unit ends.
+ * Opens the unit of work of a request, which gives its permit back as the unit ends.
  *
  * INVARIANT: nothing is committed for a client that has closed its connection: it may send the request again without
  * knowing that the first one succeeded.
  */
-async function openFor(
-  exchange: HttpExchange,
-  { permit: { leave }, openUnit }: ReplayedWork,
-): Promise<UnitOfWork> {
-  const watch: UnitWatch = { committing: () => requireClient(exchange), ended: leave };
+async function openFor(exchange: HttpExchange, { permit, openUnit }: ReplayedWork): Promise<UnitOfWork> {
+  await permit.take();
   try {
     requireClient(exchange);
-    return await watching(openUnit, watch)(operationOf(exchange).method !== 'GET');
+    const unit = await openUnit(operationOf(exchange).method !== 'GET');
+    unit.watches.push({ committing: () => requireClient(exchange), ended: permit.leave });
+    return unit;
   } catch (error) {
-    leave();
+    permit.leave();
     throw error;
   }
 }
@@ -236,29 +265,33 @@ function requireClient({ response }: HttpExchange): void {
   }
 }
 
-async function runIn(unit: UnitOfWork, exchange: HttpExchange, work: ReplayedWork): Promise<Answer> {
-  const { handler, planned, options } = work;
+/** Runs the handler once, and commits what it did. */
+async function runOnce(exchange: HttpExchange, work: ReplayedWork): Promise<Answer> {
+  const { handler, options, replay, use } = work;
+  const unit = await openFor(exchange, work);
+  const earlier = await findEarlier(unit, exchange, work);
+  if (earlier.answer !== undefined) return repeat(earlier.answer);
   const { successStatus: status, fileType } = operationOf(exchange);
   const later = nothingLater();
-  const run = { work, later };
+  const run = { work: earlier.isSingleUse ? { ...work, isSingleUse: true } : work, later };
   let answer: Answer;
   try {
     const context = contextOf(unit, exchange, {
       services: options.services,
-      ports: work.replay.portsFor(unit.em),
+      ports: replay.portsFor(unit.em),
       inUnit: (inside) => inUnitOf(afterCommitUnits(exchange, work.openUnit, options.audit))(inside),
       later,
     });
-    const body = await handler.run(inputOf(exchange), context, planned);
-    if (work.replay.isUnanswered()) throw new UnansweredCallError();
+    const body = await handler.run(inputOf(exchange), context, work.planned);
+    if (replay.isUnanswered()) throw new UnansweredCallError();
     options.check(exchange, status, body);
     answer = answerOf(status, body, fileType);
-    if (work.use !== undefined || work.isSingleUse === true) {
+    if (use !== undefined || earlier.isSingleUse) {
       const kept = { status, text: answer.text, signers: [...later.signers] };
       await keep(unit.em, exchange, { ...run, answer: kept, replaces: false });
     }
     await unit.commit(lastRecord(exchange, { audit: options.audit, status, body }));
-    work.replay.hasCommitted();
+    replay.hasCommitted();
   } catch (error) {
     throw await refused(error, exchange, { unit, run });
   }

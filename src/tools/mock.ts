@@ -32,7 +32,7 @@ function parsePrefer(header: string | undefined): Preference {
 type Examples = ReadonlyMap<string, unknown>;
 
 /** The documented examples of one operation. */
-interface OperationExamples {
+export interface OperationExamples {
   readonly requests: Examples;
   /** By status. */
   readonly responses: ReadonlyMap<string, Examples>;

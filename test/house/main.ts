@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs';
 import { Session } from 'node:inspector/promises';
 import { join } from 'node:path';
 import { aliceKey } from '../../mocks/authorization-keys.ts';
+import * as wallets from '../../src/api/wallets.ts';
 import { startSandbox, type TestSandbox } from '../../src/testing/testing.ts';
+import { nestedSteps } from './nested-steps.ts';
 import { root, sourceFiles, withoutComments } from './source-files.ts';
 
 // npm run house: the size of the house, and what of it a request enters. With --list it prints the files, each
@@ -35,6 +37,25 @@ const rows: Row[] = [
     what: 'files that an owned personal_sign enters, the signer in the same process',
     value: await entered(() => sign(sandbox)),
     most: 60,
+  },
+  {
+    what: 'nested steps before the handler of getWallet',
+    value: await nested(wallets.getWallet, () =>
+      sandbox.call('getWallet', { path: { wallet_id: 'ext_wal_alice' } }),
+    ),
+    most: 6,
+  },
+  {
+    what: 'nested steps before the handler of createWallet',
+    value: await nested(wallets.createWallet.run, () =>
+      sandbox.call('createWallet', { body: { chain_type: 'ethereum' } }),
+    ),
+    most: 6,
+  },
+  {
+    what: 'nested steps before the handler of walletRpc',
+    value: await nested(wallets.walletRpc.run, () => sign(sandbox)),
+    most: 6,
   },
   { what: 'casts by `as unknown as`', value: places(/ as unknown as /g), most: 0 },
   { what: '`instanceof Promise`', value: places(/instanceof Promise\b/g), most: 1 },
@@ -70,6 +91,14 @@ async function entered(work: () => Promise<unknown>): Promise<number> {
     .sort((one, other) => (one.path < other.path ? -1 : 1));
   if (lists) for (const { path, ran } of files) process.stdout.write(`${path}: ${ran.join(', ')}\n`);
   return files.length;
+}
+
+/** How many functions are around the handler during a call. */
+async function nested(handler: unknown, work: () => Promise<unknown>): Promise<number> {
+  await work();
+  const steps = await nestedSteps(handler, work);
+  if (lists) process.stdout.write(`${steps.join('\n')}\n\n`);
+  return steps.length;
 }
 
 async function sign(server: TestSandbox): Promise<unknown> {

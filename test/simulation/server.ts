@@ -25,7 +25,7 @@ import { recordDenials } from '../../src/server/audit.ts';
 import { createAuthenticate } from '../../src/server/authenticate.ts';
 import { refuseNul } from '../../src/server/parse-body.ts';
 import { createPipeline, type Pipeline } from '../../src/server/pipeline.ts';
-import { createRunOperation } from '../../src/server/run-operation.ts';
+import { bindHandlers } from '../../src/server/run-operation.ts';
 import { requestIdsFrom } from '../../src/server/transport-guards.ts';
 import { inUnitOf, type OpenUnit, unitsOf } from '../../src/server/unit-of-work.ts';
 import { createResponseCheck } from '../../src/server/validation-issues.ts';
@@ -137,9 +137,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   if (isAlone) await releaseOwnClaims(services, openUnit, audit);
   const alive = isAlone ? undefined : aliveAmongTasks(services, { scheduler, units });
   const apps = createAppDirectory(database.orm, clock);
-  const runOperation = createRunOperation({
+  const handlers = bindHandlers(registry, {
     services,
-    registry,
     openUnit: units,
     idempotency: idempotencyKeys(),
     singleUse: singleUseSignatures(services.safeguards),
@@ -151,7 +150,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     operations: everyOperation,
     validators: requestValidators,
     checkInput: refuseNul,
-    run: runOperation,
+    handlers,
     recordDenial: recordDenials({ audit, openUnit: units, machine: clock }),
     authenticate: createAuthenticate({ apps, userTokens: createUserTokens(database.orm, services), clock }),
     transport: { plainHttp: false, trustedProxies: [] },

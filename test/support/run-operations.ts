@@ -38,7 +38,7 @@ import {
 import { refusalBody } from '../../src/server/error-response.ts';
 import type { HttpExchange } from '../../src/server/http-exchange.ts';
 import { createKeyedMutex } from '../../src/server/keyed-mutex.ts';
-import { createRunOperation, type RunOptions } from '../../src/server/run-operation.ts';
+import type { RunOptions } from '../../src/server/run-operation.ts';
 import { inUnitOf, unitsOf } from '../../src/server/unit-of-work.ts';
 import { createResponseCheck } from '../../src/server/validation-issues.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
@@ -47,6 +47,7 @@ import { afterCommitOf } from './after-commit.ts';
 import { type DatabaseKind, openTestDatabase, type TestDatabase } from './databases.ts';
 import { noWebhooks } from './no-webhooks.ts';
 import { askedWithoutConnection, withOneConnection } from './one-connection.ts';
+import { runnerOf } from './run-handlers.ts';
 import { unsignedProof } from './unsigned-proof.ts';
 
 /** The operations of one app on a separate database, called without HTTP. */
@@ -235,9 +236,8 @@ interface Served extends Pick<TestOperations, 'database' | 'services' | 'app' | 
 }
 
 function serve({ database, services, clock, app, options }: Served): TestOperations {
-  const runOperation = createRunOperation({
+  const runOperation = runnerOf(registry, {
     services,
-    registry,
     openUnit: unitsOf(database),
     idempotency: idempotencyKeys(),
     singleUse: singleUseSignatures(services.safeguards),

@@ -13,12 +13,12 @@ import {
   unwrapPlan,
 } from '../../../src/ports/operation-context.ts';
 import type { RequestFault } from '../../../src/ports/requests.ts';
-import { injectingFaults } from '../../../src/server/inject-faults.ts';
-import { createRunOperation } from '../../../src/server/run-operation.ts';
+import { faultInjector } from '../../../src/server/inject-faults.ts';
 import { unitsOf } from '../../../src/server/unit-of-work.ts';
 import { createResponseCheck } from '../../../src/server/validation-issues.ts';
 import { signRequest } from '../../support/call.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { runnerOf } from '../../support/run-handlers.ts';
 import { unsignedProof } from '../../support/unsigned-proof.ts';
 import {
   appHeaders,
@@ -83,16 +83,16 @@ describe.each(databaseKinds)('on %s', (kind) => {
         run: async (_input: unknown, { em }: OperationContext) => ({ inTransaction: em.isInTransaction() }),
       },
     };
-    const run = createRunOperation({
+    const run = runnerOf(registry, {
       services: { vault: { isLocal: true } } as Services,
-      registry,
       openUnit: unitsOf(database),
       idempotency: idempotencyKeys(),
       singleUse: singleUseSignatures(strictSafeguards),
       check: createResponseCheck({ mode: 'always', validators, log: keptLog() }),
     });
     server = await startToyServer({
-      run: injectingFaults(run, {
+      run,
+      injectFault: faultInjector({
         find: () => fault,
         isSpared: () => false,
         stopping: new AbortController().signal,

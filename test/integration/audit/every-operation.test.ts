@@ -11,8 +11,8 @@ import { operations } from '../../../src/generated/operations.ts';
 import type { OperationContext } from '../../../src/ports/operation-context.ts';
 import type { HttpExchange } from '../../../src/server/http-exchange.ts';
 import type { Operation } from '../../../src/server/route-index.ts';
-import { createRunOperation } from '../../../src/server/run-operation.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
+import { runnerOf } from '../../support/run-handlers.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { unsignedProof } from '../../support/unsigned-proof.ts';
 
@@ -23,7 +23,7 @@ type Run = (context: OperationContext) => Promise<unknown>;
 
 let world: TestOperations;
 let handle: Run;
-let runOperation: ReturnType<typeof createRunOperation>;
+let runOperation: ReturnType<typeof runnerOf>;
 
 beforeAll(async () => {
   world = await openOperations('sqlite');
@@ -34,9 +34,9 @@ beforeAll(async () => {
   });
   await audit.open();
   const handler = { run: (_: unknown, context: OperationContext) => handle(context) };
-  runOperation = createRunOperation({
+  const registry = Object.fromEntries(Object.keys(operations).map((id) => [id, handler]));
+  runOperation = runnerOf(registry, {
     services: world.services,
-    registry: Object.fromEntries(Object.keys(operations).map((id) => [id, handler])),
     ...{ openUnit, idempotency: idempotencyKeys(), singleUse: singleUseSignatures(publishedSafeguards) },
     check: () => undefined,
     audit,

@@ -8,9 +8,9 @@ import { ApiError } from '../../../src/errors.ts';
 import type { OperationContext, Services } from '../../../src/ports/operation-context.ts';
 import { type Admission, createAdmission, measureLoopDelay } from '../../../src/server/admission.ts';
 import type { HttpExchange } from '../../../src/server/http-exchange.ts';
-import { createRunOperation } from '../../../src/server/run-operation.ts';
 import { unitsOf } from '../../../src/server/unit-of-work.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { runnerOf } from '../../support/run-handlers.ts';
 import { appHeaders, keptLog, startToyServer, type ToyServer } from '../../unit/server/toy-server.ts';
 
 // Creating a toy inserts a row into `apps`.
@@ -53,15 +53,18 @@ describe.each(databaseKinds)('clients that disconnect, on %s', (kind) => {
         return handler(...given);
       },
     };
-    const run = createRunOperation({
-      services: { vault: { isLocal: true } } as Services,
-      registry: { createToy },
-      openUnit: unitsOf(database),
-      idempotency: idempotencyKeys(),
-      singleUse: singleUseSignatures(publishedSafeguards),
-      check: () => undefined,
-      admission,
-    });
+    const services = { vault: { isLocal: true } } as Services;
+    const run = runnerOf(
+      { createToy },
+      {
+        services,
+        openUnit: unitsOf(database),
+        idempotency: idempotencyKeys(),
+        singleUse: singleUseSignatures(publishedSafeguards),
+        check: () => undefined,
+        admission,
+      },
+    );
     server = await startToyServer({
       admission,
       run: (exchange) => {

@@ -7,11 +7,11 @@ import { type OperationId, operations } from '../../../src/generated/operations.
 import { registry } from '../../../src/generated/registry.ts';
 import type { HttpExchange } from '../../../src/server/http-exchange.ts';
 import { createReplicaReads } from '../../../src/server/replica-reads.ts';
-import { createRunOperation } from '../../../src/server/run-operation.ts';
 import { unitsOf } from '../../../src/server/unit-of-work.ts';
 import { watchReplica } from '../../../src/storage/replica-lag.ts';
 import { databaseKinds, openTestDatabase } from '../../support/databases.ts';
 import { waitFor } from '../../support/run-custos.ts';
+import { runnerOf } from '../../support/run-handlers.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { unsignedProof } from '../../support/unsigned-proof.ts';
 
@@ -34,14 +34,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
     replica = await openOperations(kind);
     await replica.run('createWallet', { body: { chain_type: 'solana' } });
     const openUnit = unitsOf(world.database);
-    const operation = createRunOperation({
-      ...{
-        services: world.services,
-        registry,
-        openUnit,
-        check: () => undefined,
-        idempotency: idempotencyKeys(),
-      },
+    const operation = runnerOf(registry, {
+      ...{ services: world.services, openUnit, check: () => undefined, idempotency: idempotencyKeys() },
       singleUse: singleUseSignatures(publishedSafeguards),
       replica: createReplicaReads({
         ...{ primary: openUnit, lagMs: () => lagMs, now: () => nowMs },

@@ -1,11 +1,14 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { request as send } from 'node:http';
-import { expect, test } from 'vitest';
+import express from 'express';
+import { OpenAPIBackend } from 'openapi-backend';
+import { expect, test, vi } from 'vitest';
 import { packageRoot } from '../../../src/config/package-root.ts';
+import { operations } from '../../../src/generated/operations.ts';
 import { type AppOptions, createApp } from '../../../src/server/app.ts';
 import { createAuthenticate } from '../../../src/server/authenticate.ts';
 import { startServer } from '../../../src/server/server.ts';
-import { appHeaders, keptLog, stoppedClock, toyDirectory } from './toy-server.ts';
+import { appHeaders, handlersOf, keptLog, stoppedClock, toyDirectory } from './toy-server.ts';
 
 const page = { contentType: 'text/plain', content: Buffer.from('a page') };
 
@@ -22,7 +25,10 @@ async function start(options: Partial<AppOptions> = {}) {
     publicBaseUrls: () => [],
     isHostSigned: true,
     authenticate: createAuthenticate({ apps: toyDirectory(), clock }),
-    run: async ({ route }) => ({ status: 200, body: { operation: route?.operation.id } }),
+    handlers: handlersOf(Object.values(operations), async ({ route }) => ({
+      status: 200,
+      body: { operation: route?.operation.id },
+    })),
     ...options,
   });
   const server = await startServer({
@@ -67,6 +73,21 @@ test('requests of the API, the control plane, pages and the reference each have 
   expect(await textOf('/page?x')).toBe('a page');
   expect(await textOf('/_sandbox/clock?a=%zz')).toBe('control plane: /_sandbox/clock?a=%zz');
   expect(JSON.parse(await textOf('/openapi.json'))).toMatchObject({ openapi: '3.1.0' });
+});
+
+test('each request passes a route of express and the handler that openapi-backend has for its operation', async () => {
+  await using server = await start();
+  const handling = vi.spyOn(OpenAPIBackend.prototype, 'handleRequest').mockResolvedValue({ status: 418 });
+  expect((await server.answer('/v1/wallets/w')).status).toBe(418);
+  handling.mockRestore();
+
+  const routing = vi
+    .spyOn(express.Router.prototype, 'handle')
+    .mockImplementation(((_request: IncomingMessage, response: ServerResponse) =>
+      response.writeHead(418).end()) as never);
+  expect((await server.answer('/v1/wallets/w')).status).toBe(418);
+  routing.mockRestore();
+  expect((await server.answer('/v1/wallets/w')).status).toBe(200);
 });
 
 test('every other path is answered by the API: to callers with credentials it is not found', async () => {

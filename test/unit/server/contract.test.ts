@@ -1,13 +1,28 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
+import { idempotencyKeys } from '../../../src/domain/base/idempotency/idempotency-keys.ts';
+import { singleUseSignatures } from '../../../src/domain/base/replay-protection/single-use-signatures.ts';
 import { definition } from '../../../src/generated/definition.ts';
 import { operations } from '../../../src/generated/operations.ts';
 import { registry } from '../../../src/generated/registry.ts';
-import { openCompiledBackend } from '../../../src/server/compiled-backend.ts';
+import type { Services } from '../../../src/ports/operation-context.ts';
+import { createNotes } from '../../../src/ports/unit-notes.ts';
+import { openCompiledBackend, requestOf } from '../../../src/server/compiled-backend.ts';
 import { createContract } from '../../../src/server/contract.ts';
-import type { HttpExchange, RunOperation } from '../../../src/server/http-exchange.ts';
+import type { HttpExchange } from '../../../src/server/http-exchange.ts';
 import { createRouteIndex } from '../../../src/server/route-index.ts';
-import { appHeaders, definitionOf, echo, toyApp, toyOperations, toyValidators } from './toy-server.ts';
+import { bindHandlers } from '../../../src/server/run-operation.ts';
+import {
+  appHeaders,
+  definitionOf,
+  echo,
+  handlersOf,
+  type Run,
+  toyApp,
+  toyOperations,
+  toyValidators,
+} from './toy-server.ts';
 
 // Each test covers a part of openapi-backend 5.21 that is overridden or must be provided: its default would let a
 // request through or answer it differently.
@@ -28,7 +43,7 @@ async function answerTo(
   }: {
     body?: string;
     isKnown?: boolean;
-    run?: RunOperation;
+    run?: Run;
     document?: typeof toys;
     ofUser?: Partial<HttpExchange>;
   } = {},
@@ -37,7 +52,7 @@ async function answerTo(
     definition: document,
     operations: toyOperations,
     validators: toyValidators,
-    run,
+    handlers: handlersOf(toyOperations, run),
   });
   const path = target.split('?')[0]!;
   const exchange = {
@@ -52,7 +67,7 @@ async function answerTo(
     hasAppSecret: isKnown,
     ...ofUser,
   } as unknown as HttpExchange;
-  return contract.handle(exchange);
+  return contract.api.handleRequest(requestOf(exchange), exchange);
 }
 
 test('matchOperation: the radix index finds the operation, its parameters are decoded', async () => {
@@ -172,6 +187,38 @@ test('the server gives openapi-backend every operation and security scheme of th
   for (const operation of documented)
     expect(api.getOperation(operation.operationId)).toMatchObject(operation);
   expect(api.definition.components?.securitySchemes).toEqual(document.components.securitySchemes);
+});
+
+test('the handlers of openapi-backend are the functions of src/api, each under its operationId', async () => {
+  const called: string[] = [];
+  // The registry has functions, and objects with a plan and a function.
+  const marked = Object.fromEntries(
+    Object.keys(registry).map((id) => [id, { run: async () => void called.push(id) }]),
+  );
+  const { api } = await createContract({
+    definition,
+    operations: Object.values(operations),
+    validators: {},
+    handlers: bindHandlers(marked, {
+      services: { vault: { isLocal: true } } as Services,
+      openUnit: async () => ({
+        ...{ em: {} as never, notes: createNotes(), watches: [] },
+        commit: async () => undefined,
+        rollback: async () => undefined,
+      }),
+      idempotency: idempotencyKeys(),
+      singleUse: singleUseSignatures(publishedSafeguards),
+      check: () => undefined,
+    }),
+  });
+  for (const operation of Object.values(operations)) {
+    const exchange = {
+      ...{ id: 'request-1', response: { destroyed: false }, headers: {}, rawBody: Buffer.alloc(0) },
+      ...{ route: { operation, params: {} }, proof: { signatures: [] } },
+    } as unknown as HttpExchange;
+    await api.handlers[operation.id]!({} as never, exchange);
+  }
+  expect(called).toEqual(Object.keys(operations));
 });
 
 test('an error of the operation is rethrown, not swallowed', async () => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { idempotencyKeys } from '../../../src/domain/base/idempotency/idempotency-keys.ts';
 import type { Services } from '../../../src/ports/operation-context.ts';
 import { createNotes } from '../../../src/ports/unit-notes.ts';
-import { createRunOperation } from '../../../src/server/run-operation.ts';
+import { runnerOf } from '../../support/run-handlers.ts';
 import { appHeaders, startToyServer, toyOperations } from './toy-server.ts';
 
 test.each([
@@ -10,9 +10,9 @@ test.each([
   ['a body that may be larger than others is not', 16_777_216, 0],
 ])('to accept its signature once, %s', async (_, maxBodyBytes, expected) => {
   let canonicalized = 0;
-  const run = createRunOperation({
+  const registry = { createToy: { run: async () => ({ id: 'bear' }) } };
+  const run = runnerOf(registry, {
     services: { vault: { isLocal: true } } as Services,
-    registry: { createToy: { run: async () => ({ id: 'bear' }) } },
     openUnit: async () => ({
       ...{ em: {} as never, notes: createNotes(), watches: [] },
       commit: async () => undefined,

@@ -8,7 +8,7 @@ import type { ValidateFunction } from '../../../src/generated/validate-function.
 import type { AppCredentials, AppDirectory } from '../../../src/ports/requests.ts';
 import type { Clock, Log } from '../../../src/ports/runtime.ts';
 import { createAuthenticate } from '../../../src/server/authenticate.ts';
-import type { HttpExchange, RunOperation } from '../../../src/server/http-exchange.ts';
+import type { Answer, HttpExchange, OperationHandlers } from '../../../src/server/http-exchange.ts';
 import { createPipeline, type PipelineOptions } from '../../../src/server/pipeline.ts';
 import type { Operation, RequestValidators } from '../../../src/server/route-index.ts';
 import { startServer } from '../../../src/server/server.ts';
@@ -184,23 +184,37 @@ export interface ToyServer extends AsyncDisposable {
   ): Promise<ToyAnswer>;
 }
 
+/** What every operation of a toy server does. */
+export type Run = (exchange: HttpExchange) => Promise<Answer>;
+
+/** The same handler for each of these operations. */
+export function handlersOf(operations: readonly Pick<Operation, 'id'>[], run: Run): OperationHandlers {
+  return Object.fromEntries(
+    operations.map(({ id }) => [id, (_context: unknown, exchange: HttpExchange) => run(exchange)]),
+  );
+}
+
 /** The default response of toy operations: the request. */
-export const echo: RunOperation = async ({ route, query, body, app, userId }: HttpExchange) => ({
+export const echo: Run = async ({ route, query, body, app, userId }: HttpExchange) => ({
   status: 200,
   body: { operation: route?.operation.id, path: { ...route?.params }, query, body, app, userId },
 });
 
 /** Serves the toy contract over plain HTTP on a free port. */
-export async function startToyServer(options: Partial<PipelineOptions> = {}): Promise<ToyServer> {
+export async function startToyServer({
+  run = echo,
+  operations = toyOperations,
+  ...options
+}: Partial<PipelineOptions> & { readonly run?: Run } = {}): Promise<ToyServer> {
   const log = keptLog();
   const clock = stoppedClock();
   const directory = toyDirectory();
   let requests = 0;
   const pipeline = await createPipeline({
-    definition: definitionOf(options.operations ?? toyOperations),
-    operations: toyOperations,
+    definition: definitionOf(operations),
+    operations,
     validators: toyValidators,
-    run: echo,
+    handlers: handlersOf(operations, run),
     transport: { plainHttp: true, trustedProxies: [] },
     authenticate: createAuthenticate({ apps: directory, clock }),
     publicBaseUrls: () => [],

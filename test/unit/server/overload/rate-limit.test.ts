@@ -168,20 +168,31 @@ describe('wrong one-time codes', () => {
   function limiter() {
     const clock = { nowMs: 0 };
     const refused: string[] = [];
-    const { guessing } = createRateLimiter({
+    const { chargeGuess } = createRateLimiter({
       ...{ points: 1_000, durationSeconds: 1 },
       now: () => clock.nowMs,
       onRefused: (limit) => refused.push(limit),
     });
-    const guess = (caller: Partial<HttpExchange>, body: unknown, run: () => Promise<unknown> = wrong) =>
-      guessing(
-        {
-          ...{ app: { id: 'acme' }, hasAppSecret: false, remoteAddress: '203.0.113.7', body },
-          ...caller,
-          route: { operation: { id: 'authenticatePasswordless' } },
-        } as unknown as HttpExchange,
-        run,
-      ).catch((error: ApiError) => error.code);
+    const guess = async (
+      caller: Partial<HttpExchange>,
+      body: unknown,
+      run: () => Promise<unknown> = wrong,
+    ): Promise<unknown> => {
+      const exchange = {
+        ...{ app: { id: 'acme' }, hasAppSecret: false, remoteAddress: '203.0.113.7', body },
+        ...caller,
+        route: { operation: { id: 'authenticatePasswordless' } },
+      } as unknown as HttpExchange;
+      try {
+        exchange.guess = chargeGuess(exchange);
+        const result = await run();
+        exchange.guess?.settle(undefined);
+        return result;
+      } catch (error) {
+        exchange.guess?.settle(error);
+        return (error as ApiError).code;
+      }
+    };
     return { clock, refused, guess };
   }
   const of = (email: string) => ({ email, code: '000000' });
