@@ -6,12 +6,12 @@ import { crc32 } from 'node:zlib';
 import { StartError } from '../config/start-error.ts';
 import type { RecordedRequest } from '../engine/authorization/signing-budget.ts';
 
-// What a signer has signed for each request, in a file: a signature is answered when it is on the disk.
+// Records in a file how often a signer has signed each request. A signature is returned only once its record is on disk.
 //
 // Each line is the CRC-32 of its text (8 hex digits), a space and JSON: first the version, then lists of what has changed.
 // A line is written at once, so a crash leaves at most one that is not complete, at the end.
 
-/** How often a request was signed cannot be recorded, so that nothing is signed for it. */
+/** The number of signatures of a request cannot be recorded, so nothing is signed for it. */
 class JournalError extends Error {
   /** Recognized by `isUnavailable` of `errors.ts`. */
   readonly isUnavailable = true;
@@ -25,7 +25,7 @@ class JournalError extends Error {
 }
 
 export interface BudgetJournal {
-  /** What was recorded before, oldest first. */
+  /** The records from before, oldest first. */
   readonly recorded: readonly RecordedRequest[];
   /**
    * Resolves when the changes are on the disk.
@@ -54,14 +54,14 @@ export async function openBudgetJournal(folder: string, leastBytes = LEAST_BYTES
   const { recorded, wholeBytes } = readJournal(path);
   let file: FileHandle | undefined;
   let bytes = wholeBytes;
-  /** Of the file when it was last replaced; undefined: that has to be done. */
+  /** The size of the file when it was last replaced; undefined if it must be replaced. */
   let leanBytes: number | undefined = recorded.length === 0 ? undefined : wholeBytes;
   let waiting: { changes: readonly RecordedRequest[]; done: PromiseWithResolvers<void> }[] = [];
   let writing: Promise<void> | undefined;
 
   async function append(changes: readonly RecordedRequest[]): Promise<void> {
     file ??= await open(path, 'r+');
-    // At its place: what a failed attempt has left is written over.
+    // At the end of the confirmed part, so that it overwrites the rest of a failed attempt.
     const line = lineOf(changes);
     await file.write(line, 0, line.length, bytes);
     await file.datasync();
@@ -88,7 +88,7 @@ export async function openBudgetJournal(folder: string, leastBytes = LEAST_BYTES
     leanBytes = bytes;
   }
 
-  /** Writes what waits until nothing does: signatures of one moment share a write. */
+  /** Writes waiting records until none are left; signatures of one moment share a write. */
   async function write(all: () => readonly RecordedRequest[]): Promise<void> {
     while (waiting.length > 0) {
       const batch = waiting;
@@ -127,7 +127,7 @@ function lineOf(content: object): Buffer {
   return Buffer.from(`${crc32(text).toString(16).padStart(8, '0')} ${text}\n`);
 }
 
-/** Reads the lines; what follows the last whole one was never confirmed. */
+/** Reads the lines. Bytes after the last whole line were never confirmed. */
 function readJournal(path: string): { recorded: RecordedRequest[]; wholeBytes: number } {
   const content = readIfThere(path);
   const recorded: RecordedRequest[] = [];
@@ -179,7 +179,7 @@ async function syncFolder(folder: string): Promise<void> {
   await handle.sync().finally(() => handle.close());
 }
 
-/** A socket that ends with the process that listens on it, however that ends. */
+/** A socket that closes when its process ends, whatever ends the process. */
 async function lockFolder(folder: string): Promise<Server> {
   const path = join(folder, 'lock');
   if (await isListening(path)) throw new StartError(`another signer uses the folder \`${folder}\``);

@@ -13,10 +13,10 @@ import {
 import { answers, MessageError, operationNames } from './protocol.ts';
 import { toSentError } from './signer-errors.ts';
 
-/** CHOICE: more than a server has requests that sign at once. */
+/** CHOICE: more than the requests that a server signs at once. */
 export const MAX_IN_FLIGHT = 4_096;
 
-/** CHOICE: what the connections of a signer may hold together: the most that eight servers send at once. */
+/** CHOICE: the bytes that all connections of a signer may hold together: as many as eight servers send at once. */
 const MOST_HELD_BYTES = 256 * 1024 * 1024;
 
 /** CHOICE: how long a frame may take to arrive, and an answer to be read. A server gives up its calls after as long. */
@@ -24,13 +24,13 @@ const MOST_SECONDS = 10;
 
 export interface ServedVault {
   readonly vault: KeyVault;
-  /** The master keys that open. */
+  /** The master keys that the signer has. */
   readonly masterKeyIds: readonly string[];
-  /** For what is unexpected. The fields contain no secrets. */
+  /** For unexpected errors. The fields contain no secrets. */
   readonly report: (fields: object, message: string) => void;
 }
 
-/** A connection that is served. */
+/** A connection of a server. */
 export interface ServedConnection {
   /** Asks the server to use another connection; this one then ends with its last call. */
   leave(): void;
@@ -38,7 +38,7 @@ export interface ServedConnection {
 
 /** The memory of all connections of a signer. */
 export interface SharedMemory {
-  /** Says how much a connection holds. */
+  /** Reports the bytes that a connection holds. */
   hold(stream: Duplex, bytes: number): void;
   release(stream: Duplex): void;
 }
@@ -67,7 +67,7 @@ export function sharedMemory(mostBytes = MOST_HELD_BYTES): SharedMemory {
   };
 }
 
-/** Says why there is nothing to serve, and calls `then` when that is sent. */
+/** Sends the reason why the signer cannot serve, then calls `then`. */
 export function sendRefusal(stream: Duplex, faults: readonly string[], then: () => void): void {
   stream.on('error', then);
   stream.end(
@@ -77,8 +77,8 @@ export function sendRefusal(stream: Duplex, faults: readonly string[], then: () 
 }
 
 /**
- * Answers the calls of one connection until it ends. What cannot be read ends the connection, and so does a reader that
- * does not read.
+ * Answers the calls of one connection until it ends. Unreadable input ends the connection, and so does a peer that does
+ * not read its answers.
  *
  * INVARIANT: nothing that is sent throws here or rejects: the caller may be compromised, and what one connection sends
  * must not end the signer.
@@ -101,7 +101,7 @@ export function serveConnection(
     try {
       report(fields, message);
     } catch {
-      // The log is full or gone. That is no reason not to sign.
+      // The log is full or gone; signing goes on.
     }
   }
 
@@ -114,7 +114,7 @@ export function serveConnection(
     if (name === undefined) throw new MessageError('expected the number of an operation');
     const result: Message = await answers[name](vault, { parts, json });
     send({ ...result, kind: frameKinds.result, id, operation: 0 });
-    // What left as it is was copied into the frame.
+    // Bytes that are sent unchanged were copied into the frame.
     if (name === 'open') result.parts[0]?.fill(0);
   }
 
@@ -161,7 +161,7 @@ export function serveConnection(
     if (error instanceof FrameError) tell({ error: error.message }, 'a connection was ended');
     stream.destroy();
   });
-  // A caller who sends no more reads no more: what is left is for no one.
+  // A caller that has stopped sending does not read either, so drop the rest.
   stream.once('end', () => stream.destroy());
   stream.once('close', () => memory.release(stream));
   const { currentMasterKeyId, loginApps = [], contracts } = vault;
@@ -170,7 +170,7 @@ export function serveConnection(
   return { leave: () => send({ kind: frameKinds.leaving, id: 0, operation: 0, parts: [], json: undefined }) };
 }
 
-/** Counts seconds in which this process ran: one that was stopped would otherwise end all its connections. */
+/** Counts only seconds in which this process ran; after a pause, it would otherwise end all its connections. */
 function endWhenStuck(
   stream: Duplex,
   reader: ReturnType<typeof createFrameReader>,

@@ -51,7 +51,7 @@ export function serveChannel(channel: Duplex, served: SignerParts): void {
   serveConnection(channel, served);
 }
 
-/** CHOICE: more lines are dropped and counted: a caller can provoke any number of them. */
+/** CHOICE: further lines are dropped and counted, because a caller can provoke any number of them. */
 const MOST_LINES = 10;
 const WINDOW_MS = 1_000;
 
@@ -80,10 +80,10 @@ export interface SocketPlace {
   readonly isForGroup: boolean;
 }
 
-/** CHOICE: more than the servers of a host have processes. */
+/** CHOICE: more than the processes of all servers on a host. */
 const MAX_CONNECTIONS = 64;
 
-/** How long calls that are under way may take when the signer is stopped. */
+/** The time that calls in progress have when the signer is stopped. */
 const LEAVE_MS = 5_000;
 
 /**
@@ -95,24 +95,24 @@ const SIGNATURES_PER_REQUEST = 3;
 
 /** A signer that listens. */
 interface ListeningSigner {
-  /** Ends when the calls that are under way are answered. */
+  /** Resolves once the calls in progress are answered. */
   close(): Promise<void>;
 }
 
-/** Runs a signer on a socket until a signal ends it. Prints why it cannot. */
+/** Runs a signer on a socket until a signal ends it. Prints the reason if it cannot start. */
 export async function runOnSocket({
   stateFolder,
   ...place
 }: SocketPlace & { readonly stateFolder: string | undefined }): Promise<void> {
   try {
-    // What is created is for this user only. Set once: it is of the whole process.
+    // New files are for this user only. Set once, because the mask belongs to the whole process.
     process.umask(0o077);
     const config = readSignerConfig();
     const journal = await openBudgetJournal(stateFolder ?? dirname(place.path));
     const served = servedVault({ signaturesPerRequest: SIGNATURES_PER_REQUEST, ...config }, journal);
     const signer = await serveSocket(place, served);
     void print(1, JSON.stringify({ msg: 'ready', socket: place.path }));
-    // SIGHUP asks for a reload, by habit of what rotates logs. There is nothing to reload, and it must not stop.
+    // Log rotation sends SIGHUP for a reload. There is nothing to reload, and the signal must not end the process.
     process.on('SIGHUP', () => undefined);
     const signals = ['SIGINT', 'SIGTERM'] as const;
     await new Promise<void>((resolve) => {
@@ -130,7 +130,7 @@ export async function runOnSocket({
   }
 }
 
-/** NOTE: not synchronously: what reads the output may be gone, or wait. */
+/** NOTE: not synchronous, because the reader of the output may be gone or slow. */
 function print(descriptor: 1 | 2, line: string): Promise<void> {
   return new Promise((resolve) => write(descriptor, `${line}\n`, () => resolve()));
 }
@@ -178,7 +178,7 @@ async function listenOn(server: Server, path: string, isForGroup: boolean): Prom
   } finally {
     process.umask(maskBefore);
   }
-  // A connection that cannot be accepted, for example because too many files are open, is one that is not there.
+  // Ignore a connection that cannot be accepted, for example because too many files are open.
   server.on('error', () => undefined);
 }
 

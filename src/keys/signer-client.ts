@@ -6,7 +6,7 @@ import { operationNames, vaultCalling } from './protocol.ts';
 import { connectTo, type Hello, type SignerConnection } from './signer-connection.ts';
 import { SignerUnavailableError } from './signer-errors.ts';
 
-/** A way to a signer, which may be started for it. */
+/** Connects to a signer, and may start it first. */
 export interface SignerLink {
   /** Rejects with the reason, for example when the signer refuses its settings. */
   readonly stream: Promise<Duplex>;
@@ -20,7 +20,7 @@ type CheckKeys = (vault: KeyVault) => Promise<void>;
 /** The vault of a signer in another process. */
 export interface SignerVault {
   readonly vault: KeyVault;
-  /** From then on, a signer that comes back with other keys is used if this resolves. Without it, it is not used. */
+  /** Sets the check of a signer that comes back with other keys: it is used if the check resolves, never without one. */
   checkKeysBy(check: CheckKeys): void;
   /** Has the signer seal and open something. Rejects with the reason when it cannot, or does not in two seconds. */
   check(): Promise<void>;
@@ -31,16 +31,16 @@ export interface SignerVault {
 /** CHOICE: a signer that dies once is back at once; one that keeps dying is started every five seconds. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5_000;
-/** A signer that has lived that long is not one that keeps dying. */
+/** After this time, a signer no longer counts as one that keeps dying. */
 const LONG_LIFE_MS = 30_000;
-/** CHOICE: how long calls wait for the next signer when one has said that it ends. */
+/** CHOICE: the time that calls wait for the next signer after one has announced its end. */
 const RESTART_MS = 5_000;
-/** CHOICE: how long a check may take, and how long its result counts, however often it is asked for. */
+/** CHOICE: the time limit of a check, and the time that its result is reused. */
 const [CHECK_MS, CHECKED_MS] = [2_000, 1_000];
 
 interface SignerVaultOptions {
   readonly log: Log;
-  /** The contracts that the server builds calls of. */
+  /** The contracts that the server calls in transactions that it builds. */
   readonly contracts?: readonly string[];
 }
 
@@ -64,7 +64,7 @@ export async function openSignerVault(
   let current: Current | undefined = await connect(open());
   let { hello } = current.connection;
   let isClosed = false;
-  /** Of a restart that was announced. */
+  /** Settles when an announced restart is over. */
   let restarted: PromiseWithResolvers<void> | undefined;
   const stopping = new AbortController();
   const leftovers = new Set<Promise<void>>();
@@ -114,7 +114,7 @@ export async function openSignerVault(
       if (last !== undefined) pauseMs = await leave(last, pauseMs);
       if (isClosed) return;
       await pause(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined);
-      // One that has announced its end is back within a second.
+      // A signer that has announced its end is back within a second.
       if (restarted === undefined) pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs);
       if (isClosed) return;
       current = await reopen();
@@ -191,7 +191,7 @@ function callsOf(call: SignerConnection['call']): CallByName {
   return (name, parts, json) => call(numberOf.get(name)!, parts, json);
 }
 
-/** What a signer says of itself may change when it is restarted. */
+/** The properties of a signer can change when it is restarted. */
 function vaultOf(hello: () => Hello, call: CallByName): KeyVault {
   return {
     get currentMasterKeyId() {
@@ -207,7 +207,7 @@ function vaultOf(hello: () => Hello, call: CallByName): KeyVault {
   };
 }
 
-/** Whether nothing differs that is checked when a server starts. */
+/** Whether everything that a server checks at its start is the same. */
 function isSame(one: Hello, other: Hello): boolean {
   const text = ({ currentMasterKeyId, masterKeyIds, loginApps = [] }: Hello): string =>
     JSON.stringify([currentMasterKeyId, masterKeyIds.toSorted(), loginApps.toSorted()]);

@@ -21,13 +21,13 @@ import {
   SignerUnavailableError,
 } from './signer-errors.ts';
 
-/** What a signer says first. */
+/** The first message of a signer. */
 export interface Hello {
   readonly currentMasterKeyId: string;
   readonly masterKeyIds: readonly string[];
   /** The apps whose logins it verifies. */
   readonly loginApps?: readonly string[];
-  /** Those that it signs calls of; undefined from a signer of an earlier version. */
+  /** The contracts whose calls it signs; undefined from a signer of an earlier version. */
   readonly contracts?: readonly string[];
 }
 
@@ -41,14 +41,14 @@ export interface SignerConnection {
   readonly ended: Promise<void>;
   hasEnded(): boolean;
   close(): void;
-  /** Closes it with the answer to its last call. */
+  /** Closes the connection once its last call is answered. */
   finish(): void;
 }
 
-/** CHOICE: what waits for answers of a signer, which ends connections that together hold eight times as much. */
+/** CHOICE: the bytes of calls that may await answers. A signer ends connections that together hold eight times as many. */
 const MOST_WAITING_BYTES = 32 * 1024 * 1024;
 
-/** Longer than a key management service may take. */
+/** Longer than the time limit of a key management service. */
 const CALL_MS = 10_000;
 const HELLO_MS = 15_000;
 
@@ -117,7 +117,7 @@ export function connectTo(stream: Duplex, callMs = CALL_MS, helloMs = HELLO_MS):
     if (waitingCount === 0) close();
   }
 
-  // A call that gets no answer means that the signer hangs: a limit of its own ends each of its calls before.
+  // A call without an answer means that the signer hangs: the signer's own limit ends each call earlier.
   function endIfLate(): void {
     const nowMs = performance.now();
     if (Object.values(waiting).some(({ untilMs }) => untilMs < nowMs)) close();
@@ -182,7 +182,7 @@ function refusalOf(json: unknown): SignerRefusedError {
   return new SignerRefusedError(Array.isArray(faults) ? faults.map(String) : []);
 }
 
-/** Who may listen on the socket. */
+/** The user who may listen on the socket. */
 interface SocketOwner {
   readonly path: string;
   /** The user who must own the socket and its folder. */

@@ -44,13 +44,13 @@ export class SignerRefusedError extends Error {
 interface SentError {
   readonly code: string;
   readonly message: string;
-  /** Of a SigningInputError. */
+  /** The field of a SigningInputError. */
   readonly field?: string;
 }
 
 type MakeError = (message: string, field: string) => Error;
 
-/** The errors of a vault that callers tell apart. */
+/** The errors of a vault that callers distinguish. */
 const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
   ['kms', MasterKeyUnavailableError, (message) => new MasterKeyUnavailableError(message)],
   ['vault', VaultError, (message) => new VaultError(message)],
@@ -75,11 +75,11 @@ const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
     // Callers need its field and its message only.
     (message, field) => Object.assign(new signing.UnsupportedMethodError('', '', []), { message, field }),
   ],
-  // The rest of them, which callers do not tell apart.
+  // Callers do not distinguish the other errors.
   ['input', signing.SigningInputError, (message, field) => new signing.InvalidFieldError(field, message)],
 ];
 
-/** What leaves of a message that quotes what the caller has sent, which may be as long as a frame. */
+/** The most characters of an error message that are sent: a message can quote input as long as a frame. */
 const MOST_TEXT = 1_000;
 
 function cut(text: string): string {
@@ -96,10 +96,10 @@ export function toSentError(error: unknown): SentError | undefined {
     : { code, message };
 }
 
-/** What goes wrong in the signer itself. */
+/** A failure of the signer itself. */
 const faults: ReadonlySet<unknown> = new Set(['internal', 'protocol']);
 
-/** A signer of a later version may refuse what this one has no error for: that is no fault of this server. */
+/** A signer of a later version may send an error that this version does not have; the server is not at fault. */
 function isRefusal(code: unknown): boolean {
   return typeof code === 'string' && !faults.has(code);
 }

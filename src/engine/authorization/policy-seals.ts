@@ -75,7 +75,7 @@ export function changedPolicy(
   const [, named, isAboutRules, ruleId] =
     /^\/v1\/policies\/([^/]+)(\/rules(?:\/([^/]+))?)?$/.exec(request.path) ?? [];
   if (named !== occasion.policyId)
-    throw new UnauthorizedUseError('the signed request is about something else');
+    throw new UnauthorizedUseError('the request was signed for a different policy');
   if (isAboutRules === undefined) return changedWhole(before, request, change);
   const rules = changedRules(before.rules, request, { ruleId, newId: change.ruleIds[0] });
   return { ...before, rules: requireDistinct(rules) };

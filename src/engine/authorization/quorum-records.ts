@@ -32,7 +32,7 @@ export interface QuorumBase extends QuorumMembers {
   readonly id: string;
 }
 
-/** A change of a key quorum, with all that its members from before it are known by. */
+/** A change of a key quorum, with the records that identify the members from before it. */
 export interface QuorumChange {
   readonly evidence: Evidence;
   /** The keys of members who are users, at that time. */
@@ -51,7 +51,7 @@ export type UserKeys = Readonly<Record<string, readonly string[]>>;
 export interface QuorumRecord {
   readonly base: QuorumBase;
   readonly changes: readonly QuorumChange[];
-  /** What the vault has sealed under the digest of the changes. Without it, a key quorum with changes does not count. */
+  /** The seal of the vault over the digest of the changes. Without it, a key quorum with changes does not count. */
   readonly seal?: SentSeal | undefined;
 }
 
@@ -82,7 +82,7 @@ export function baseOfUser(appId: string, id: string, userId: string, users: Pin
 /**
  * The reference of the key quorum that was made for an owner, whom a signed body names by a public key or as a user.
  *
- * NOTE: which one it is, of those with this single member, is what the server says.
+ * NOTE: the server chooses among the key quorums with this single member.
  */
 function referenceOfOwner(
   records: readonly QuorumRecord[],
@@ -109,7 +109,7 @@ function byReference(records: readonly QuorumRecord[]): QuorumsByReference {
 /**
  * The reference of the key quorum that a signed body names by its id.
  *
- * NOTE: the id is signed, the content behind it is what the server says.
+ * NOTE: the id is signed, but the server chooses the content behind it.
  */
 export function referenceOfId(records: readonly QuorumRecord[], id: string): string {
   const record = records.find(({ base }) => base.id === id);
@@ -119,7 +119,7 @@ export function referenceOfId(records: readonly QuorumRecord[], id: string): str
   return quorumReference(record.base);
 }
 
-/** Key quorums nest one level deep; what is deeper never counts. */
+/** Key quorums nest one level deep; deeper ones never count. */
 const MAX_DEPTH = 2;
 
 interface Surroundings {
@@ -134,7 +134,7 @@ interface Surroundings {
   readonly depth: number;
 }
 
-/** What the changes of a key quorum are followed with. */
+/** The parameters for following the changes of a key quorum. */
 type Followed = Pick<Surroundings, 'readVoucher' | 'depth'>;
 
 /** A key quorum after all its changes, as signatures are counted. */
@@ -241,7 +241,7 @@ function membersAfter(members: QuorumMembers, { record, change, around }: Change
 /**
  * Members who stay keep what they are pinned by.
  *
- * NOTE: which account a new member has is what the server says.
+ * NOTE: the server chooses the account of a new member.
  */
 function pinnedAfter(
   { userIds: before, users }: QuorumMembers,
@@ -267,13 +267,13 @@ function texts(value: unknown): readonly string[] | undefined {
   throw new UnauthorizedUseError('expected a list of texts');
 }
 
-/** What is known of key quorums. */
+/** The key quorums of a request, as its caller presents them. */
 export interface KnownQuorums {
   /** The key quorums that are needed, and those nested in them. */
   readonly quorums: readonly QuorumRecord[];
   /** Keys of members who are users and not pinned, as the caller knows them: they cannot be verified. */
   readonly userKeys: UserKeys;
-  /** What shows the keys of members who are users and pinned. */
+  /** The vouchers for the keys of members who are pinned users. */
   readonly vouching?: { readonly key: StoredVoucherKey; readonly vouchers: readonly Voucher[] } | undefined;
 }
 
@@ -294,13 +294,13 @@ export function requireParty(
 ): number {
   const vouchers = vouching?.vouchers ?? [];
   const records = byReference(quorums);
-  // One by one: the owner is the first, and mostly the one who has signed.
+  // One by one: the owner is first and has usually signed.
   for (const [place, reference] of parties.entries()) {
     if (!records.has(reference)) continue;
     const quorum = currentQuorum(reference, { records, userKeys, vouchers, readVoucher, nowMs, depth: 0 });
     if (isSignedBy(quorum, evidence)) return place;
   }
-  throw new UnauthorizedUseError('the signed request lacks signatures of those who may do this');
+  throw new UnauthorizedUseError('the request lacks signatures of those who may do this');
 }
 
 /** The owner after a signed change, which names one by `owner` or `owner_id`, or leaves it as it is. */
@@ -321,8 +321,8 @@ export function ownerAfter(
 /**
  * The digest of the changes of a key quorum, the last of which a request makes now.
  *
- * NOTE: what it names by ids, and the keys and accounts of users who are not pinned yet, is what the caller says. The digest keeps it from being exchanged
- * later.
+ * NOTE: the caller chooses the content behind ids, and the keys and accounts of users who are not pinned yet. The
+ * digest prevents a later exchange.
  *
  * @throws UnauthorizedUseError unless its members have signed the request, which has not expired.
  */

@@ -79,7 +79,7 @@ export function requireOccasion(
   { appId, expiryMs }: EvidentRequest,
   occasion: { readonly appId: string; readonly nowMs: number },
 ): void {
-  if (appId !== occasion.appId) throw new UnauthorizedUseError('the signed request is of another app');
+  if (appId !== occasion.appId) throw new UnauthorizedUseError('the request was signed for a different app');
   // NaN, for a header that is no number, is not after any time.
   if (expiryMs !== undefined && !(expiryMs + GRACE_MS >= occasion.nowMs)) {
     throw new UnauthorizedUseError('the signed request has expired');

@@ -2,21 +2,21 @@ import { hash } from 'node:crypto';
 import { canonicalJson } from '../crypto/canonical-json.ts';
 import type { SpendingTask } from './requested/built-part.ts';
 
-// What a vault remembers of signed requests for which something is filled in (a nonce, a blockhash), so that one request
-// is not signed for any number of transactions.
+// Limits for how many transactions a vault signs one request. A request leaves fields open, such as the nonce or the
+// blockhash; without a limit, one request could be signed for any number of transactions.
 
 /** One signature for a signed request. */
 export interface Spending extends SpendingTask {
   readonly walletId: string;
   /** The reference of the key quorum that has signed the request. */
   readonly party: string;
-  /** Everything that makes the request another one. */
+  /** The fields that distinguish the request from others. */
   readonly request: Readonly<Record<string, unknown>>;
   /** Unix ms; undefined when none was signed. */
   readonly expiryMs: number | undefined;
 }
 
-/** A request has been signed as often as it may be, or no more requests can be remembered. */
+/** The request has reached its limit, or the memory for requests is full. */
 export class SigningBudgetError extends Error {
   constructor(message: string) {
     super(message);
@@ -25,16 +25,16 @@ export class SigningBudgetError extends Error {
 }
 
 export interface SigningBudgetOptions {
-  /** For how many transactions that may all take effect a request is signed. */
+  /** The number of transactions that a request may be signed for and that can all take effect. */
   readonly most: number;
-  /** How many slots of all requests are remembered. Default: 100,000. */
+  /** The number of slots, of all requests together, that are kept. Default: 100,000. */
   readonly room?: number;
-  /** What was returned by `spend` before a restart, in its order. */
+  /** The results of `spend` from before a restart, in order. */
   readonly recorded?: Iterable<RecordedRequest>;
 }
 
 /**
- * A request as it is kept: what is recorded last of a digest counts. Digests and amounts only.
+ * A stored request; the last record of a digest counts. It consists of digests and amounts only.
  *
  * Shape: `slots` name, whether it counts for this request, and the highest fee that was signed for (wei, or null); none:
  * the request is forgotten.
@@ -47,11 +47,11 @@ export interface RecordedRequest {
   readonly slots: readonly (readonly [name: string, isHeld: boolean, fee: string | null])[];
 }
 
-/** Keeps for how many transactions requests were signed. */
+/** Stores for how many transactions requests were signed. */
 export interface SigningJournal {
-  /** What was recorded before. */
+  /** The records from before. */
   readonly recorded: Iterable<RecordedRequest>;
-  /** Resolves when it is kept. */
+  /** Resolves once the changes are stored. */
   record(changes: readonly RecordedRequest[], all: () => readonly RecordedRequest[]): Promise<void>;
 }
 
@@ -61,16 +61,16 @@ const ROOM = 100_000;
 /** CHOICE: a request that loses its nonce to others more often than this is not signed any more. */
 const MOST_LOST = 20;
 
-/** CHOICE: a request that lasts longer is forgotten before others that expire earlier, if there is no room. */
+/** CHOICE: when full, requests that expire more than a day from now are evicted first. */
 const LONG_MS = 24 * 3_600_000;
 
 /** As long as an expired request may be signed, and a minute for the clock. */
 const KEPT_MS = 2 * 60_000;
 
-/** How often all that is remembered is gone through, with room and without. */
+/** The sweep interval, normally and when full. */
 const [SWEEP_MS, FULL_SWEEP_MS] = [10_000, 1_000];
 
-/** CHOICE: among how many requests is looked for one that a nonce may count for instead; servers of one host are fewer. */
+/** CHOICE: the most requests that are searched for one that can take over a nonce; a host has fewer servers. */
 const MOST_SEARCHED = 100;
 
 const NO_ROOM = 'the signer remembers as many requests as it has room for; try again later';
@@ -80,18 +80,18 @@ interface Entry {
   readonly digest: string;
   readonly untilMs: number;
   readonly atOnce: number;
-  /** How many slots may count for it. */
+  /** The most slots that may count for it. */
   readonly most: number;
-  /** Those that do. */
+  /** The slots that count for it. */
   readonly held: Set<Slot>;
-  /** The highest fee at each slot that it was signed for, also at those that count for others by now. */
+  /** The highest fee at each slot that it was signed for, including slots that now count for other requests. */
   readonly fees: Map<Slot, bigint | undefined>;
 }
 
-/** What takes effect at most once. */
+/** A nonce, or a whole transaction on chains without nonces: it takes effect at most once. */
 interface Slot {
   readonly name: string;
-  /** The request for which it counts, if that is still remembered. */
+  /** The request for which it counts, if that is still stored. */
   holder: Entry | undefined;
   readonly signedFor: Set<Entry>;
 }
@@ -99,7 +99,7 @@ interface Slot {
 export function createSigningBudget({ most, room = ROOM, recorded = [] }: SigningBudgetOptions) {
   const entries = new Map<string, Entry>();
   const slots = new Map<string, Slot>();
-  /** Slots of each request, also those that count for others by now. */
+  /** The slots of each request, including those that now count for other requests. */
   let remembered = 0;
   /** Requests that lasted longer than a day when they were seen last, the oldest first; from `next` on. */
   let lasting: Entry[] = [];
@@ -132,13 +132,13 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
   /**
    * What is forgotten if there is no room; undefined if nothing may be. Finding it takes no longer the more is remembered.
    *
-   * INVARIANT: what expires within a day is never forgotten before.
+   * INVARIANT: a request that expires within a day is never evicted before it has expired.
    */
   function oldestLasting(nowMs: number, spending: Entry): Entry | undefined {
     const isLeft = (entry: Entry) => entries.get(entry.digest) === entry && isLasting(entry, nowMs);
     while (next < lasting.length && !isLeft(lasting[next]!)) next += 1;
     let at = next;
-    // Not itself, but others may have it forgotten.
+    // A request must not evict itself.
     while (at < lasting.length && (lasting[at] === spending || !isLeft(lasting[at]!))) at += 1;
     return lasting[at];
   }
@@ -226,9 +226,9 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
 
   return {
     spend,
-    /** Everything that is remembered. */
+    /** All stored requests. */
     all: () => [...entries.values()].map(recordOf),
-    /** How much is remembered. */
+    /** The numbers of stored requests and slots. */
     size: () => ({ requests: entries.size, slots: slots.size }),
   };
 }

@@ -51,11 +51,11 @@ export interface WalletAuthority {
   readonly signers: readonly string[];
   /** Whether the owner agreed to automations, which use it without a signed request. */
   readonly isAutomated: boolean;
-  /** Undefined if none is pinned. */
+  /** Undefined if no policy is pinned. */
   readonly policies?: WalletPolicies | undefined;
 }
 
-/** What a caller presents to use a wallet's key. */
+/** The proof that a caller presents to use a wallet's key. */
 export interface AuthorizedUse extends KnownQuorums {
   readonly authority: WalletAuthority;
   /** Undefined for an automation. */
@@ -95,9 +95,9 @@ interface Authorizing {
   readonly building?: BuildingSettings | undefined;
 }
 
-/** What is left to compare when the key is open. */
+/** The comparisons that need the open key. */
 interface AuthorizedTask {
-  /** What the caller says is the wallet's address, where it matters: for policies, and for what acts for an account. */
+  /** The wallet's address according to the caller, for policies and for tasks that name an account. */
   readonly addresses: readonly string[];
   /**
    * What the signature uses up of the request, to be counted when the key has opened: before, the authority is only what
@@ -141,7 +141,7 @@ export async function requireAuthorizedTask(
   const place = requireParty(use, evidence, { parties, nowMs: occasion.nowMs });
   const pin = authority.policies === undefined ? null : policyOfParty(authority.policies, place);
   const addresses = part?.accounts ?? accountsOf(request, task);
-  // What is signed without a request too uses up none, and its nonces are taken by automations.
+  // Tasks that are also signed without a request do not count, and automations take their nonces.
   const isFreeAnyway = authority.isAutomated && isTransactionTask(task);
   const spent = isFreeAnyway ? undefined : spendingOf({ body: request.body, rest, part }, task, feeCeilings);
   const spending = spent && {
@@ -198,7 +198,7 @@ export function changedAuthority(use: AuthorizedUse & ReadQuorums, occasion: Use
 /**
  * The pinned policies after a change.
  *
- * NOTE: the ids are signed; which secret a policy has that was not pinned before is what the server says.
+ * NOTE: the ids are signed, but the server chooses the secret of a policy that was not pinned before.
  */
 function changedPolicies(
   { authority, pins }: AuthorizedUse,
@@ -224,14 +224,14 @@ export const automatingPaths: Readonly<Record<string, (strategy: unknown) => boo
 /**
  * The path of the request after that of the wallet.
  *
- * NOTE: the external id of a wallet is known to the server only; who signs it has the server say which of the owner's
- * wallets it is.
+ * NOTE: only the server knows the external ids of wallets. An owner who signs one lets the server choose among the
+ * owner's wallets.
  */
 function restOfWallet({ path }: EvidentRequest, { walletId }: UseOccasion): string {
   const found = /^\/v1\/wallets\/([^/]+)(\/.*)?$/.exec(path);
   const named = found === null ? undefined : decodeURIComponent(found[1]!);
   if (named === walletId || named?.startsWith('ext_wal_') === true) return found![2] ?? '';
-  throw new UnauthorizedUseError('the signed request is about something else');
+  throw new UnauthorizedUseError('the request was signed for a different wallet');
 }
 
 function referencesOfSigners(quorums: readonly QuorumRecord[], signers: unknown): string[] {

@@ -9,7 +9,7 @@ import type { Fields } from './completed-fields.ts';
 import type { ConfiguredCeilings } from './requested-fees.ts';
 import type { SignTask, WalletTask } from './requested-task.ts';
 
-/** What a task is of an action that the server builds from a signed request. */
+/** The part that a task plays in an action that the server builds from a signed request. */
 export interface BuiltPart {
   /**
    * What it does: each role is signed for apart, so that a request for one payment is not signed for another one in
@@ -40,7 +40,7 @@ export interface RouterSettings {
  * the signer itself, and by chain.
  */
 export interface BuildingSettings {
-  /** What replaces the default ceilings of fees. */
+  /** The settings that replace the default ceilings of fees. */
   readonly feeCeilings: ConfiguredCeilings;
   readonly swapRouters: ReadonlyMap<string, RouterSettings>;
   /** The contracts that pay rewards. */
@@ -65,7 +65,7 @@ export function namedContracts({
   return [...routers, ...distributors].map((text) => text.toLowerCase());
 }
 
-/** What the owner has signed for does not say what may be signed, or the signer lacks a setting for it. */
+/** The signed request does not determine the transaction, or the signer lacks a setting to compare it. */
 export class NotComparableError extends Error {
   constructor(message: string) {
     super(message);
@@ -73,7 +73,7 @@ export class NotComparableError extends Error {
   }
 }
 
-/** A signature that may be asked for again for the same request. */
+/** A signature that a caller may request more than once for the same signed request. */
 export interface SpendingTask {
   /** What takes effect at most once: two signatures for one slot exclude each other on the chain. */
   readonly slot: string;
@@ -81,7 +81,7 @@ export interface SpendingTask {
   readonly role?: BuiltPart['role'] | undefined;
   /** For how many slots the request is signed at once. */
   readonly atOnce: number;
-  /** Undefined for what pays no fee that is filled in. */
+  /** Undefined if the server fills in no fee. */
   readonly fee: { readonly amount: bigint; readonly ceiling: bigint } | undefined;
 }
 
@@ -125,7 +125,7 @@ function slotOf({ method, params }: SignTask): string | undefined {
     const { sender, nonce } = operation as Fields;
     return `operation ${numberOf(chainId)} ${contract} ${sender} ${numberOf(nonce)}`.toLowerCase();
   }
-  // A blockhash or a time is no sequence: each other one makes another transaction.
+  // Blockhashes and times have no order: with another one, it is another transaction.
   if (method === 'signTransaction' || method === 'tron_signTransaction' || method === 'spark_operation')
     return `${method} ${hash('sha256', canonicalJson(params), 'base64')}`;
   return undefined;
