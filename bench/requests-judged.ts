@@ -1,4 +1,3 @@
-import { encodeFunctionData, parseAbi } from 'viem';
 import type { Operations } from '../src/generated/operations.ts';
 import { ask } from './measure/ask.ts';
 import type { LoadRequest } from './measure/load-order.ts';
@@ -12,9 +11,18 @@ const RULES = 20;
 const CONDITIONS = 10;
 const WALLETS = 50;
 
-const abi = parseAbi(['function transfer(address to, uint256 value)']);
+const abi = [
+  {
+    ...{ type: 'function', name: 'transfer', stateMutability: 'nonpayable', outputs: [] },
+    inputs: [
+      { type: 'address', name: 'to' },
+      { type: 'uint256', name: 'value' },
+    ],
+  },
+] as const;
 const token = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
-const data = encodeFunctionData({ abi, args: ['0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0', 25_000_000n] });
+/** `transfer(0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0, 25000000)` */
+const data = `0xa9059cbb${'6fac4d18c912343bf86fa7049364dd4e424ab9c0'.padStart(64, '0')}${(25_000_000).toString(16).padStart(64, '0')}`;
 
 /** A token payment, the most common request of a treasury. */
 export const transaction = {

@@ -8,17 +8,13 @@ import { type Contestant, leastCpu, type Measured, measureRounds, median, pick }
 import { atMost, busyOthersOf, noiseTable, roundsTable, type Table } from '../report.ts';
 import { cappedRequests, judgedRequests } from '../requests-judged.ts';
 import { launchCustos, launchServe, makeApp } from '../servers/custos.ts';
-import { type Address, launchOwn, type RunningServer, temporaryFolder } from '../servers/launch.ts';
+import { type Address, type RunningServer, temporaryFolder } from '../servers/launch.ts';
 
 const names = {
   free: 'without a policy',
   judged: 'under 20 rules of 10 conditions',
   many: 'under a cap, 50 wallets',
   one: 'under a cap, one wallet',
-  // The limit of what a cap adds: the same statements, sent together as far as their answers allow.
-  bareFree: 'bare, without a policy',
-  bareMany: 'bare, under a cap, 50 wallets',
-  bareOne: 'bare, under a cap, one wallet',
 };
 
 interface Evaluated {
@@ -78,48 +74,16 @@ async function measureServe(bench: Bench): Promise<Measured[]> {
       servers.push(server);
       return { name, server, requests: { eth_signTransaction: await requestsTo(server) } };
     };
-    const startBare = async (
-      name: string,
-      requestsTo: (address: Address) => Promise<LoadRequest[]>,
-    ): Promise<Contestant> => {
-      bench.report(`starting ${name}`);
-      const database = await postgres.create(`policy_${servers.length}`);
-      const server = await launchOwn('bare.ts', ['--work', 'capped', '--database', database]);
-      servers.push(server);
-      const requests = await requestsTo(server);
-      await requireContract(server, 'walletRpc', requests[0] as LoadRequest);
-      return { name, server, requests: { eth_signTransaction: requests } };
-    };
     const contestants = [
       await start(names.free, async (address) => (await judgedRequests(address)).free),
       await start(names.judged, async (address) => (await judgedRequests(address)).judged),
       await start(names.many, async (address) => (await cappedRequests(address)).many),
       await start(names.one, async (address) => (await cappedRequests(address)).one),
-      await startBare(names.bareFree, async (address) => (await judgedRequests(address)).free),
-      await startBare(names.bareMany, async (address) => (await cappedRequests(address)).many),
-      await startBare(names.bareOne, async (address) => (await cappedRequests(address)).one),
     ];
     return await measureRounds(contestants, { ...bench, connections: 16 });
   } finally {
     await Promise.all(servers.map((server) => server.stop()));
     await postgres.stop();
-  }
-}
-
-/** What a cap adds to a request, and what it adds where nothing else is done. */
-function capTable(serve: readonly Measured[]): Table {
-  const cpu = (name: string): number => leastCpu(pick(serve, name, 'eth_signTransaction'));
-  return {
-    title: 'A cap to no policy, CPU',
-    columns: ['', 'custos serve', 'bare', 'custos serve to bare, µs'],
-    rows: [
-      ['without a policy', 1, 1, cpu(names.free) - cpu(names.bareFree)],
-      ['under a cap, 50 wallets', ...ratios(names.many, names.bareMany)],
-      ['under a cap, one wallet', ...ratios(names.one, names.bareOne)],
-    ],
-  };
-  function ratios(ours: string, bare: string): [number, number, number] {
-    return [cpu(ours) / cpu(names.free), cpu(bare) / cpu(names.bareFree), cpu(ours) - cpu(bare)];
   }
 }
 
@@ -141,7 +105,6 @@ function report(
       alone,
       roundsTable('eth_signTransaction, HTTPS, custos sandbox --data', sandbox, request),
       roundsTable('eth_signTransaction, custos serve on PostgreSQL', serve, request),
-      capTable(serve),
       noiseTable([...sandbox, ...serve]),
     ],
     goals: [

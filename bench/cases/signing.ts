@@ -5,7 +5,7 @@ import { atLeast, atMost } from '../report.ts';
 /** Encoding and signing a transaction, without a server. */
 export const signing: BenchCase = {
   about: 'eth_signTransaction, codec and signature, without a server: viem to ours',
-  needsPeers: false,
+  needsPeers: true,
   async run(bench) {
     const args = ['--rounds', String(bench.rounds)];
     const { ours, viem, limit } = await runInProcess<Record<'ours' | 'viem' | 'limit', number>>(

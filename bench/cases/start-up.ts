@@ -7,7 +7,6 @@ import { cpuMicrosecondsOf, machineBusyMicroseconds, residentMegabytesOf } from 
 import { median } from '../measure/rounds.ts';
 import { atLeast, atMost, type Table } from '../report.ts';
 import { getRequest } from '../requests.ts';
-import { bundleOwn } from '../servers/bundle-own.ts';
 import { credentials } from '../servers/credentials.ts';
 import { custosArguments, programs } from '../servers/custos.ts';
 import { freePort, prismArguments, root, stop, temporaryFolder } from '../servers/launch.ts';
@@ -35,28 +34,14 @@ const own =
   (port: number) => [join('bench', 'servers', file), ...['--port', String(port)], ...flags];
 const names = {
   static: 'node:http, fixed answer',
-  // The limit of a server with the packages that the specification names.
-  required: 'bare with SQLite and the required packages, bundled',
   sandbox: 'custos sandbox',
   prism: 'prism mock',
 };
 
-/** Programs of this folder as few files, which keep their bytecode as Custos does. */
-interface Bundled {
-  readonly bare: string;
-  readonly required: string;
-}
-
-const startsWith = ({ bare: bundled, required }: Bundled): readonly Start[] => [
+const starts: readonly Start[] = [
   { name: names.static, args: own('static.ts') },
   { name: 'bare', args: own('bare.ts') },
   { name: 'bare with SQLite', args: own('bare.ts', '--work', 'stored') },
-  { name: 'bare, bundled', args: (port) => [bundled, '--port', String(port)] },
-  {
-    name: 'bare with SQLite, bundled',
-    args: (port) => [bundled, '--port', String(port), '--work', 'stored'],
-  },
-  { name: names.required, args: (port) => [required, '--port', String(port), '--work', 'stored'] },
   { name: 'fastify', args: own('fastify.ts') },
   { name: names.sandbox, args: (port) => [programs.bundle, ...custosArguments('sandbox', port), '--quiet'] },
   {
@@ -76,10 +61,6 @@ export const startUp: BenchCase = {
   about: 'from the start of the process to its first 200, and what is resident then (G6)',
   needsPeers: true,
   async run(bench) {
-    const starts = startsWith({
-      bare: await bundleOwn('bare.ts'),
-      required: await bundleOwn('required.ts'),
-    });
     const found = new Map<string, Started[]>(starts.map(({ name }) => [name, []]));
     const kept = temporaryFolder();
     for (const start of starts) {
@@ -160,12 +141,6 @@ function report(found: ReadonlyMap<string, readonly Started[]>) {
       what: 'start-up: sandbox to node:http, minima',
       measured: least(names.sandbox) / least(names.static),
       limit: 2.2,
-    }),
-    atMost({
-      id: 'G6',
-      what: 'start-up: sandbox to bare with SQLite and the required packages, bundled, minima',
-      measured: least(names.sandbox) / least(names.required),
-      limit: 1.4,
     }),
     atLeast({
       id: 'G6',

@@ -13,20 +13,13 @@ import {
 import { atLeast, atMost, busyOthersOf, noiseTable, roundsTable, type Table } from '../report.ts';
 import { walletRequests } from '../requests-of-wallets.ts';
 import { quorumSignedRequests } from '../requests-signed.ts';
-import { bundleOwn } from '../servers/bundle-own.ts';
-import { launchCustos, nodeFlags } from '../servers/custos.ts';
-import { launchOwn, launchProgram, type RunningServer, temporaryFolder } from '../servers/launch.ts';
+import { launchCustos } from '../servers/custos.ts';
+import { launchOwn, type RunningServer, temporaryFolder } from '../servers/launch.ts';
 
 const signed = 'personal_sign, 2 of 3 signed';
 const operations = ['getWallet', 'createWallet', 'personal_sign', signed] as const;
 const names = {
   bare: 'bare',
-  // The limit of a server with the packages that the specification names.
-  required: 'bare, required packages',
-  // The same with everything else that a sandbox promises: responses are checked against the contract and recorded, uses
-  // of keys and the tree of the audit log are kept, and the vault verifies the signatures of owners itself. Bundled, with
-  // the flags of a sandbox, so its memory is a limit too.
-  promised: 'bare, required packages, all promises',
   fastify: 'fastify',
   custos: 'custos sandbox --data',
   logged: 'custos sandbox --data, with log',
@@ -58,16 +51,12 @@ export const stored: BenchCase = {
     const kept = (): string[] => ['--data', temporaryFolder()];
     try {
       await add(names.bare, launchOwn('bare.ts', ['--work', 'stored']));
-      await add(names.required, launchOwn('required.ts', ['--work', 'stored']));
-      const promised = await bundleOwn('required.ts');
-      await add(names.promised, launchProgram([...nodeFlags, promised, '--work', 'stored', '--complete']));
       await add(names.fastify, launchOwn('fastify.ts', ['--work', 'stored']));
       await add(names.custos, launchCustos({ command: 'sandbox', flags: kept() }));
       await add(names.logged, launchCustos({ command: 'sandbox', flags: kept(), isQuiet: false }));
       await add(names.memory, launchCustos({ command: 'sandbox' }));
       // Two processes of one program differ by up to a tenth, so those that goals compare run twice.
       await add(names.bare, launchOwn('bare.ts', ['--work', 'stored']));
-      await add(names.promised, launchProgram([...nodeFlags, promised, '--work', 'stored', '--complete']));
       await add(names.custos, launchCustos({ command: 'sandbox', flags: kept() }));
       const fresh = contestants.map(({ server }) => residentMegabytesOf(server.pid));
       const measured = await measureRounds(contestants, { ...bench, connections: 16 });
@@ -89,7 +78,7 @@ function memoryTable(contestants: readonly Contestant[], fresh: number[], loaded
 
 /** What two verifications leave of a server that does nothing else besides. */
 function signedTable(measured: readonly Measured[]): Table {
-  const compared = [names.bare, names.required, names.custos, names.memory];
+  const compared = [names.bare, names.custos, names.memory];
   return {
     title: 'personal_sign: unsigned to 2 of 3 signed',
     columns: ['server', 'CPU', 'signed to unsigned, requests/s'],
@@ -129,14 +118,6 @@ function report(measured: readonly Measured[], memory: Table) {
           limit: ofBare[request],
         }),
       ),
-      ...operations.map((request) =>
-        atMost({
-          id: '-',
-          what: `${request}: sandbox to bare with the required packages and all promises`,
-          measured: cpu(names.custos, request) / cpu(names.promised, request),
-          limit: 1.5,
-        }),
-      ),
       atLeast({
         id: 'G9',
         what: 'createWallet, requests per second: sandbox to bare',
@@ -155,12 +136,6 @@ function report(measured: readonly Measured[], memory: Table) {
         measured: loaded(names.custos),
         limit: 160,
         unit: 'MB',
-      }),
-      atMost({
-        id: '-',
-        what: 'resident after the load: sandbox to bare with the required packages and all promises',
-        measured: loaded(names.custos) / loaded(names.promised),
-        limit: 1.2,
       }),
     ],
     busyOthers: busyOthersOf(measured),

@@ -97,7 +97,6 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '3' },
     rows: { type: 'string', default: '5000' },
     url: { type: 'string', multiple: true, default: [] },
-    growth: { type: 'string' },
   },
 });
 const [firstUrl = '', secondUrl = ''] = values.url;
@@ -119,22 +118,5 @@ async function compareWithRaw(rows: number) {
   return measured;
 }
 
-async function compareSizes(grown: number) {
-  await seed(firstUrl, 1000);
-  await seed(secondUrl, grown);
-  const small = await openDatabase(entities, { kind: 'postgres', url: firstUrl, poolSize: POOL });
-  const large = await openDatabase(entities, { kind: 'postgres', url: secondUrl, poolSize: POOL });
-  const subjects = {
-    small: { subject: oursOn(small), rows: 1000 },
-    large: { subject: oursOn(large), rows: grown },
-  };
-  const measured = await measureStorage({ ...common, subjects });
-  await Promise.all([small.close(), large.close()]);
-  return measured;
-}
-
-const result = await (values.growth === undefined
-  ? compareWithRaw(Number(values.rows))
-  : compareSizes(Number(values.growth)));
-process.send?.(result);
+process.send?.(await compareWithRaw(Number(values.rows)));
 process.disconnect?.();

@@ -80,7 +80,6 @@ const { values } = parseArgs({
   options: {
     rounds: { type: 'string', default: '3' },
     rows: { type: 'string', default: '5000' },
-    growth: { type: 'string' },
   },
 });
 const counts = { create: 1000, get: 5000, page: 500 };
@@ -106,20 +105,5 @@ async function compareWithRaw(rows: number) {
   return measured;
 }
 
-async function compareSizes(grown: number) {
-  const small = await openDatabase(entities, { kind: 'sqlite', file: seededFile(1000) });
-  const large = await openDatabase(entities, { kind: 'sqlite', file: seededFile(grown) });
-  const subjects = {
-    small: { subject: oursOn(small), rows: 1000 },
-    large: { subject: oursOn(large), rows: grown },
-  };
-  const measured = await measureStorage({ ...common, subjects });
-  await Promise.all([small.close(), large.close()]);
-  return measured;
-}
-
-const result = await (values.growth === undefined
-  ? compareWithRaw(Number(values.rows))
-  : compareSizes(Number(values.growth)));
-process.send?.(result);
+process.send?.(await compareWithRaw(Number(values.rows)));
 process.disconnect?.();

@@ -8,6 +8,7 @@ import {
   walletColumns,
 } from '../../src/domain/wallets/wallets/wallet.entity.ts';
 import type { OperationContext } from '../../src/ports/operation-context.ts';
+import type { UnitContext } from '../../src/ports/unit-notes.ts';
 import { unitsOf } from '../../src/server/unit-of-work.ts';
 import { findPage } from '../../src/storage/find-page.ts';
 import type { Database } from '../../src/storage/open-database.ts';
@@ -87,9 +88,9 @@ function eventOf(id: string): object {
 /** Our verbs in a unit of work, as requests run them. */
 export function oursOn(database: Database): StorageSubject {
   const openUnit = unitsOf(database);
-  const contextOf = (em: OperationContext['em'], id: string): OperationContext =>
+  const contextOf = ({ em, notes }: UnitContext, id: string): OperationContext =>
     ({
-      em,
+      ...{ em, notes },
       app: { id: credentials.appId, name: '' },
       nowMs: timeOf(id),
       ids: { cuid2: () => id },
@@ -97,18 +98,18 @@ export function oursOn(database: Database): StorageSubject {
   return {
     async create(id) {
       const unit = await openUnit(true);
-      const context = contextOf(unit.em, id);
+      const context = contextOf(unit, id);
       await insertWallet(context, { chainType: 'ethereum', ownerId: null }, { ...material, walletId: id });
       await recordEvent(context, { appId: context.app.id, type: 'wallet.archived', payload: eventOf(id) });
       await unit.commit();
     },
     async get(id) {
       const unit = await openUnit(false);
-      await findWallet(contextOf(unit.em, id), id);
+      await findWallet(contextOf(unit, id), id);
     },
     async page(id) {
       const unit = await openUnit(false);
-      const { wallets } = await listWallets(contextOf(unit.em, id), {}, { cursor: id, limit: PAGE });
+      const { wallets } = await listWallets(contextOf(unit, id), {}, { cursor: id, limit: PAGE });
       requirePage(wallets.length);
     },
   };

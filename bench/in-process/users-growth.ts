@@ -105,7 +105,7 @@ function runnerOn(database: Database, users: number) {
     const { work, write = false } = operations[name]!;
     const unit = await openUnit(write);
     const context = {
-      em: unit.em,
+      ...{ em: unit.em, notes: unit.notes },
       app: { id: APP, name: '' },
       nowMs: NOW_MS + turn,
       ids,

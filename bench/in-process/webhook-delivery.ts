@@ -2,7 +2,6 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { silentLog } from '../../src/adapters/log.ts';
 import { makeIds, systemClock, systemEntropy } from '../../src/adapters/runtime.ts';
 import { anyAddress, createWebhookSender } from '../../src/adapters/webhook-http.ts';
@@ -16,6 +15,7 @@ import { startJobs } from '../../src/jobs/runner.ts';
 import { createKeyVault } from '../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../src/keys/master-keys.ts';
 import type { OperationContext, Services } from '../../src/ports/operation-context.ts';
+import type { UnitContext } from '../../src/ports/unit-notes.ts';
 import { inUnitOf, unitsOf } from '../../src/server/unit-of-work.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
 import { credentials } from '../servers/credentials.ts';
@@ -52,10 +52,10 @@ const services = {
 const RECORDED_AT_ONCE = 100;
 const WALLETS_A_TURN = 200;
 
-const contextOf = (em: SqlEntityManager): OperationContext =>
+const contextOf = (unit: UnitContext): OperationContext =>
   ({
     ...services,
-    em,
+    ...unit,
     app: { id: credentials.appId, name: 'Bench' },
     nowMs: systemClock.now(),
     proof: { signatures: [], canonicalPayloads: () => [], expiryMs: undefined, userId: undefined },
@@ -68,8 +68,8 @@ const eventOf = (walletId: string): object => ({
 });
 
 async function makeWallet(database: Database, isRecording: boolean): Promise<void> {
-  await inUnitOf(unitsOf(database))(async (em) => {
-    const context = contextOf(em);
+  await inUnitOf(unitsOf(database))(async (em, notes) => {
+    const context = contextOf({ em, notes });
     const wallet = await createWallet(context, { chain_type: 'ethereum' });
     if (isRecording)
       await recordEvent(context, {
@@ -86,11 +86,13 @@ async function deliver(database: Database, count: number) {
   const receiver = fork(join(import.meta.dirname, '..', 'servers', 'webhook-receiver.ts'));
   try {
     const [{ port }] = (await once(receiver, 'message')) as [{ port: number }];
-    await inUnit((em) => createWebhookEndpoint(contextOf(em), { url: `http://127.0.0.1:${port}/` }));
+    await inUnit((em, notes) =>
+      createWebhookEndpoint(contextOf({ em, notes }), { url: `http://127.0.0.1:${port}/` }),
+    );
     for (let recorded = 0; recorded < count; recorded += RECORDED_AT_ONCE) {
-      await inUnit(async (em) => {
+      await inUnit(async (em, notes) => {
         for (let at = 0; at < RECORDED_AT_ONCE; at += 1) {
-          await recordEvent(contextOf(em), {
+          await recordEvent(contextOf({ em, notes }), {
             appId: credentials.appId,
             type: 'wallet.restored',
             payload: eventOf(`w${(recorded + at) % (count / 5)}`),

@@ -14,17 +14,12 @@ export function cpuMicrosecondsOf(pid: number): number {
   return (user + system) * MICROSECONDS_PER_TICK;
 }
 
-/** The same with that of the children that have ended and that the process has waited for. */
-export function cpuWithEndedChildrenOf(pid: number): number {
-  return ticksOf(pid).reduce((sum, ticks) => sum + ticks, 0) * MICROSECONDS_PER_TICK;
-}
-
-/** User and system time of a process, then those of its ended children, in clock ticks. */
+/** User and system time of a process, in clock ticks. */
 function ticksOf(pid: number): number[] {
   const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  // The name in brackets may contain spaces. `state` follows it; the times are the 12th to 15th fields from there.
+  // The name in brackets may contain spaces. `state` follows it; the times are the 12th and 13th fields from there.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return fields.slice(11, 15).map(Number);
+  return fields.slice(11, 13).map(Number);
 }
 
 /** The same of a process and its children, such as a signer. */

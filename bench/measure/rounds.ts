@@ -81,7 +81,7 @@ function warmUp(contestant: Contestant, request: string, options: RoundOptions):
  *
  * @param cpuNow CPU time of the server until now, in microseconds.
  */
-export async function repeatUntilCheapest(
+async function repeatUntilCheapest(
   mostTurns: number,
   sendForASecond: () => Promise<{ readonly completed: number }>,
   cpuNow: () => number,

@@ -6,7 +6,7 @@ import { type Address, freePort, launch, type RunningServer, runToEnd, temporary
 /** How Custos is started: from the bundle or from source. */
 export const programs = { bundle: join('dist', 'custos.js'), sources: join('src', 'main.ts') } as const;
 // As in `npm start` and in the image.
-export const nodeFlags = ['--max-semi-space-size=8'];
+const nodeFlags = ['--max-semi-space-size=8'];
 
 export interface CustosOptions {
   readonly command: 'sandbox' | 'mock';
@@ -18,16 +18,13 @@ export interface CustosOptions {
   readonly before?: string;
   /** Default: 0, so that a server that is not being measured does nothing. */
   readonly preparedKeys?: number;
-  /** A command that runs node, before it. */
-  readonly under?: readonly string[];
 }
 
 /** Starts Custos from its bundle with the credentials of the comparison. */
 export async function launchCustos(options: CustosOptions): Promise<RunningServer> {
-  const { command, https = false, isQuiet = true, flags = [], before, preparedKeys = 0, under } = options;
+  const { command, https = false, isQuiet = true, flags = [], before, preparedKeys = 0 } = options;
   const readyFile = join(temporaryFolder(), 'ready.json');
   return launch({
-    under,
     args: [
       ...nodeFlags,
       ...(before === undefined ? [] : ['--import', `./${before}`]),
@@ -88,16 +85,6 @@ export async function launchServe(
   workers = 1,
 ): Promise<RunningServer> {
   return launchOnPort([programs.bundle, 'serve'], environment, { app, workers });
-}
-
-/** Starts the production server from source, with its signer or the same vault in its own process. */
-export async function launchProduction(
-  environment: ServeEnvironment,
-  app: Pick<Address, 'appId' | 'appSecret'>,
-  vault: 'signer' | 'inside',
-): Promise<RunningServer> {
-  const program = join('bench', 'servers', 'production.ts');
-  return launchOnPort([program, '--vault', vault], environment, { app, workers: 1 });
 }
 
 async function launchOnPort(

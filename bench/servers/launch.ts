@@ -31,8 +31,6 @@ export interface LaunchOptions {
   /** After `node`. */
   readonly args: readonly string[];
   readonly env?: Record<string, string>;
-  /** A command that runs node, before it. */
-  readonly under?: readonly string[] | undefined;
   /** The server's address once it is ready; undefined before. Polled. */
   readonly ready: (child: ChildProcess) => Address | undefined | Promise<Address | undefined>;
 }
@@ -49,13 +47,8 @@ process.on('exit', () => {
 });
 
 /** Starts a process that ends with this one at the latest. */
-function spawnNode({
-  args,
-  env = {},
-  under = [],
-}: Pick<LaunchOptions, 'args' | 'env' | 'under'>): ChildProcess {
-  const [program, ...rest] = [...under, process.execPath, ...args] as [string, ...string[]];
-  const child = spawn(program, rest, {
+function spawnNode({ args, env = {} }: Pick<LaunchOptions, 'args' | 'env'>): ChildProcess {
+  const child = spawn(process.execPath, args, {
     cwd: root,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
@@ -125,15 +118,10 @@ export function temporaryFolder(within = tmpdir()): string {
 
 /** Starts one of the programs in this folder, which report their address over IPC. */
 export function launchOwn(file: string, args: readonly string[] = []): Promise<RunningServer> {
-  return launchProgram([join(import.meta.dirname, file), ...args]);
-}
-
-/** The same, with everything after `node`. */
-export function launchProgram(args: readonly string[], under?: readonly string[]): Promise<RunningServer> {
   let origin: string | undefined;
   let isListening = false;
   return launch({
-    ...{ args, under },
+    args: [join(import.meta.dirname, file), ...args],
     ready: (child) => {
       if (!isListening) child.on('message', (message: { origin?: string }) => (origin ??= message.origin));
       isListening = true;

@@ -6,16 +6,10 @@ import type { Work } from './handlers/work.ts';
 /** The options of a server in this folder. */
 export interface OwnOptions {
   readonly port: number;
-  /** `stateless`, `stored` or `capped`. */
+  /** `stateless` or `stored`. */
   readonly work: string;
-  /** The URL of a PostgreSQL database, for the work `capped`. */
-  readonly database: string;
-  /** How many keys of new wallets stored work prepares while it is idle, as Custos does. */
-  readonly preparedKeys: number;
   /** Check answers against the contract. */
   readonly checkResponses: boolean;
-  /** Whether stored work also does what Custos promises besides the answer. */
-  readonly isComplete: boolean;
 }
 
 export function readOwnOptions(): OwnOptions {
@@ -23,27 +17,19 @@ export function readOwnOptions(): OwnOptions {
     options: {
       port: { type: 'string', default: '0' },
       work: { type: 'string', default: 'stateless' },
-      database: { type: 'string', default: '' },
-      'prepared-keys': { type: 'string', default: '0' },
       'check-responses': { type: 'boolean', default: false },
-      complete: { type: 'boolean', default: false },
     },
   });
   return {
     port: Number(values.port),
     work: values.work,
-    database: values.database,
-    preparedKeys: Number(values['prepared-keys']),
     checkResponses: values['check-responses'],
-    isComplete: values.complete,
   };
 }
 
 /** The requested work. Loads only what it needs. */
-export async function chooseWork({ work, database, preparedKeys, isComplete }: OwnOptions): Promise<Work> {
-  if (work === 'capped') return (await import('./handlers/capped-work.ts')).cappedWork(database);
-  if (work === 'stored')
-    return (await import('./handlers/stored-work.ts')).storedWork({ preparedKeys, isComplete });
+export async function chooseWork({ work }: OwnOptions): Promise<Work> {
+  if (work === 'stored') return (await import('./handlers/stored-work.ts')).storedWork();
   return (await import('./handlers/work.ts')).statelessWork;
 }
 

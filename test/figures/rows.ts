@@ -194,7 +194,7 @@ export const figures: readonly Figure[] = [
     isTimed: true,
     measurement: {
       by: 'program',
-      args: ['bench/by-hand/steady-load.ts', '--minutes', '%size', '--out', '%out'],
+      args: ['bench/steady-load.ts', '--minutes', '%size', '--out', '%out'],
     },
   },
   {

@@ -1,9 +1,6 @@
 import { createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
-import { type QuorumBase, quorumReference } from '../../../src/engine/authorization/quorum-records.ts';
 import { canonicalPayloadTexts } from '../../../src/engine/authorization/request-signatures.ts';
-import type { AuthorizedUse, WalletAuthority } from '../../../src/engine/authorization/wallet-authority.ts';
-import { verifyP256 } from '../../../src/engine/crypto/p256.ts';
 import type { CreateKeyQuorumRequest } from '../../../src/generated/schemas.ts';
 import type { Ids } from '../../../src/ports/runtime.ts';
 import { credentials } from '../credentials.ts';
@@ -14,31 +11,14 @@ interface Member {
   readonly member: string;
 }
 
-/** Who has signed a request. */
-interface Signed {
-  /** The fingerprints of their keys. */
-  readonly signers: readonly string[];
-  /** What shows the vault that they have, where it is asked to verify it. */
-  readonly use?: AuthorizedUse | undefined;
-}
-
 interface QuorumWork {
   createKeyQuorum(input: WorkInput): unknown;
-  /** What the key of a wallet with this owner is sealed under; undefined where the vault verifies nothing. */
-  authorityOf(ownerId: string): WalletAuthority | undefined;
-  /** Verifies as many signatures as the owner of a wallet requires. */
-  signedBy(ownerId: string, input: WorkInput): Signed;
+  /** Verifies as many signatures as the owner of a wallet requires, and returns the fingerprints of their keys. */
+  signedBy(ownerId: string, input: WorkInput): readonly string[];
 }
 
-/**
- * Key quorums of the bare server: the least that counts the signatures of their members.
- *
- * @param isVerifiedByVault has the vault verify them too, by its own record of the key quorum, as in Custos.
- */
-export function quorumWork(
-  database: Database,
-  { ids, isVerifiedByVault }: { readonly ids: Pick<Ids, 'cuid2'>; readonly isVerifiedByVault: boolean },
-): QuorumWork {
+/** Key quorums of the bare server: the least that counts the signatures of their members. */
+export function quorumWork(database: Database, ids: Pick<Ids, 'cuid2'>): QuorumWork {
   const insertQuorum = database.prepare(
     'insert into key_quorums (id, app_id, authorization_threshold, created_at_ms) values (?, ?, ?, ?)',
   );
@@ -64,23 +44,7 @@ export function quorumWork(
   };
 
   const membersOf = (ownerId: string) => selectMembers.all(ownerId, credentials.appId) as Member[];
-  // The vault does not verify again what was verified in this process a moment ago.
-  const isSignedWith = (key: string, payload: Uint8Array, signature: Uint8Array): boolean =>
-    isVerifiedByVault
-      ? verifyP256(key, payload, signature)
-      : verify('sha256', payload, keyObjectOf(key), signature);
-  const baseOf = (id: string, members: readonly Member[]): QuorumBase => ({
-    ...{ appId: credentials.appId, id, threshold: members[0]?.threshold ?? null },
-    ...{ publicKeys: members.map(({ member }) => member), userIds: [], quorums: [] },
-  });
-  const authorityOf = (base: QuorumBase): WalletAuthority => ({
-    ...{ owner: quorumReference(base), signers: [], isAutomated: false },
-  });
-
   return {
-    authorityOf: (ownerId) =>
-      isVerifiedByVault ? authorityOf(baseOf(ownerId, membersOf(ownerId))) : undefined,
-
     createKeyQuorum({ body }: WorkInput): unknown {
       const { public_keys: keys = [], authorization_threshold: threshold = 1 } =
         body as CreateKeyQuorumRequest;
@@ -110,17 +74,14 @@ export function quorumWork(
       const signed: string[] = [];
       for (const each of signatures) {
         const signature = Buffer.from(each, 'base64');
-        const key = [...left].find((candidate) => isSignedWith(candidate, payload, signature));
+        const key = [...left].find((candidate) =>
+          verify('sha256', payload, keyObjectOf(candidate), signature),
+        );
         if (key === undefined) continue;
         left.delete(key);
         signed.push(key);
         if (signed.length === members[0]?.threshold) {
-          const signers = signed.map((member) => hash('sha256', Buffer.from(member, 'base64')));
-          if (!isVerifiedByVault) return { signers };
-          const base = baseOf(ownerId, members);
-          const evidence = { requests: [{ payload: text, signatures }] };
-          const quorums = [{ base, changes: [] }];
-          return { signers, use: { authority: authorityOf(base), quorums, userKeys: {}, evidence } };
+          return signed.map((member) => hash('sha256', Buffer.from(member, 'base64')));
         }
       }
       throw new Error('the request lacks signatures');

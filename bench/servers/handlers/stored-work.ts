@@ -10,13 +10,11 @@ import type { PersonalSignParams } from '../../../src/engine/signing/ethereum/si
 import type { CreateWalletRequest, WalletRpcRequest } from '../../../src/generated/schemas.ts';
 import { createKeyVault } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';
-import { preparedKeys, randomPhrases } from '../../../src/keys/sandbox-keys.ts';
 import { migrations } from '../../../src/storage/migrations/migrations.ts';
 import { createCommitSync } from '../../../src/storage/sqlite/commit-sync.ts';
 import { upgradeSqlite } from '../../../src/storage/sqlite/upgrade-sqlite.ts';
 import { credentials } from '../credentials.ts';
 import { temporaryFolder } from '../launch.ts';
-import { type KeepUse, keepRecords } from './kept-records.ts';
 import { quorumWork } from './signed-work.ts';
 import { statelessWork, type Work } from './work.ts';
 
@@ -58,17 +56,8 @@ interface KeyRow {
  * The wallet operations with prepared statements only. Keys are created, sealed and used by the same functions as in
  * Custos, every new wallet and every use of a key is recorded in its transaction, and commits are on the disk before
  * they are answered, so that only the rest differs.
- *
- * @param isComplete also does what Custos promises besides the answer: a wallet is read with its automations and the digest
- * of its policy, records of uses and the audit log's tree are kept, and the vault verifies the signatures of owners.
  */
-export function storedWork({
-  preparedKeys: preparedCount,
-  isComplete,
-}: {
-  readonly preparedKeys: number;
-  readonly isComplete: boolean;
-}): Work {
+export function storedWork(): Work {
   const file = join(temporaryFolder(), 'bare.sqlite');
   const database = openSandboxFile(file);
   // As in Custos, one sync for all that have committed meanwhile.
@@ -78,17 +67,9 @@ export function storedWork({
   const vault = createKeyVault({
     masterKeys: [localMasterKey('bench', systemEntropy.bytes(32), systemEntropy)],
     entropy: systemEntropy,
-    phraseKeys: preparedKeys(randomPhrases(systemEntropy), { count: preparedCount }),
   });
   const columns = walletColumns.map((column) => `wallets.${column}`).join(', ');
-  const selectWallet = database.prepare(
-    isComplete
-      ? `select ${columns}, policies.rules_digest, exists (
-          select id from wallet_automation_attachments where wallet_id = wallets.id) as has_automations
-        from wallets left join policies on policies.id = wallets.policy_id
-        where wallets.app_id = ? and wallets.id = ?`
-      : `select ${columns} from wallets where app_id = ? and id = ?`,
-  );
+  const selectWallet = database.prepare(`select ${columns} from wallets where app_id = ? and id = ?`);
   const selectKey = database.prepare(
     'select sealed_secret, wrapped_data_key, master_key_id from wallet_keys where wallet_id = ?',
   );
@@ -114,8 +95,7 @@ export function storedWork({
     insertKey.run(key);
     record('createWallet', wallet.id, { body });
   });
-  const quorums = quorumWork(database, { ids, isVerifiedByVault: isComplete });
-  const keepUse: KeepUse = isComplete ? keepRecords(database) : () => undefined;
+  const quorums = quorumWork(database, ids);
   const findWallet = (id: string | undefined) => selectWallet.get(credentials.appId, id) as WalletRow;
 
   return {
@@ -126,8 +106,7 @@ export function storedWork({
       const { chain_type: chainType, owner_id: ownerId = null } = body as CreateWalletRequest;
       const id = ids.cuid2();
       const binding = walletKeyBinding({ id, app_id: credentials.appId, chain_type: chainType });
-      const authority = ownerId === null ? undefined : quorums.authorityOf(ownerId);
-      const { sealed, ...key } = await vault.createWalletKey(binding, authority);
+      const { sealed, ...key } = await vault.createWalletKey(binding, undefined);
       const { address, publicKey } = key;
       const wallet = { ...walletRow({ id, chainType, address, publicKey }), owner_id: ownerId };
       const keyRow = [
@@ -142,7 +121,7 @@ export function storedWork({
       const { path, body } = input;
       const { method, params } = body as WalletRpcRequest & { params: PersonalSignParams };
       const wallet = findWallet(path.wallet_id);
-      const signed = wallet.owner_id === null ? undefined : quorums.signedBy(wallet.owner_id, input);
+      const signers = wallet.owner_id === null ? undefined : quorums.signedBy(wallet.owner_id, input);
       const key = selectKey.get(wallet.id) as KeyRow;
       const sealed = {
         sealedSecret: key.sealed_secret,
@@ -150,9 +129,8 @@ export function storedWork({
         masterKeyId: key.master_key_id,
       };
       const task = { method: 'personal_sign', params } as const;
-      const data = await vault.signWithWallet(sealed, walletKeyBinding(wallet), task, signed?.use);
-      record('walletRpc', wallet.id, { body, signers: signed?.signers });
-      keepUse({ walletId: wallet.id, method, body });
+      const data = await vault.signWithWallet(sealed, walletKeyBinding(wallet), task, undefined);
+      record('walletRpc', wallet.id, { body, signers });
       await sync.flushed();
       return { method, data };
     },

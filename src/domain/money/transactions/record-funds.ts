@@ -321,7 +321,7 @@ function storedAddress(caip2: string, recipient: string): string {
   return key === undefined ? normalizeAddress(recipient) : sparkAddress(key, 'MAINNET');
 }
 
-// HOT: asked for the recipients of every block of the chains that are followed; bench/by-hand/deposits.ts.
+// HOT: asked for the recipients of every block of the chains that are followed. No bench case covers it.
 
 /** Parameters of one statement are limited, and so is the time it may take. */
 const AT_ONCE = 500;

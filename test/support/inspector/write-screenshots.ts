@@ -1,19 +1,19 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { bobKey } from '../../mocks/authorization-keys.ts';
-import { call, refusal } from '../../test/support/call.ts';
-import { fund } from '../../test/support/fund.ts';
-import { openWindow, startBrowser } from '../../test/support/inspector/browser.ts';
-import { builtInspector } from '../../test/support/inspector/built-inspector.ts';
-import { startSandbox } from '../../test/support/sandbox.ts';
-import { startWebhookReceiver } from '../../test/support/webhook-receiver.ts';
+import { bobKey } from '../../../mocks/authorization-keys.ts';
+import { call, refusal } from '../call.ts';
+import { fund } from '../fund.ts';
+import { startSandbox } from '../sandbox.ts';
+import { startWebhookReceiver } from '../webhook-receiver.ts';
+import { openWindow, startBrowser } from './browser.ts';
+import { builtInspector } from './built-inspector.ts';
 
 // Writes a picture of each page of the inspector to `docs/inspector/`, wide and light, and narrow and dark. It then
 // measures how long the page of requests takes with 10,000 requests. Needs an installed browser:
-// node bench/by-hand/inspector-screenshots.ts
+// node test/support/inspector/write-screenshots.ts
 
-const folder = join(import.meta.dirname, '..', '..', 'docs', 'inspector');
+const folder = join(import.meta.dirname, '..', '..', '..', 'docs', 'inspector');
 const MOST_REQUESTS = 10_000;
 const hello = { method: 'personal_sign', params: { message: 'Hello', encoding: 'utf-8' } } as const;
 

@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import type { Wallet } from '../../src/generated/schemas.ts';
-import { type ServingCustos, serveCustos, temporaryFolder } from '../../test/support/run-custos.ts';
-import { residentMegabytesOf } from '../measure/process-usage.ts';
+import type { Wallet } from '../src/generated/schemas.ts';
+import { type ServingCustos, serveCustos, temporaryFolder } from '../test/support/run-custos.ts';
+import { residentMegabytesOf } from './measure/process-usage.ts';
 
-// `node bench/by-hand/steady-load.ts --minutes 30`: writes, signatures and reads over HTTPS against a sandbox with a
+// `node bench/steady-load.ts --minutes 30`: writes, signatures and reads over HTTPS against a sandbox with a
 // folder, every check on. Fails when a request does, or when memory grows by a tenth after the first sixth of the time.
 
 const { values } = parseArgs({

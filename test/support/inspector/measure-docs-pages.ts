@@ -2,12 +2,12 @@ import { mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
-import { startSandbox } from '../../src/compose/sandbox.ts';
+import { startSandbox } from '../../../src/compose/sandbox.ts';
 
 // Opens the pages at /docs in Chromium: measures them, checks them with axe-core (WCAG 2.2 A and AA) in light and dark,
 // wide and narrow, goes through the reference by keyboard, sends a signed request from it, and takes screenshots.
 //
-//   CHROMIUM=/usr/bin/chromium node bench/by-hand/docs-pages.ts
+//   CHROMIUM=/usr/bin/chromium node test/support/inspector/measure-docs-pages.ts
 //
 // Exits with 1 if something is not as it should be.
 
