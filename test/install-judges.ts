@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 
-// The libraries that only tests compare with have a lock of their own, `test/package-lock.json`, so that `npm ci` at the root
-// stays small. They are in `test/node_modules`, where Node finds them for every file of `test/`.
+// What only tests and checks need, such as libraries to compare with and PostgreSQL, has a lock of its own,
+// `test/package-lock.json`, so that `npm ci` at the root stays small. They are in `test/node_modules`, where Node finds them for every file of `test/`.
 
 const folder = import.meta.dirname;
 const TIMEOUT_MS = 10 * 60_000;
@@ -11,7 +11,7 @@ const TIMEOUT_MS = 10 * 60_000;
 /** Vitest calls it before the tests, `npm run check` before the compiler. Does nothing if they are installed. */
 export function setup(): void {
   if (timeOf('node_modules/.package-lock.json') >= timeOf('package-lock.json')) return;
-  process.stderr.write('installing the libraries that tests compare with (test/package-lock.json), once\n');
+  process.stderr.write('installing what only tests need (test/package-lock.json), once\n');
   const { status, error } = spawnSync('npm', ['ci', '--no-audit', '--no-fund'], {
     ...{ cwd: folder, stdio: 'inherit', timeout: TIMEOUT_MS },
     // `npm.cmd` on Windows

