@@ -1,10 +1,9 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Document, OpenAPIBackend } from 'openapi-backend';
 import { ApiError, notImplemented } from '../errors.ts';
 import type { Brand } from './brand.ts';
 import { type CompiledResult, openCompiledBackend } from './compiled-backend.ts';
 import { type HttpExchange, type OperationHandlers, operationOf } from './http-exchange.ts';
-import { clientFault, requireSameClient } from './oauth-clients.ts';
+import { clientFault } from './oauth-clients.ts';
 import { createRouteIndex, type Operation, type RequestValidators } from './route-index.ts';
 import { bodyFault, parametersFault } from './validation-issues.ts';
 
@@ -29,15 +28,11 @@ export interface ContractOptions {
   readonly operations: readonly Operation[];
   readonly validators: Readonly<Record<string, RequestValidators>>;
   readonly handlers: OperationHandlers;
-  /** Throws for requests that match the contract but are refused, such as text containing U+0000. */
-  readonly checkInput?: ((exchange: HttpExchange) => void) | undefined;
   /** What a valid request passes before its handler. Default: nothing. */
-  readonly prepare?: ((exchange: HttpExchange) => Promise<void>) | undefined;
+  readonly preOperationHandler?: ((context: unknown, exchange: HttpExchange) => Promise<void>) | undefined;
   /** Translates parameters and bodies of branded clients. */
   readonly brand?: Pick<Brand, 'readParameter' | 'readBody'> | undefined;
 }
-
-export const LARGE_BODY_BYTES = 65_536;
 
 /**
  * Builds the contract over openapi-backend, which is called once per request and runs its steps: match, security,
@@ -47,7 +42,7 @@ export const LARGE_BODY_BYTES = 65_536;
  * that each refusal has its error of the catalogue.
  */
 export async function createContract(options: ContractOptions): Promise<Contract> {
-  const { definition, operations, validators, brand, checkInput, prepare } = options;
+  const { definition, operations, validators, brand, preOperationHandler = passed } = options;
   const routes = createRouteIndex(operations);
   const api = await openCompiledBackend({ definition, routes, validators, brand });
 
@@ -68,13 +63,7 @@ export async function createContract(options: ContractOptions): Promise<Contract
     notImplemented: (_context, exchange: HttpExchange) => {
       throw notImplemented(operationOf(exchange).id);
     },
-    async preOperationHandler(_context, exchange: HttpExchange) {
-      // Parsing and validating a large body take as long as a whole request, and what follows may too.
-      if (exchange.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
-      checkInput?.(exchange);
-      if (operationOf(exchange).security === 'oauth-client') requireSameClient(exchange);
-      await prepare?.(exchange);
-    },
+    preOperationHandler,
   });
   api.register(options.handlers);
   for (const scheme of Object.keys(definition.components?.securitySchemes ?? {})) {
@@ -110,6 +99,8 @@ function faultOf({ errors, invalid }: CompiledResult, exchange: HttpExchange): A
   const fault = bodyFault(errors!);
   return operationOf(exchange).security === 'oauth-client' ? clientFault(exchange, fault) : fault;
 }
+
+async function passed(): Promise<void> {}
 
 function withHead(method: string): string[] {
   return method === 'GET' ? ['GET', 'HEAD'] : [method];

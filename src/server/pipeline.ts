@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ExplainRefusal, RecordRequest, Why } from '../ports/requests.ts';
 import type { Clock, Log } from '../ports/runtime.ts';
 import type { Admission } from './admission.ts';
@@ -8,12 +9,18 @@ import type { Brand } from './brand.ts';
 import { requestOf } from './compiled-backend.ts';
 import { type ContractOptions, createContract } from './contract.ts';
 import { answerError } from './error-response.ts';
-import type { Answer, HttpExchange, OperationHandlers } from './http-exchange.ts';
-import { sendsCredentialsInBody } from './oauth-clients.ts';
+import { type Answer, type HttpExchange, type OperationHandlers, operationOf } from './http-exchange.ts';
+import { requireSameClient, sendsCredentialsInBody } from './oauth-clients.ts';
 import { answerPreflight } from './origins.ts';
 import { refuseDuplicates } from './parse-body.ts';
 import type { RateLimiter } from './rate-limit.ts';
-import { createBodyReader, discardBody, type ReadBody, RequestAbortedError } from './read-body.ts';
+import {
+  createBodyReader,
+  discardBody,
+  LARGE_BODY_BYTES,
+  type ReadBody,
+  RequestAbortedError,
+} from './read-body.ts';
 import { answeredOf, codeOf, refusedOf, type Written, whyOf, withHint } from './record-exchange.ts';
 import { readProof } from './request-proof.ts';
 import type { Operation, RequestValidators } from './route-index.ts';
@@ -104,7 +111,7 @@ const MAX_CLIENT_BODY_BYTES = 16_384;
  * and counted by address before they are read.
  */
 export async function createPipeline(options: PipelineOptions): Promise<Pipeline> {
-  const { brand, clock, admission, rateLimiter, readBody = createBodyReader() } = options;
+  const { brand, log, clock, admission, rateLimiter, readBody = createBodyReader() } = options;
   const guard = createTransportGuard(options.transport);
   const proofOptions = { publicBaseUrls: options.publicBaseUrls, isHostSigned: options.isHostSigned, brand };
   const finish = createFinish(options);
@@ -113,8 +120,10 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     operations: options.operations,
     validators: options.validators,
     brand,
-    checkInput: options.checkInput,
-    async prepare(exchange) {
+    async preOperationHandler(_context, exchange) {
+      if (exchange.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
+      options.checkInput?.(exchange);
+      if (operationOf(exchange).security === 'oauth-client') requireSameClient(exchange);
       if (rateLimiter !== undefined) {
         writeLimits(exchange, await rateLimiter.countWork(exchange));
         exchange.guess = rateLimiter.chargeGuess(exchange);
@@ -174,7 +183,16 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
       if (isAdmitted) admission?.leave();
       exchange.guess?.settle(refusal);
     }
-    await finish(exchange, { sent, refusal, startedMs });
+    if (refusal instanceof RequestAbortedError) {
+      log.info({ request_id: exchange.id }, refusal.message);
+      return;
+    }
+    if (sent === undefined || 'isRefused' in sent) discardBody(request);
+    if (sent === undefined) {
+      refusal = await recorded(exchange, refusal, options.recordDenial);
+      sent = answerError(refusal, exchange, log);
+    }
+    finish(exchange, { sent, refusal, startedMs });
   };
   const { tracer } = options;
   if (tracer === undefined) return serve;
@@ -187,30 +205,18 @@ function overloaded(refusal: Answer | undefined): Refused | undefined {
 
 /** How a request ended. */
 interface Ending {
-  /** Undefined if the request is refused by an error. */
-  readonly sent: Answer | Refused | undefined;
+  readonly sent: Answer | Refused;
+  /** The error that refused the request, if one did. */
   readonly refusal: unknown;
   /** By the monotonic clock. */
   readonly startedMs: number;
 }
 
 /** Sends the response to a request, records it and logs it. */
-function createFinish(options: PipelineOptions): (exchange: HttpExchange, ending: Ending) => Promise<void> {
+function createFinish(options: PipelineOptions): (exchange: HttpExchange, ending: Ending) => void {
   const { brand, log, record } = options;
   const isSampled = shareOf(options.loggedShare ?? 1);
-  return async (exchange, ending) => {
-    const { startedMs } = ending;
-    let { sent, refusal } = ending;
-    if (refusal instanceof RequestAbortedError) {
-      log.info({ request_id: exchange.id }, refusal.message);
-      return;
-    }
-    if (sent === undefined) {
-      discardBody(exchange.request);
-      refusal = await recorded(exchange, refusal, options.recordDenial);
-      sent = answerError(refusal, exchange, log);
-    } else if ('isRefused' in sent) discardBody(exchange.request);
-    const answer = sent;
+  return (exchange, { sent: answer, refusal, startedMs }) => {
     const { status } = answer;
     // The explanation and the record only observe: the client gets its response without them.
     const explain = (): Why | undefined =>

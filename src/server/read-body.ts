@@ -4,6 +4,9 @@ import { ApiError } from '../errors.ts';
 /** CHOICE: 1 MiB, so that bodies within the documented 1 MB fit under either meaning of MB. */
 export const MAX_BODY_BYTES = 1_048_576;
 
+/** Parsing and validating a larger body takes as long as a whole request, so others get a turn after it. */
+export const LARGE_BODY_BYTES = 65_536;
+
 /** The maximum bytes of request bodies in memory. */
 export interface BodyBudget {
   readonly totalBytes: number;

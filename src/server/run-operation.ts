@@ -6,7 +6,6 @@ import { inSpan } from '../observability/spans.ts';
 import type { AuditTrail, WriteFreeze } from '../ports/audit.ts';
 import { type AfterCommitWork, keepPlan, type Planned, type Services } from '../ports/operation-context.ts';
 import type { Idempotency, KeyUse, SignedRequest, SingleUse, StoredResponse } from '../ports/requests.ts';
-import type { UnitContext } from '../ports/unit-notes.ts';
 import { type Admission, type Permit, permitOf } from './admission.ts';
 import {
   afterCommitUnits,
@@ -16,7 +15,6 @@ import {
   recordLateRefusal,
 } from './audit.ts';
 import type { Authenticate } from './authenticate.ts';
-import { LARGE_BODY_BYTES } from './contract.ts';
 import { refusalBody } from './error-response.ts';
 import { type Answer, type HttpExchange, type OperationHandlers, operationOf } from './http-exchange.ts';
 import { isStoredRefusal, keyUseOf } from './idempotency.ts';
@@ -30,7 +28,7 @@ import {
   nothingLater,
   planContextOf,
 } from './operation-contexts.ts';
-import { RequestAbortedError } from './read-body.ts';
+import { LARGE_BODY_BYTES, RequestAbortedError } from './read-body.ts';
 import type { ReplicaReads } from './replica-reads.ts';
 import { requireReleased } from './request-proof.ts';
 import { inUnitOf, isCollision, type OpenUnit, type UnitOfWork, watching } from './unit-of-work.ts';
