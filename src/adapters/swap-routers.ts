@@ -41,12 +41,7 @@ interface Router {
  *
  * INVARIANT: only the configured router and the wrapped token that it names are ever called or approved.
  */
-export function routersOnChain({
-  chains,
-  clock,
-  routerOf,
-  wrappedOf,
-}: RouterOptions): Pick<SwapRoutes, 'route'> {
+export function routersOnChain({ chains, clock, routerOf, wrappedOf }: RouterOptions): SwapRoutes {
   const known = new Map<string, Router>();
   async function find(caip2: string): Promise<Router | undefined> {
     const found = known.get(caip2);
@@ -64,6 +59,7 @@ export function routersOnChain({
     return router;
   }
   return {
+    supports: (caip2) => routerOf(caip2) !== undefined,
     async route(order) {
       const router = await find(order.caip2);
       if (router === undefined) return { fault: 'pair', message: 'swaps are not routed on this chain' };

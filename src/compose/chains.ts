@@ -1,9 +1,10 @@
 import { noFiatProviders } from '../adapters/absent.ts';
 import { connectBridge } from '../adapters/bridge/connect.ts';
 import { connectChains } from '../adapters/chain-rpc/connect.ts';
-import { connectRewards, connectRouters } from '../adapters/load-adapters.ts';
+import { merklRewards } from '../adapters/rewards.ts';
 import { systemClock } from '../adapters/runtime.ts';
 import { chainsOf } from '../adapters/sandbox-folder.ts';
+import { routersOnChain } from '../adapters/swap-routers.ts';
 import type { SandboxConfig } from '../config/config.ts';
 import type { BridgeSettings } from '../config/fiat.ts';
 import { hurryCustomers } from '../domain/money/fiat-customers/customer-snapshot.ts';
@@ -94,14 +95,14 @@ export function sandboxChains(
     has(caip2) ? simulatedRouterOn(caip2) : swapRouters.get(caip2)?.router;
   const wrappedOf = (caip2: string): string | undefined =>
     has(caip2) ? undefined : swapRouters.get(caip2)?.wrapped;
-  const realRewards = connectRewards({ ...rewards, chains, log });
+  const realRewards = merklRewards({ ...rewards, chains, log });
   return {
     chains,
     fiatProviders: fiat.providers,
     fiatControls: fiat.controls,
     cardIssuers: cards.issuers,
     cardControls: cards.controls,
-    swapRoutes: connectRouters({ chains, clock, routerOf, wrappedOf }),
+    swapRoutes: routersOnChain({ chains, clock, routerOf, wrappedOf }),
     // Real chains are not exchanged: the simulated exchange would not see deposits on them.
     exchange: simulated.exchange({ ids, prices, supports: has }),
     incentives: {

@@ -2,9 +2,10 @@ import { noCardIssuers, noCustodians, noPrices } from '../adapters/absent.ts';
 import { connectChains } from '../adapters/chain-rpc/connect.ts';
 import { checkpointFile } from '../adapters/checkpoint-file.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
-import { connectRewards, connectRouters } from '../adapters/load-adapters.ts';
 import { logOf } from '../adapters/log.ts';
+import { merklRewards } from '../adapters/rewards.ts';
 import { makeIds, systemClock, systemEntropy } from '../adapters/runtime.ts';
+import { routersOnChain } from '../adapters/swap-routers.ts';
 import { createWebhookSender, nameServerLookup, publicHttpsOnly } from '../adapters/webhook-http.ts';
 import { adminOperations } from '../admin/admin-operations.ts';
 import { requireMigrated, waitUntilWritable } from '../admin/administration.ts';
@@ -128,13 +129,13 @@ export async function startProduction(
     vault,
     jwks,
     chains,
-    swapRoutes: connectRouters({
+    swapRoutes: routersOnChain({
       ...{ chains, clock },
       routerOf: (caip2) => config.swapRouters.get(caip2)?.router,
       wrappedOf: (caip2) => config.swapRouters.get(caip2)?.wrapped,
     }),
     automationFeeShare: config.automationFeeShare,
-    incentives: connectRewards({ ...config.rewards, chains, log }),
+    incentives: merklRewards({ ...config.rewards, chains, log }),
     prices: noPrices,
     custodians: noCustodians,
     fiatProviders: fiatProvidersOf(config.bridge, log),

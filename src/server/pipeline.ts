@@ -17,6 +17,7 @@ import type { RateLimiter } from './rate-limit.ts';
 import {
   createBodyReader,
   discardBody,
+  inTime,
   LARGE_BODY_BYTES,
   type ReadBody,
   RequestAbortedError,
@@ -26,9 +27,6 @@ import { readProof } from './request-proof.ts';
 import type { Operation, RequestValidators } from './route-index.ts';
 import { createTransportGuard, type TransportRules } from './transport-guards.ts';
 import { writeTogether } from './write-together.ts';
-
-/** CHOICE: a caller without credentials in its headers counts as admitted while its body is read. The body is small. */
-const CLIENT_BODY_MS = 2000;
 
 /** Called for every answered request. `code`: the error code of a refusal. */
 type Observe = (operation: string, status: number, durationMs: number, code: string | undefined) => void;
@@ -387,15 +385,4 @@ function brandedTextOf(answer: Answer, brand: Brand): string | undefined {
 /** Whether anybody may send the request, and a body of it would mean nothing (RFC 9110 section 9.3.1). */
 function isOpenWithoutBody({ route }: HttpExchange): boolean {
   return route?.operation.security === 'none' && !route.operation.hasBody;
-}
-
-/** The body of a caller that sends its credentials in it; a connection that does not deliver it in time is closed. */
-async function inTime<Body>(request: IncomingMessage, reading: Promise<Body>): Promise<Body> {
-  // The socket, not the request: only then does the request emit the error that ends the reading.
-  const timer = setTimeout(() => request.socket.destroy(), CLIENT_BODY_MS);
-  try {
-    return await reading;
-  } finally {
-    clearTimeout(timer);
-  }
 }

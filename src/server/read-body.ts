@@ -186,3 +186,17 @@ function budgetUsedUp(): ApiError {
     headers: { 'retry-after': '1' },
   });
 }
+
+/** CHOICE: a caller without credentials in its headers counts as admitted while its body is read. The body is small. */
+const CLIENT_BODY_MS = 2000;
+
+/** The body of a caller that sends its credentials in it; a connection that does not deliver it in time is closed. */
+export async function inTime<Body>(request: IncomingMessage, reading: Promise<Body>): Promise<Body> {
+  // The socket, not the request: only then does the request emit the error that ends the reading.
+  const timer = setTimeout(() => request.socket.destroy(), CLIENT_BODY_MS);
+  try {
+    return await reading;
+  } finally {
+    clearTimeout(timer);
+  }
+}

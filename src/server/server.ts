@@ -221,21 +221,34 @@ interface Connection {
   isUnread: boolean;
 }
 
-/**
- * Reads nothing from the connection, or reads again.
- *
- * NOTE: Node's own `pause` does not stop its parser, and Node resumes whenever a response is written.
- */
-function setUnread(connection: Connection, isUnread: boolean): void {
-  connection.isUnread = isUnread;
-  const { _handle } = connection.socket as Socket & { readonly _handle?: ReadHandle | null };
-  if (isUnread) _handle?.readStop();
-  else _handle?.readStart();
-}
-
+/** The part of a handle that is used here. */
 interface ReadHandle {
   readStart(): void;
   readStop(): void;
+}
+
+/**
+ * Reads nothing from a connection, or reads again.
+ *
+ * NOTE: this uses the handle of a socket, which Node does not document. Node 24 has no documented way to read nothing from
+ * an HTTP connection for a while:
+ * - `socket.pause()` does not stop the parser of node:http, which takes bytes from the handle itself. Node also resumes
+ *   the socket whenever a response is written.
+ * - `server.maxRequestsPerSocket` counts all requests of a connection, not those that are open.
+ * - After a response with `connection: close`, Node still parses and keeps what a client has sent after its request.
+ * - A `Duplex` in front of the socket can stop, but every request then passes through two more streams.
+ *
+ * `server.test.ts` fails if the handle goes away: more requests of one connection are begun than it allows.
+ */
+function stopReading(socket: Socket, isStopped: boolean): void {
+  const { _handle } = socket as Socket & { readonly _handle?: ReadHandle | null };
+  if (isStopped) _handle?.readStop();
+  else _handle?.readStart();
+}
+
+function setUnread(connection: Connection, isUnread: boolean): void {
+  connection.isUnread = isUnread;
+  stopReading(connection.socket, isUnread);
 }
 
 /**

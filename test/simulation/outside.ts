@@ -75,7 +75,7 @@ export function makeOutside(options: OutsideOptions) {
       confirmAfterMs: undefined,
       rpc: [],
       swapRouters: new Map(),
-      rewards: { distributors: new Map(), url: '', apiKey: undefined },
+      rewards: { distributors: new Map(), url: 'https://rewards.test', apiKey: undefined },
     },
     {
       clock: now,

@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import fc from 'fast-check';
 import { decodeAbiParameters } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { connectRouters } from '../../../src/adapters/load-adapters.ts';
+import { routersOnChain } from '../../../src/adapters/swap-routers.ts';
 import { planCalls } from '../../../src/domain/money/sending/plan-calls.ts';
 import { offerSwap, routeApprovals } from '../../../src/domain/money/swaps/plan-swap.ts';
 import { readSwap } from '../../../src/domain/money/swaps/swap.ts';
@@ -60,7 +60,7 @@ describe.each(databaseKinds)('swaps on %s', (kind) => {
 
   function connect(served: TestOperations, lossy: Chains): void {
     const { services } = served;
-    const swapRoutes = connectRouters({ chains: lossy, clock: services.clock, routerOf: () => router });
+    const swapRoutes = routersOnChain({ chains: lossy, clock: services.clock, routerOf: () => router });
     Object.assign(services, { chains: lossy, swapRoutes });
   }
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { connectRouters } from '../../../src/adapters/load-adapters.ts';
+import { routersOnChain } from '../../../src/adapters/swap-routers.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { ceilingsOf } from '../../../src/engine/assets/fee-ceilings.ts';
 import type { SwapActionResponse, Wallet } from '../../../src/generated/schemas.ts';
@@ -45,7 +45,7 @@ beforeEach(async () => {
   };
   operations = await openOperations('sqlite', { chains });
   const { services } = operations;
-  const swapRoutes = connectRouters({ chains, clock: services.clock, routerOf: () => router });
+  const swapRoutes = routersOnChain({ chains, clock: services.clock, routerOf: () => router });
   Object.assign(services, { swapRoutes });
   wallet = await run<Wallet>('createWallet', { body: { chain_type: 'ethereum' } });
   await give(null, ether);

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey, bobKey } from '../../../mocks/authorization-keys.ts';
-import { connectRouters } from '../../../src/adapters/load-adapters.ts';
+import { routersOnChain } from '../../../src/adapters/swap-routers.ts';
 import type {
   CreateCryptoDepositAccountResponse,
   CryptoDepositAddressRoute,
@@ -56,7 +56,7 @@ describe.each(databaseKinds)('crypto deposit accounts on %s', (kind) => {
     const { chains, clock, ids } = services;
     Object.assign(services, {
       prices: fixedPrices,
-      swapRoutes: connectRouters({ chains, clock, routerOf: (id) => (id === base ? router : undefined) }),
+      swapRoutes: routersOnChain({ chains, clock, routerOf: (id) => (id === base ? router : undefined) }),
       exchange: simulated.exchange({ ids, prices: fixedPrices, supports: (id) => simulated.has(id) }),
     });
     wallet = await makeWallet({ owner });

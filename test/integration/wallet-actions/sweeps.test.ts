@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey, bobKey } from '../../../mocks/authorization-keys.ts';
-import { connectRouters } from '../../../src/adapters/load-adapters.ts';
+import { routersOnChain } from '../../../src/adapters/swap-routers.ts';
 import { addVault } from '../../../src/domain/money/earn/earn-vault.ts';
 import { chainNamed } from '../../../src/engine/assets/known-chains.ts';
 import type {
@@ -57,7 +57,7 @@ describe.each(databaseKinds)('automations that swap, on %s', (kind) => {
 
   function connect({ services }: TestOperations): void {
     const { chains, clock } = services;
-    Object.assign(services, { swapRoutes: connectRouters({ chains, clock, routerOf: () => router }) });
+    Object.assign(services, { swapRoutes: routersOnChain({ chains, clock, routerOf: () => router }) });
   }
 
   const { run, detect, runDue, settle, events, inUnitOn, executionsOf, actionsOf } = automated(

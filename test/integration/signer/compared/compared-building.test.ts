@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { connectRouters } from '../../../../src/adapters/load-adapters.ts';
+import { routersOnChain } from '../../../../src/adapters/swap-routers.ts';
 import { addVault } from '../../../../src/domain/money/earn/earn-vault.ts';
 import { chainNamed } from '../../../../src/engine/assets/known-chains.ts';
 import type { OperationId } from '../../../../src/generated/operations.ts';
@@ -60,7 +60,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     });
     server = await openOperations(kind, { chains, replaceVault: behindProtocol((task) => tamper(task)) });
     clock.nowMs = server.clock.nowMs;
-    const swapRoutes = connectRouters({ chains, clock: server.services.clock, routerOf: () => router });
+    const swapRoutes = routersOnChain({ chains, clock: server.services.clock, routerOf: () => router });
     Object.assign(server.services, { swapRoutes, incentives: chains.earn, vaultRates: chains.earn });
     wallet = await makeWallet();
     vaultId = await makeVault();
