@@ -2007,7 +2007,7 @@ export type EncryptedBoundAuthenticateResponse = {
   encrypted_authorization_key: EncryptedAuthorizationKey;
   /** Time until which the key is valid, in Unix milliseconds. */
   expires_at: number;
-  /** The wallets whose owner or additional signer has the user as a member. */
+  /** The wallets whose owner or additional signer has the user as a member, newest first, at most 1,000. `GET /v1/wallets` with `user_id` lists all that the user owns. */
   wallets: Wallet[];
 };
 
@@ -2017,7 +2017,7 @@ export type EncryptedWalletAuthenticateResponse = {
   encrypted_authorization_key: EncryptedAuthorizationKey;
   /** Time until which the key is valid, in Unix milliseconds. */
   expires_at: number;
-  /** The wallets whose owner or additional signer has the user as a member. */
+  /** The wallets whose owner or additional signer has the user as a member, newest first, at most 1,000. `GET /v1/wallets` with `user_id` lists all that the user owns. */
   wallets: Wallet[];
 };
 
@@ -5216,7 +5216,7 @@ export type RawBoundAuthenticateResponse = {
   bindings: IntentBinding[];
   /** Time until which the key is valid, in Unix milliseconds. */
   expires_at: number;
-  /** The wallets whose owner or additional signer has the user as a member. */
+  /** The wallets whose owner or additional signer has the user as a member, newest first, at most 1,000. `GET /v1/wallets` with `user_id` lists all that the user owns. */
   wallets: Wallet[];
 };
 
@@ -5272,7 +5272,7 @@ export type RawWalletAuthenticateResponse = {
   authorization_key: string;
   /** Time until which the key is valid, in Unix milliseconds. */
   expires_at: number;
-  /** The wallets whose owner or additional signer has the user as a member. */
+  /** The wallets whose owner or additional signer has the user as a member, newest first, at most 1,000. `GET /v1/wallets` with `user_id` lists all that the user owns. */
   wallets: Wallet[];
 };
 

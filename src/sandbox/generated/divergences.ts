@@ -208,6 +208,11 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "VOUCHER_MARGIN_MS"
    },
    {
+    "text": "the list has no pages, so it ends with the newest of these; `GET /v1/wallets` has the others.",
+    "path": "src/domain/wallets/user-keys/user-key.ts",
+    "symbol": "MAX_LISTED"
+   },
+   {
     "text": "the status 404; the specification only says that it is refused. A member of a key quorum that owns no wallet gets a key, because policies and other resources also have owners.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "authenticateWallets"
@@ -239,6 +244,11 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "VOUCHER_MARGIN_MS"
    },
    {
+    "text": "the list has no pages, so it ends with the newest of these; `GET /v1/wallets` has the others.",
+    "path": "src/domain/wallets/user-keys/user-key.ts",
+    "symbol": "MAX_LISTED"
+   },
+   {
     "text": "a number counts as its digits if JSON has them exactly: of larger ones, several have the same value, so one user would pass for another.",
     "path": "src/engine/authorization/user-vouchers.ts",
     "symbol": "userIdIn"
@@ -263,6 +273,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "a key ends this long before what the vault vouches for, so that the vault does not refuse a request that was accepted just before and had to wait. A key that the vault vouches for lives shorter by this.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "VOUCHER_MARGIN_MS"
+   },
+   {
+    "text": "the list has no pages, so it ends with the newest of these; `GET /v1/wallets` has the others.",
+    "path": "src/domain/wallets/user-keys/user-key.ts",
+    "symbol": "MAX_LISTED"
    },
    {
     "text": "the status 404; the specification only says that it is refused. A member of a key quorum that owns no wallet gets a key, because policies and other resources also have owners.",
@@ -1726,7 +1741,13 @@ export const divergences: readonly OperationDivergences[] = [
  {
   "operation": "listAllowlistEntries",
   "simulated": [],
-  "decisions": []
+  "decisions": [
+   {
+    "text": "the list has no pages, so it ends here. Older entries apply and can be deleted, too.",
+    "path": "src/domain/wallets/allowlist/allowlist.ts",
+    "symbol": "MAX_LISTED"
+   }
+  ]
  },
  {
   "operation": "listCardTransactions",
@@ -1843,7 +1864,13 @@ export const divergences: readonly OperationDivergences[] = [
  {
   "operation": "listOrganizationSecrets",
   "simulated": [],
-  "decisions": []
+  "decisions": [
+   {
+    "text": "the list has no pages, so it ends here.",
+    "path": "src/domain/access/organizations/organization-secrets.ts",
+    "symbol": "MAX_LISTED"
+   }
+  ]
  },
  {
   "operation": "listOrganizations",

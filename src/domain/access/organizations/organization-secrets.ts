@@ -32,8 +32,11 @@ export async function createOrganizationSecret(
   return { ...secretView(stored), organization_secret: secret };
 }
 
+/** CHOICE: the list has no pages, so it ends here. */
+const MAX_LISTED = 1_000;
+
 /**
- * Every secret of an organization, revoked ones included, newest first.
+ * The newest secrets of an organization, revoked ones included, newest first.
  *
  * @throws ApiError not_found
  */
@@ -45,7 +48,7 @@ export async function listOrganizationSecrets(
   const secrets = await context.em.find(
     OrganizationSecretEntity,
     { organizationId: organization.id },
-    { orderBy: { createdAtMs: 'desc', id: 'desc' } },
+    { orderBy: { createdAtMs: 'desc', id: 'desc' }, limit: MAX_LISTED },
   );
   return secrets.map(secretView);
 }

@@ -36,7 +36,10 @@ function normalize(type: AllowlistEntryRequest['type'], value: string): string |
   return normalizeEmail(value);
 }
 
-/** Every entry of the app, newest first. */
+/** CHOICE: the list has no pages, so it ends here. Older entries apply and can be deleted, too. */
+const MAX_LISTED = 1_000;
+
+/** The newest entries of the app, newest first. */
 export async function listAllowlistEntries({
   app,
   em,
@@ -44,7 +47,7 @@ export async function listAllowlistEntries({
   const entries = await em.find(
     AllowlistEntryEntity,
     { appId: app.id },
-    { orderBy: { createdAtMs: 'desc', id: 'desc' } },
+    { orderBy: { createdAtMs: 'desc', id: 'desc' }, limit: MAX_LISTED },
   );
   return entries.map(entryView);
 }

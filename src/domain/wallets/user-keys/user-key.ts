@@ -18,6 +18,7 @@ import {
 } from '../../../ports/operation-context.ts';
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
+import { membershipsOf } from '../../access/key-quorums/find-key-quorum.ts';
 import { findVoucherKey } from '../../access/key-quorums/voucher-keys.ts';
 import { getLogin, lockUser } from '../../access/user-records/find-user.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
@@ -197,6 +198,9 @@ function handOverKey({ privateKey }: NewUserKey): HandedOverKey {
 // HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
 // Kysely.
 
+/** CHOICE: the list has no pages, so it ends with the newest of these; `GET /v1/wallets` has the others. */
+const MAX_LISTED = 1_000;
+
 /**
  * The wallets a user owns or signs for, alone or as a member of a key quorum, including nested quorums. Newest first,
  * without archived wallets.
@@ -205,57 +209,28 @@ async function listUserWallets(
   context: Pick<OperationContext, 'app' | 'em'>,
   userId: string,
 ): Promise<WalletRow[]> {
-  return listWalletsOfQuorums(context, await listUserQuorumIds(context, userId));
-}
-
-/** Ids of the key quorums that have a user as a member, directly or through a nested quorum. */
-async function listUserQuorumIds(context: Pick<OperationContext, 'em'>, userId: string): Promise<string[]> {
-  const direct = await quorumsWithMember(context, [userId], 'user');
-  const nesting = await quorumsWithMember(context, direct, 'key_quorum');
-  return [...new Set([...direct, ...nesting])];
-}
-
-/** The wallets that any of these key quorums owns or signs for; newest first, without archived wallets. */
-async function listWalletsOfQuorums(
-  context: Pick<OperationContext, 'app' | 'em'>,
-  quorumIds: readonly string[],
-): Promise<WalletRow[]> {
-  if (quorumIds.length === 0) return [];
-  return context.em
-    .getKysely<Tables>()
+  const database = context.em.getKysely<Tables>();
+  const quorums = membershipsOf(database, { kind: 'user', member: userId });
+  return database
     .selectFrom('wallets')
     .select(walletColumns)
     .where('app_id', '=', context.app.id)
     .where('archived_at_ms', 'is', null)
     .where((eb) =>
       eb.or([
-        eb('owner_id', 'in', quorumIds),
-        eb(
-          'id',
-          'in',
-          eb.selectFrom('wallet_signers').select('wallet_id').where('signer_id', 'in', quorumIds),
-        ),
+        eb('owner_id', 'in', quorums),
+        eb('id', 'in', eb.selectFrom('wallet_signers').select('wallet_id').where('signer_id', 'in', quorums)),
       ]),
     )
     .orderBy('created_at_ms', 'desc')
     .orderBy('id', 'desc')
+    .limit(MAX_LISTED)
     .execute();
 }
 
-async function quorumsWithMember(
-  { em }: Pick<OperationContext, 'em'>,
-  members: readonly string[],
-  kind: 'user' | 'key_quorum',
-): Promise<string[]> {
-  if (members.length === 0) return [];
-  const rows = await em
-    .getKysely<Tables>()
-    .selectFrom('key_quorum_members')
-    .select('key_quorum_id')
-    .where('member', 'in', [...members])
-    .where('kind', '=', kind)
-    .execute();
-  return rows.map((row) => row.key_quorum_id);
+async function isQuorumMember({ em }: Pick<OperationContext, 'em'>, userId: string): Promise<boolean> {
+  const quorums = membershipsOf(em.getKysely<Tables>(), { kind: 'user', member: userId });
+  return (await quorums.limit(1).executeTakeFirst()) !== undefined;
 }
 
 // HOT: reads `intents`, which Kysely writes; no bench case covers it.
@@ -277,11 +252,10 @@ export async function authenticateWallets(
   { body, planned }: AuthenticateInput<AuthenticateWalletsRequest>,
 ): Promise<WalletAuthenticateWithJwtResponse> {
   const { userId, sessionId } = unwrapPlan(planned);
-  const quorumIds = await listUserQuorumIds(context, userId);
   // CHOICE: the status 404; the specification only says that it is refused. A member of a key quorum that owns no
   // wallet gets a key, because policies and other resources also have owners.
-  if (quorumIds.length === 0) throw notFound('Wallet');
-  const wallets = await listWalletsOfQuorums(context, quorumIds);
+  if (!(await isQuorumMember(context, userId))) throw notFound('Wallet');
+  const wallets = await listUserWallets(context, userId);
   const recipientPublicKey = recipientOf(body);
   const key = await createUserKey(context, {
     userId,
