@@ -93,6 +93,8 @@ export interface PolicyFacts {
    * undefined when the aggregation was deleted.
    */
   aggregation(aggregationId: string): bigint | 'unreadable' | undefined;
+  /** Told how many parts of the action are looked through for a field, by what bounds the work. */
+  lookedThrough?(parts: number): void;
 }
 
 /** A value to look up in a condition set, with the comparison rule of its kind. */

@@ -1,6 +1,7 @@
-import type { ActionUnit, PolicyAction, PolicyFacts } from './action.ts';
-import { type CompiledCondition, compileCondition, requireField } from './compile.ts';
+import type { PolicyAction, PolicyFacts } from './action.ts';
+import { type CompiledCondition, compileCondition, type FieldCache, requireField } from './compile.ts';
 import type { ConditionInput, ResolvedField } from './condition-source.ts';
+import { createFieldReader, type ReadField } from './evaluate.ts';
 import { atPointer, PolicyFormatError } from './policy-format-error.ts';
 import { readAs } from './values.ts';
 
@@ -27,6 +28,9 @@ export interface Contribution {
 }
 
 export interface CompiledAggregation {
+  readonly method: string;
+  /** Its conditions: what comparing them takes bounds the work. */
+  readonly compared: readonly CompiledCondition[];
   /** What the action would add, one entry per matching unit; empty when the method or the conditions do not match. */
   contributions(action: PolicyAction, facts: PolicyFacts): readonly Contribution[];
 }
@@ -49,18 +53,22 @@ function atLeastZero(value: bigint): bigint {
 }
 
 /** Conditions of an aggregation may not refer to condition sets or other aggregations, which could be deleted. */
-function compileOwnCondition(condition: ConditionInput, method: string): CompiledCondition {
+function compileOwnCondition(
+  condition: ConditionInput,
+  method: string,
+  cache: FieldCache,
+): CompiledCondition {
   if (condition.field_source === 'reference') {
     throw new PolicyFormatError('/field_source', 'an aggregation cannot refer to another aggregation');
   }
   if (condition.operator === 'in_condition_set') {
     throw new PolicyFormatError('/operator', 'an aggregation cannot refer to a condition set');
   }
-  return compileCondition(condition, { method, action: READ_AS });
+  return compileCondition(condition, { method, action: READ_AS }, cache);
 }
 
-function meets(condition: CompiledCondition, unit: ActionUnit, facts: PolicyFacts): boolean {
-  const observed = condition.observe(unit, facts);
+function meets(condition: CompiledCondition, readField: ReadField, facts: PolicyFacts): boolean {
+  const observed = readField(condition);
   // Unreadable fields count as matching, so that an undecodable request cannot bypass a running total.
   if (observed.state === 'unreadable') return true;
   return (
@@ -81,14 +89,20 @@ export function compileAggregation(input: AggregationDefinition): CompiledAggreg
   const groups = (input.group_by ?? []).map((group, index) =>
     atPointer(`/group_by/${index}`, () => resolve(group, input.method)),
   );
+  const cache: FieldCache = new Map();
   const conditions = (input.conditions ?? []).map((condition, index) =>
-    atPointer(`/conditions/${index}`, () => compileOwnCondition(condition, input.method)),
+    atPointer(`/conditions/${index}`, () => compileOwnCondition(condition, input.method, cache)),
   );
   return {
+    method: input.method,
+    compared: conditions,
     contributions(action, facts) {
       if (action.method !== input.method) return [];
       return action.units
-        .filter((unit) => conditions.every((condition) => meets(condition, unit, facts)))
+        .filter((unit) => {
+          const readField = createFieldReader(unit, facts);
+          return conditions.every((condition) => meets(condition, readField, facts));
+        })
         .map((unit) => {
           const observed = readAs('number', metric.read(unit, facts));
           const group = groups.map((field) => readAs(field.kind, field.read(unit, facts)));

@@ -123,7 +123,7 @@ function requireSource(condition: ConditionInput, method: string): ConditionSour
 type Observe = CompiledCondition['observe'];
 
 /** The resolved fields of a policy, keyed by everything that resolution depends on. */
-type FieldCache = Map<string, { readonly field: ResolvedField; readonly observe: Observe }>;
+export type FieldCache = Map<string, { readonly field: ResolvedField; readonly observe: Observe }>;
 
 /**
  * Resolves a field once for all conditions on it. They share `observe`, so evaluation reads the field once per unit.
@@ -174,8 +174,19 @@ export function compileCondition(
   return {
     ...base,
     conditionSetId: undefined,
-    judge: (observed) => holds(operator, field.kind, observed, expected),
+    judge: judgeOf(operator, field.kind, expected),
   };
+}
+
+function judgeOf(
+  operator: Exclude<Operator, 'in_condition_set'>,
+  kind: ValueKind,
+  expected: readonly string[],
+): (observed: string) => boolean {
+  // Decimals have several notations. Of all other kinds, equal values are equal texts once they are normalized.
+  if (operator !== 'in' || kind === 'decimal') return (observed) => holds(operator, kind, observed, expected);
+  const texts = new Set(expected);
+  return (observed) => texts.has(observed);
 }
 
 function usesConditionSet(condition: CompiledCondition): condition is SetCondition {

@@ -74,7 +74,7 @@ function truthOf(
   return observed.state === 'absent' ? 'false' : 'unknown';
 }
 
-type ReadField = (condition: CompiledCondition) => Observation;
+export type ReadField = (condition: CompiledCondition) => Observation;
 
 /**
  * Returns a function that observes a condition's field in the unit and caches it for other conditions on that field.
@@ -176,8 +176,17 @@ export function evaluatePolicy(
  * decision is certain. Never throws either.
  */
 export function allowsAction(policy: CompiledPolicy, action: PolicyAction, facts: PolicyFacts): boolean {
+  return action.units.length > 0 && findDeniedUnit(policy, action, facts) === undefined;
+}
+
+/** The first unit that a policy does not allow. */
+export function findDeniedUnit(
+  policy: CompiledPolicy,
+  action: PolicyAction,
+  facts: PolicyFacts,
+): ActionUnit | undefined {
   const rules = rulesFor(policy, action);
-  return action.units.length > 0 && action.units.every((unit) => allowsUnit(rules, unit, facts));
+  return action.units.find((unit) => !allowsUnit(rules, unit, facts));
 }
 
 function allowsUnit(rules: readonly CompiledRule[], unit: ActionUnit, facts: PolicyFacts): boolean {

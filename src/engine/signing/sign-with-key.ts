@@ -115,9 +115,9 @@ const signers: Signers = {
     return { signature: signSecp256k1Digest(secret, params), encoding: 'hex' };
   },
   async eth_signTypedData_v4(secret, params) {
-    const { hashTypedData, signTypedData } = await modules.typedData();
+    const { digestOfRequest, signTypedData } = await modules.typedData();
     if (params.smart_account !== undefined) {
-      const digest = hashTypedData(params.typed_data, '/typed_data');
+      const digest = await digestOfRequest(params);
       const { signForLightAccount } = await modules.lightAccount();
       return { signature: signForLightAccount(secret, digest, params.smart_account), encoding: 'hex' };
     }

@@ -441,7 +441,13 @@ export const divergences: readonly OperationDivergences[] = [
  {
   "operation": "createAggregation",
   "simulated": [],
-  "decisions": []
+  "decisions": [
+   {
+    "text": "the most functions in the different ABIs of a policy, or of an aggregation, because each one is hashed for its selector.",
+    "path": "src/engine/policy/conditions/abi-calldata.ts",
+    "symbol": "MAX_FUNCTIONS"
+   }
+  ]
  },
  {
   "operation": "createAllowlistEntry",
@@ -741,6 +747,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "no limit is published; a policy is read and evaluated as a whole, so it stays small.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES"
+   },
+   {
+    "text": "the most functions in the different ABIs of a policy, or of an aggregation, because each one is hashed for its selector.",
+    "path": "src/engine/policy/conditions/abi-calldata.ts",
+    "symbol": "MAX_FUNCTIONS"
    }
   ]
  },
@@ -762,6 +773,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "where a rule is the whole body, JSON pointers start at the body's root.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "AT_ROOT"
+   },
+   {
+    "text": "the most functions in the different ABIs of a policy, or of an aggregation, because each one is hashed for its selector.",
+    "path": "src/engine/policy/conditions/abi-calldata.ts",
+    "symbol": "MAX_FUNCTIONS"
    }
   ]
  },
@@ -2555,6 +2571,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "no limit is published; a policy is read and evaluated as a whole, so it stays small.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES"
+   },
+   {
+    "text": "the most functions in the different ABIs of a policy, or of an aggregation, because each one is hashed for its selector.",
+    "path": "src/engine/policy/conditions/abi-calldata.ts",
+    "symbol": "MAX_FUNCTIONS"
    }
   ]
  },
@@ -2587,6 +2608,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "where a rule is the whole body, JSON pointers start at the body's root.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "AT_ROOT"
+   },
+   {
+    "text": "the most functions in the different ABIs of a policy, or of an aggregation, because each one is hashed for its selector.",
+    "path": "src/engine/policy/conditions/abi-calldata.ts",
+    "symbol": "MAX_FUNCTIONS"
    }
   ]
  },
@@ -2843,7 +2869,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "MAX_GROUPS"
  },
  {
-  "text": "the most calls of one request that are counted, each under up to 100 conditions of ten aggregations.",
+  "text": "the most calls of one request that are counted, as far as its comparisons are not too many.",
   "path": "src/domain/access/aggregations/spending-totals.ts",
   "symbol": "MAX_COUNTED_UNITS"
  },
@@ -2886,6 +2912,11 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "text": "the order of codes. First those that ask for more signatures, then those that ask for a new user key, then those for invalid signatures.",
   "path": "src/domain/access/owners/require-owner.ts",
   "symbol": "refusalCode"
+ },
+ {
+  "text": "the most conditions whose results a denial shows for every unit. Of more, the trace is shortened to the unit that decides anyway, and making it takes longer than the decision.",
+  "path": "src/domain/access/policies/enforce-policies.ts",
+  "symbol": "MAX_TRACED_CONDITIONS"
  },
  {
   "text": "what a job does is in the audit log if it records an event or notes a change. Leases, due times, read positions and the deletion of expired rows are how jobs work; they are not recorded.",
@@ -3053,7 +3084,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "AUXILIARY"
  },
  {
-  "text": "allows a batch of 35 calls under the largest policy and one of 1,000 calls under 250 conditions; more would block the event loop for too long.",
+  "text": "allows a batch of 35 calls under the largest policy and one of 1,000 calls under 250 conditions; more would block the event loop for too long. What is looked through for a value counts as well.",
   "path": "src/engine/policy/comparison-limit.ts",
   "symbol": "MAX_COMPARISONS"
  },

@@ -70,9 +70,12 @@ describe('under 100 rules of 50 conditions', () => {
     });
     const rules = [...largest('personal_sign', contains).slice(1), deny('personal_sign')];
     const wallet = await makeWallet(sandbox, 'ethereum', { rules });
-    const body = { method: 'personal_sign', params: { encoding: 'utf-8', message: 'a'.repeat(300_000) } };
-    const { status, code, data } = await judge(wallet, body);
+    const sign = (length: number) => ({
+      ...{ method: 'personal_sign', params: { encoding: 'utf-8', message: 'a'.repeat(length) } },
+    });
+    const { status, code, data } = await judge(wallet, sign(400));
     expect([status, code]).toEqual([400, 'policy_violation']);
+    expect((await judge(wallet, sign(300_000))).code).toBe('invalid_data');
     const decision = data!.decision as { units: { rules: { conditions: object[] }[] }[] };
     const denied = decision.units[0]!.rules.at(-1)!;
     expect(decision).toMatchObject({
@@ -95,7 +98,7 @@ describe('under 100 rules of 50 conditions', () => {
     expect(trace.policies).toEqual([decision]);
     const explained = await analysisResponse(sandbox, 'explainPolicy', {
       wallet_id: wallet.id,
-      request: body,
+      request: sign(300_000),
     });
     expect(explained).toMatchObject({ status: 400, body: { code: 'invalid_data' } });
   });

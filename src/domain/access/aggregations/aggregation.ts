@@ -1,4 +1,5 @@
 import { type AggregationDefinition, compileAggregation } from '../../../engine/policy/aggregation.ts';
+import { requireFewFunctions } from '../../../engine/policy/conditions/abi-calldata.ts';
 import { PolicyFormatError } from '../../../engine/policy/policy-format-error.ts';
 import { ApiError, notFound } from '../../../errors.ts';
 import type { Aggregation, CreateAggregationRequest } from '../../../generated/schemas.ts';
@@ -69,6 +70,7 @@ async function requireBelowLimit(context: OperationContext): Promise<void> {
 
 function checkTerms(terms: AggregationDefinition): void {
   try {
+    requireFewFunctions([terms.metric, ...(terms.conditions ?? []), ...(terms.group_by ?? [])]);
     compileAggregation(terms);
   } catch (error) {
     if (!(error instanceof PolicyFormatError)) throw error;

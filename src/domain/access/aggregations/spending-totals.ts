@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type Selectable, sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import type { PolicyAction, PolicyFacts } from '../../../engine/policy/action.ts';
@@ -9,6 +8,7 @@ import {
   type Contribution,
   compileAggregation,
 } from '../../../engine/policy/aggregation.ts';
+import { exceedsWork, MAX_COMPARISONS } from '../../../engine/policy/comparison-limit.ts';
 import { invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockName } from '../../../storage/locks.ts';
@@ -46,7 +46,7 @@ export const nothingCounted: SpendingTotals = { totalOf: () => undefined, record
  * for all transactions.
  */
 const MAX_GROUPS = 500;
-/** CHOICE: the most calls of one request that are counted, each under up to 100 conditions of ten aggregations. */
+/** CHOICE: the most calls of one request that are counted, as far as its comparisons are not too many. */
 const MAX_COUNTED_UNITS = 1000;
 
 interface Entry extends Contribution {
@@ -238,12 +238,7 @@ async function readTotals(
   const totals = new Map<string, bigint | 'unreadable'>();
   const entries: Entry[] = [];
   const rows = options.rows ?? (await aggregationsFor(context, action.method));
-  if (action.units.length > MAX_COUNTED_UNITS && rows.some((row) => counts(row, action.method))) {
-    throw invalidField(
-      '/params',
-      `expected at most ${MAX_COUNTED_UNITS} calls under a running total, got ${action.units.length}`,
-    );
-  }
+  requireCountable(rows, action, context.nowMs);
   let groups = 0;
   for (const row of rows) {
     const added = contributionsOf(row, action, context.nowMs).map((contribution) => ({
@@ -262,16 +257,26 @@ async function readTotals(
   return { totals, entries };
 }
 
+/** @throws ApiError invalid_data for a request that would block others while it is counted. */
+function requireCountable(rows: readonly CountedAggregation[], action: PolicyAction, nowMs: number): void {
+  const { length } = action.units;
+  const counting = rows.map(compiledOf).filter(({ method }) => method === action.method);
+  if (length > MAX_COUNTED_UNITS && counting.length > 0) {
+    const message = `expected at most ${MAX_COUNTED_UNITS} calls under a running total, got ${length}`;
+    throw invalidField('/params', message);
+  }
+  const conditions = counting.flatMap(({ compared }) => compared);
+  if (!exceedsWork(conditions, action.units, nowMs)) return;
+  const message = `asks for more than ${MAX_COMPARISONS} comparisons under the running totals; send fewer calls at once`;
+  throw invalidField('/params', message);
+}
+
 /** Keys up to this many characters are stored unchanged: in any script they fit into a PostgreSQL index entry. */
 const MAX_STORED_KEY = 512;
 
 /** The stored form of a group key: calldata values have any length, index entries do not. */
 function storedKey(groupKey: string): string {
   return groupKey.length > MAX_STORED_KEY ? `sha256:${hash('sha256', groupKey)}` : groupKey;
-}
-
-function counts({ definition }: CountedAggregation, method: string): boolean {
-  return (JSON.parse(definition) as AggregationDefinition).method === method;
 }
 
 /** An action's contributions to an aggregation, one per group. */
@@ -283,11 +288,15 @@ export function contributionsOf(
   // INVARIANT: conditions of aggregations never refer to totals or condition sets; compileAggregation refuses those
   // that do.
   const facts: PolicyFacts = { nowMs, inConditionSet: () => undefined, aggregation: () => undefined };
-  const kept = compiled.get(row.id);
-  if (kept?.text === row.definition) return kept.aggregation.contributions(action, facts);
-  const aggregation = compileAggregation(JSON.parse(row.definition) as AggregationDefinition);
-  compiled.set(row.id, { text: row.definition, aggregation });
-  return aggregation.contributions(action, facts);
+  return compiledOf(row).contributions(action, facts);
+}
+
+function compiledOf({ id, definition }: Pick<CountedAggregation, 'id' | 'definition'>): CompiledAggregation {
+  const kept = compiled.get(id);
+  if (kept?.text === definition) return kept.aggregation;
+  const aggregation = compileAggregation(JSON.parse(definition) as AggregationDefinition);
+  compiled.set(id, { text: definition, aggregation });
+  return aggregation;
 }
 
 /** The largest total among the action's groups: a batch that touches several groups must satisfy the cap in each. */
@@ -344,17 +353,27 @@ async function recordEntries(
 ): Promise<void> {
   // CHOICE: a contribution that could not be decoded is recorded as 0, as documented; only its own request treats it
   // as unreadable.
-  const counted = entries.filter(({ amount = 0n }) => amount > 0n);
-  const rows = counted.map(({ aggregationId, groupKey, amount }) => ({
+  const counted = sumsOf(entries).filter(({ sum }) => sum > 0n);
+  const rows = counted.map(({ aggregationId, groupKey, sum }) => ({
     id: ids.cuid2(),
     aggregation_id: aggregationId,
     group_key: groupKey,
-    amount: String(amount),
+    amount: String(sum),
     recorded_at_ms: nowMs,
   }));
   if (rows.length === 1) await insertRecord(em, rows[0]!, { isDeferred: true });
   else if (rows.length > 1)
     await em.getKysely<Tables>().insertInto('aggregation_records').values(rows).execute();
+}
+
+/** What a request adds to each group. */
+function sumsOf(entries: readonly Entry[]): readonly GroupSum[] {
+  const sums = new Map<string, GroupSum>();
+  for (const { aggregationId, groupKey, amount = 0n } of entries) {
+    const key = `${aggregationId} ${groupKey}`;
+    sums.set(key, { aggregationId, groupKey, sum: (sums.get(key)?.sum ?? 0n) + amount });
+  }
+  return [...sums.values()];
 }
 
 const insertRecord = prepareQuery<Selectable<Tables['aggregation_records']>>((database, record) =>
@@ -366,27 +385,3 @@ const insertRecord = prepareQuery<Selectable<Tables['aggregation_records']>>((da
     recorded_at_ms: record.recorded_at_ms,
   }),
 );
-
-/**
- * Deletes up to `limit` records that are older than their aggregation's window, which never changes; returns how many.
- */
-export async function dropStaleRecords(em: SqlEntityManager, nowMs: number, limit: number): Promise<number> {
-  const database = em.getKysely<Tables>();
-  const aggregations = await database.selectFrom('aggregations').select(['id', 'window_seconds']).execute();
-  let dropped = 0;
-  for (const { id, window_seconds: windowSeconds } of aggregations) {
-    const { numDeletedRows } = await database
-      .deleteFrom('aggregation_records')
-      .where('id', 'in', ({ selectFrom }) =>
-        selectFrom('aggregation_records')
-          .select('id')
-          .where('aggregation_id', '=', id)
-          .where('recorded_at_ms', '<=', nowMs - windowSeconds * MS_PER_SECOND)
-          .limit(limit - dropped),
-      )
-      .executeTakeFirst();
-    dropped += Number(numDeletedRows);
-    if (dropped >= limit) break;
-  }
-  return dropped;
-}

@@ -1,14 +1,15 @@
 import type { Kysely } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { bytesTo0xHex } from '../../../engine/crypto/encoding.ts';
-import type { PolicyAction, PolicyFacts, SetCandidate } from '../../../engine/policy/action.ts';
+import type { ActionUnit, PolicyAction, PolicyFacts, SetCandidate } from '../../../engine/policy/action.ts';
 import { exceedsComparisonLimit, MAX_COMPARISONS } from '../../../engine/policy/comparison-limit.ts';
 import { type CompiledPolicy, compilePolicy, type RuleInput } from '../../../engine/policy/compile.ts';
 import {
-  allowsAction,
   collectLookups,
   evaluatePolicy,
+  findDeniedUnit,
   type PolicyDecision,
+  rulesFor,
 } from '../../../engine/policy/evaluate.ts';
 import { setCandidateKey } from '../../../engine/policy/operators.ts';
 import { invalidField, StaleReadError } from '../../../errors.ts';
@@ -47,6 +48,11 @@ export interface PolicyEvaluation {
   readonly denial: readonly PolicyDecision[] | undefined;
 }
 
+interface Asked {
+  readonly policy: CompiledPolicy;
+  readonly facts: PolicyFacts;
+}
+
 /**
  * Evaluates an action under every applicable policy; all must allow it. Stops at the first denial. Traces are made
  * only for denials, because they take several times as long as the decision.
@@ -59,19 +65,39 @@ export async function evaluatePolicies(
   action: PolicyAction,
   totals: Pick<SpendingTotals, 'totalOf'>,
 ): Promise<PolicyEvaluation> {
-  const asked: { readonly policy: CompiledPolicy; readonly facts: PolicyFacts }[] = [];
+  const asked: Asked[] = [];
   const policyIds = policies.map(({ id }) => id);
   for (const [index, named] of policies.entries()) {
     const policy = await loadPolicy(context, named);
     const facts = await factsFor(context, policy, action, totals);
-    asked.push({ policy, facts });
-    if (allowsAction(policy, action, facts)) continue;
+    const denied = findDeniedUnit(policy, action, facts);
+    if (denied === undefined && action.units.length > 0) {
+      asked.push({ policy, facts });
+      continue;
+    }
     return {
       policyIds: policyIds.slice(0, index + 1),
-      denial: asked.map((one) => evaluatePolicy(one.policy, action, one.facts)),
+      denial: [
+        ...asked.map((one) => traceOf(one, action, action.units[0])),
+        traceOf({ policy, facts }, action, denied),
+      ],
     };
   }
   return { policyIds, denial: undefined };
+}
+
+/**
+ * CHOICE: the most conditions whose results a denial shows for every unit. Of more, the trace is shortened to the unit
+ * that decides anyway, and making it takes longer than the decision.
+ */
+const MAX_TRACED_CONDITIONS = 2_000;
+
+/** @param deciding the unit that is shown if not all are. */
+function traceOf({ policy, facts }: Asked, action: PolicyAction, deciding?: ActionUnit): PolicyDecision {
+  const conditions = rulesFor(policy, action).reduce((sum, rule) => sum + rule.conditions.length, 0);
+  const isShort = conditions * action.units.length <= MAX_TRACED_CONDITIONS;
+  const units = isShort || deciding === undefined ? action.units : [deciding];
+  return evaluatePolicy(policy, { ...action, units }, facts);
 }
 
 /**

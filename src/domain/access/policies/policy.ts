@@ -1,6 +1,8 @@
 import { hash } from 'node:crypto';
 import type { PolicyAction } from '../../../engine/policy/action.ts';
 import { type CompiledRule, compileRule, refuseUnseenValues } from '../../../engine/policy/compile.ts';
+import type { ConditionInput } from '../../../engine/policy/condition-source.ts';
+import { requireFewFunctions } from '../../../engine/policy/conditions/abi-calldata.ts';
 import { referencedAggregation } from '../../../engine/policy/conditions/reference.ts';
 import { PolicyFormatError } from '../../../engine/policy/policy-format-error.ts';
 import { strictly } from '../../../engine/policy/strict-methods.ts';
@@ -59,6 +61,7 @@ export async function checkRules(
   pointerOf: (index: number) => string,
 ): Promise<void> {
   checkRuleCount(rules.length);
+  checkFunctions(rules);
   for (const [index, rule] of rules.entries()) {
     const compiled = compile(rule, chainType, pointerOf(index));
     await checkReferences(context, compiled, pointerOf(index));
@@ -70,9 +73,20 @@ export function checkRuleCount(count: number): void {
   if (count > MAX_RULES) throw malformed('/rules', `expected at most ${MAX_RULES} rules, got ${count}`);
 }
 
+/** @throws ApiError invalid_policy_format when the ABIs of a policy would have too many functions. */
+function checkFunctions(rules: readonly PolicyRuleRequest[]): void {
+  try {
+    requireFewFunctions(rules.flatMap(({ conditions }) => conditions as unknown as ConditionInput[]));
+  } catch (error) {
+    if (error instanceof PolicyFormatError) throw malformed('/rules', error.message, error);
+    throw error;
+  }
+}
+
 /** @throws ApiError invalid_policy_format when a policy would have too many rules, or too long ones. */
 function checkPolicySize(rules: readonly PolicyRuleResponse[]): void {
   checkRuleCount(rules.length);
+  checkFunctions(rules);
   const { length } = JSON.stringify(rules);
   if (length <= MAX_RULES_LENGTH) return;
   throw malformed('/rules', `expected at most ${MAX_RULES_LENGTH} characters of rules, got ${length}`);

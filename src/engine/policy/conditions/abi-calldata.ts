@@ -9,6 +9,7 @@ import {
   type AbiValue,
   compileArguments,
 } from '../../signing/ethereum/abi-values.ts';
+import type { PolicyFacts } from '../action.ts';
 import type { ConditionInput, ResolvedField } from '../condition-source.ts';
 import { PolicyFormatError } from '../policy-format-error.ts';
 import {
@@ -71,6 +72,22 @@ function readFunction(
   const selector = AbiFunction.getSelector(item);
   requireUniqueSelector(earlier, { selector, signature });
   return { name, selector, signature, inputs, readArguments: compileArguments(inputs) };
+}
+
+/**
+ * CHOICE: the most functions in the different ABIs of a policy, or of an aggregation, because each one is hashed for its
+ * selector.
+ */
+const MAX_FUNCTIONS = 2_000;
+
+/** Refuses conditions with too many functions. The pointer of the error is that of the conditions. */
+export function requireFewFunctions(
+  inputs: readonly { readonly abi?: readonly unknown[] | undefined }[],
+): void {
+  const abis = new Map(inputs.flatMap(({ abi }) => (abi === undefined ? [] : [[JSON.stringify(abi), abi]])));
+  const count = [...abis.values()].reduce((sum, abi) => sum + abi.length, 0);
+  if (count <= MAX_FUNCTIONS) return;
+  throw new PolicyFormatError('', `expected at most ${MAX_FUNCTIONS} items in different ABIs, got ${count}`);
 }
 
 /** Parsed ABIs by their JSON text: the conditions of a policy usually repeat the same ABI. */
@@ -222,13 +239,23 @@ function decodeArguments(fn: NamedFunction, dataBytes: Uint8Array): ReadArgument
   }
 }
 
+/** Reads a field of calldata. */
+type ReadCalldata = (dataBytes: Uint8Array, facts: PolicyFacts) => Observation;
+
 /** The values at the end of the path. INVARIANT: `findLeaf` built `steps` from the types that decoded `value`. */
-function walk(value: AbiValue, steps: readonly (number | 'each')[]): readonly string[] {
+function walk(
+  value: AbiValue,
+  steps: readonly (number | 'each')[],
+  lookedThrough: PolicyFacts['lookedThrough'],
+): readonly string[] {
   const [step, ...rest] = steps;
   if (step === undefined) return [value as string];
   const elements = value as readonly AbiValue[];
-  if (step === 'each') return elements.flatMap((element) => walk(element, rest));
-  return step < elements.length ? walk(elements[step]!, rest) : [];
+  if (step === 'each') {
+    lookedThrough?.(elements.length);
+    return elements.flatMap((element) => walk(element, rest, lookedThrough));
+  }
+  return step < elements.length ? walk(elements[step]!, rest, lookedThrough) : [];
 }
 
 /**
@@ -238,7 +265,7 @@ function walk(value: AbiValue, steps: readonly (number | 'each')[]): readonly st
  */
 function resolveCalldataField(
   condition: ConditionInput,
-): (Omit<ResolvedField, 'read'> & { read(dataBytes: Uint8Array): Observation }) | undefined {
+): (Omit<ResolvedField, 'read'> & { read: ReadCalldata }) | undefined {
   const functions = functionsOf(condition.abi ?? []);
   const { field, operator } = condition;
   if (field === 'function_name' || functions.some(({ name }) => name === field)) {
@@ -274,12 +301,12 @@ function resolveCalldataField(
   return {
     kind,
     sizeBytes,
-    read: (dataBytes) => {
+    read: (dataBytes, { lookedThrough }) => {
       const decoded = decodeCalldata(functions, dataBytes);
       if (!('fn' in decoded)) return decoded;
       const leaf = leaves.get(decoded.fn.selector);
       if (leaf === undefined) return absent(`the call is to ${decoded.fn.name}`);
-      const values = walk(decoded.args, leaf.steps);
+      const values = walk(decoded.args, leaf.steps, lookedThrough);
       return values.length === 0 ? absent('no such element') : presentAll(values);
     },
   };
@@ -294,5 +321,10 @@ export function calldataField(
   ) => Observation,
 ): ResolvedField | undefined {
   const resolved = resolveCalldataField(condition);
-  return resolved && { ...resolved, read: (unit) => readData(unit, resolved.read) };
+  return (
+    resolved && {
+      ...resolved,
+      read: (unit, facts) => readData(unit, (dataBytes) => resolved.read(dataBytes, facts)),
+    }
+  );
 }

@@ -1,6 +1,6 @@
 import { encodeType, isElementaryType, readStructs } from '../../signing/ethereum/typed-data-types.ts';
 import { InvalidTypedDataError } from '../../signing/signing-errors.ts';
-import type { ActionUnit } from '../action.ts';
+import type { ActionUnit, PolicyFacts } from '../action.ts';
 import type { ConditionInput, ConditionSource, RuleAction } from '../condition-source.ts';
 import { PolicyFormatError } from '../policy-format-error.ts';
 import { absent, type Observation, presentAll, sizeOfType, unreadable, type ValueKind } from '../values.ts';
@@ -12,6 +12,7 @@ const METHODS = ['eth_signTypedData_v4'];
 const DOMAIN_TYPE = 'EIP712Domain';
 /** CHOICE: nesting of arrays within arrays. */
 const MAX_ARRAY_DEPTH = 16;
+const ARRAY = /^(.*)\[[0-9]*\]$/;
 /** Marks a value that is not an array or struct as its type requires. */
 const MALFORMED = Symbol('malformed');
 
@@ -80,7 +81,7 @@ function assertTypes(types: TypeMap): void {
 
 /** The elementary type at the end of the path: member names lead into structs; array indexes are optional. */
 function findType(types: TypeMap, type: string, path: readonly string[]): string | undefined {
-  const array = /^(.*)\[[0-9]*\]$/.exec(type);
+  const array = ARRAY.exec(type);
   if (array) {
     const [head] = path;
     const rest = head !== undefined && /^[0-9]{1,6}$/.test(head) ? path.slice(1) : path;
@@ -99,17 +100,33 @@ function findType(types: TypeMap, type: string, path: readonly string[]): string
   return member && findType(types, member.type, rest);
 }
 
-function walk(types: TypeMap, type: string, value: unknown, path: readonly string[]): readonly unknown[] {
-  const array = /^(.*)\[[0-9]*\]$/.exec(type);
+/** A value of a message, with its type. */
+interface Place {
+  readonly type: string;
+  readonly value: unknown;
+}
+
+/** Where the values of a field are. */
+interface FieldPath {
+  readonly types: TypeMap;
+  readonly lookedThrough: PolicyFacts['lookedThrough'];
+}
+
+function walk(field: FieldPath, { type, value }: Place, path: readonly string[]): readonly unknown[] {
+  const { types, lookedThrough } = field;
+  const array = ARRAY.exec(type);
   if (array) {
     if (!Array.isArray(value)) return [MALFORMED];
     const elements: readonly unknown[] = value;
     const [head, ...rest] = path;
     if (head !== undefined && /^[0-9]{1,6}$/.test(head)) {
       const index = Number(head);
-      return index < elements.length ? walk(types, array[1] ?? '', elements[index], rest) : [];
+      return index < elements.length
+        ? walk(field, { type: array[1] ?? '', value: elements[index] }, rest)
+        : [];
     }
-    return elements.flatMap((element) => walk(types, array[1] ?? '', element, path));
+    lookedThrough?.(elements.length);
+    return elements.flatMap((element) => walk(field, { type: array[1] ?? '', value: element }, path));
   }
   const struct = Object.hasOwn(types, type) ? types[type] : undefined;
   if (struct === undefined) return [value];
@@ -117,7 +134,7 @@ function walk(types: TypeMap, type: string, value: unknown, path: readonly strin
   const [head, ...rest] = path;
   // INVARIANT: findType walked the same path through the same types.
   const member = struct.find(({ name }) => name === head)!;
-  return walk(types, member.type, (value as Record<string, unknown>)[member.name], rest);
+  return walk(field, { type: member.type, value: (value as Record<string, unknown>)[member.name] }, rest);
 }
 
 /** Whether both maps have the same types with the same members in the same order. */
@@ -137,41 +154,93 @@ function sameTypes(left: TypeMap, right: TypeMap): boolean {
   );
 }
 
-/** A struct of a message that is still to be searched. */
-interface Place {
-  readonly type: string;
-  readonly value: unknown;
+/** The structs of a message by type, at any depth. */
+interface FoundStructs {
+  readonly byType: ReadonlyMap<string, readonly unknown[]>;
+  /** The types of values that are not an array or struct as their type requires. */
+  readonly malformed: ReadonlySet<string>;
+}
+
+/**
+ * What is known of typed data, so that one search serves all conditions. INVARIANT: the typed data of a unit never
+ * change.
+ */
+const searched = new WeakMap<TypedData, { found?: FoundStructs; readonly encoded: Map<string, string> }>();
+
+function searchOf(typedData: TypedData) {
+  const known = searched.get(typedData) ?? { encoded: new Map<string, string>() };
+  searched.set(typedData, known);
+  return known;
+}
+
+/** The encodeType of a struct of typed data. */
+function encodedType(typedData: TypedData, name: string): string {
+  const { encoded } = searchOf(typedData);
+  const known = encoded.get(name) ?? encodeType(new Map(Object.entries(typedData.types)), name);
+  encoded.set(name, known);
+  return known;
+}
+
+function structsIn(typedData: TypedData): FoundStructs {
+  const search = searchOf(typedData);
+  search.found ??= findStructs(typedData);
+  return search.found;
+}
+
+function findStructs({ types, primaryType, message }: TypedData): FoundStructs {
+  const structs = new Map(
+    Object.entries(types).map(([name, members]) => {
+      const inner = members.filter(({ type }) => Object.hasOwn(types, baseOf(type)));
+      const arrays = new Set(inner.filter(({ type }) => ARRAY.test(type)));
+      return [
+        name,
+        { found: [] as unknown[], members: new Map(inner.map((own) => [own.name, own.type])), arrays },
+      ];
+    }),
+  );
+  const malformed = new Set<string>();
+  // A list of places, not a recursion: the depth is the client's.
+  const places: Place[] = [{ type: primaryType, value: message }];
+  for (let place = places.pop(); place !== undefined; place = places.pop()) {
+    const { type, value } = place;
+    const array = ARRAY.exec(type);
+    if (array) {
+      if (!Array.isArray(value)) malformed.add(baseOf(type));
+      else for (const element of value) places.push({ type: array[1] ?? '', value: element });
+      continue;
+    }
+    // An absent struct has no content that is signed.
+    if (value === undefined || value === null) continue;
+    const struct = structs.get(type);
+    struct?.found.push(value);
+    if (typeof value !== 'object') malformed.add(type);
+    else {
+      // The members of the value, not those of its type: a type may have thousands that a value leaves out.
+      for (const [name, inner] of Object.entries(value)) {
+        const innerType = struct?.members.get(name);
+        if (innerType !== undefined) places.push({ type: innerType, value: inner });
+      }
+      for (const array of struct?.arrays ?? []) {
+        if (Object.hasOwn(value, array.name)) continue;
+        // An array cannot be absent. Looked for until it was.
+        malformed.add(baseOf(array.type));
+        struct?.arrays.delete(array);
+      }
+    }
+  }
+  return { byType: new Map([...structs].map(([name, { found }]) => [name, found])), malformed };
 }
 
 /**
  * The values of the struct `wanted` in a message, at any depth: also in the trees of messages whose signature counts for
  * each leaf, such as bulk orders, and in those that wrap another message. Malformed values are `MALFORMED`.
  */
-function occurrences(types: TypeMap, message: Place, wanted: string): readonly unknown[] {
-  const containing = structsContaining(types, wanted);
-  const found: unknown[] = [];
-  // A list of places, not a recursion: the depth is the client's.
-  const places = [message];
-  for (let place = places.pop(); place !== undefined; place = places.pop()) {
-    const { type, value } = place;
-    const array = /^(.*)\[[0-9]*\]$/.exec(type);
-    if (array) {
-      if (!Array.isArray(value)) found.push(MALFORMED);
-      else for (const element of value) places.push({ type: array[1] ?? '', value: element });
-      continue;
-    }
-    // An absent struct has no content that is signed.
-    if (value === undefined || value === null) continue;
-    if (type === wanted) found.push(value);
-    if (typeof value !== 'object') found.push(MALFORMED);
-    else {
-      for (const member of Object.hasOwn(types, type) ? types[type]! : []) {
-        if (containing.has(baseOf(member.type)))
-          places.push({ type: member.type, value: (value as Record<string, unknown>)[member.name] });
-      }
-    }
-  }
-  return found;
+function occurrences(typedData: TypedData, wanted: string): readonly unknown[] {
+  const { byType, malformed } = structsIn(typedData);
+  const found = byType.get(wanted) ?? [];
+  if (malformed.size === 0) return found;
+  const containing = structsContaining(typedData.types, wanted);
+  return [...malformed].some((type) => containing.has(type)) ? [...found, MALFORMED] : found;
 }
 
 function baseOf(type: string): string {
@@ -180,14 +249,15 @@ function baseOf(type: string): string {
 
 /** The structs that are the wanted one or have a member that leads to it. */
 function structsContaining(types: TypeMap, wanted: string): ReadonlySet<string> {
-  const containing = new Set([wanted]);
-  const names = Object.keys(types);
-  for (let before = 0; before !== containing.size; ) {
-    before = containing.size;
-    for (const name of names) {
-      if (types[name]?.some(({ type }) => containing.has(baseOf(type)))) containing.add(name);
+  const users = new Map<string, Set<string>>();
+  for (const [name, members] of Object.entries(types)) {
+    for (const { type } of members) {
+      const base = baseOf(type);
+      users.set(base, (users.get(base) ?? new Set<string>()).add(name));
     }
   }
+  const containing = new Set([wanted]);
+  for (const name of containing) for (const user of users.get(name) ?? []) containing.add(user);
   return containing;
 }
 
@@ -205,10 +275,9 @@ function createReader(
       typedData.primaryType === primaryType && sameTypes(types, typedData.types) ? [typedData.message] : [];
   }
   const declaredType = encodeType(new Map(Object.entries(types)), primaryType);
-  return ({ types: given, primaryType: type, message: value }) =>
-    Object.hasOwn(given, primaryType) &&
-    encodeType(new Map(Object.entries(given)), primaryType) === declaredType
-      ? occurrences(given, { type, value }, primaryType)
+  return (typedData) =>
+    Object.hasOwn(typedData.types, primaryType) && encodedType(typedData, primaryType) === declaredType
+      ? occurrences(typedData, primaryType)
       : [];
 }
 
@@ -239,14 +308,17 @@ export const ethereumTypedDataMessage: ConditionSource = {
     return {
       kind,
       sizeBytes: sizeOfType(type),
-      read: (unit) =>
+      read: (unit, { lookedThrough }) =>
         readTypedData(unit, (typedData) => {
           const structs = structsOf(typedData);
+          // The first is what any condition looks at.
+          lookedThrough?.(Math.max(0, structs.length - 1));
+          const found: FieldPath = { types: declared.types, lookedThrough };
           return structs.length === 0
             ? absent('the types differ from those of the condition')
             : observe(
                 kind,
-                structs.flatMap((struct) => walk(declared.types, declared.primary_type, struct, path)),
+                structs.flatMap((value) => walk(found, { type: declared.primary_type, value }, path)),
               );
         }),
     };

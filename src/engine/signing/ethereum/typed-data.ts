@@ -39,6 +39,8 @@ interface PreparedStruct {
 }
 
 interface Encoder {
+  /** How many members may still be hashed. */
+  membersLeft: number;
   /** Work that is left until the next pause. */
   untilPause: number;
   readonly structs: Structs;
@@ -48,9 +50,11 @@ interface Encoder {
 /** Pauses now and then, and ends with the digest. */
 type Steps = Generator<undefined, Uint8Array>;
 
-// CHOICE: as deep as a body may nest. The size of the body is the only other limit: a tree of orders of the height that
-// Seaport signs has thousands of values.
+// CHOICE: as deep as a body may nest. The only other limits are the size of the body, because a tree of orders of the
+// height that Seaport signs has thousands of values, and the members that are hashed, of absent structs too.
 const MAX_DEPTH = 128;
+/** One word each: a type may have thousands of members that each of thousands of values leaves out. */
+const MAX_MEMBERS = 1_000_000;
 // Work between two pauses, about 10 ms: a value counts 1, and so does each block of a hash.
 const WORK_AT_ONCE = 2_000;
 const BLOCK_BYTES = 136;
@@ -60,20 +64,27 @@ const WORD_BYTES = 32;
 const NO_STRUCT = new Uint8Array(WORD_BYTES);
 
 /**
- * `eth_signTypedData_v4`: 0x hex of r || s || v (27/28). Hashes in slices, because typed data of the size of a body
- * takes up to a second. Throws InvalidTypedDataError. Source: EIP-712.
+ * `eth_signTypedData_v4`: 0x hex of r || s || v (27/28). Throws InvalidTypedDataError. Source: EIP-712.
  */
 export async function signTypedData(
   secret: Uint8Array,
   params: { readonly typed_data: TypedData },
 ): Promise<`0x${string}`> {
+  return signDigestHex(await digestOfRequest(params), secret);
+}
+
+/**
+ * The digest of a request's typed data. Hashes in slices, because typed data of the size of a body takes up to a second.
+ * Throws InvalidTypedDataError.
+ */
+export async function digestOfRequest(params: { readonly typed_data: TypedData }): Promise<Uint8Array> {
   const steps = hashSteps(params.typed_data, '/typed_data');
   let step = steps.next();
   while (step.done !== true) {
     await new Promise((resolve) => setImmediate(resolve));
     step = steps.next();
   }
-  return signDigestHex(step.value, secret);
+  return step.value;
 }
 
 /**
@@ -97,7 +108,12 @@ function* hashSteps(typedData: TypedData, pointer: string): Steps {
       `expected a type in \`types\`, got \`${primaryType}\``,
     );
   }
-  const encoder: Encoder = { untilPause: WORK_AT_ONCE, structs, prepared: new Map() };
+  const encoder: Encoder = {
+    membersLeft: MAX_MEMBERS,
+    untilPause: WORK_AT_ONCE,
+    structs,
+    prepared: new Map(),
+  };
   // 0x19 || 0x01 || hashStruct(domain) || hashStruct(message), the latter omitted when the domain is the primary type
   const parts = [
     Uint8Array.of(0x19, 0x01),
@@ -136,6 +152,13 @@ function* hashStruct(encoder: Encoder, name: string, value: unknown, pointer: st
   }
   const struct = value as Record<string, unknown>;
   const { typeHash, members } = prepareStruct(encoder, name);
+  encoder.membersLeft -= members.length;
+  if (encoder.membersLeft < 0) {
+    throw new InvalidTypedDataError(
+      pointer,
+      `expected at most ${MAX_MEMBERS} members in all structs together`,
+    );
+  }
   const encoded = new Uint8Array(WORD_BYTES * (members.length + 1));
   encoded.set(typeHash);
   for (const [index, member] of members.entries()) {
