@@ -4,6 +4,8 @@ const EXPORTS: ReadonlySet<string> = new Set(['exportPrivateKey', 'exportSeedPhr
 const HASH_BYTES = 32;
 /** The primary type of a user operation of the entry points 0.8 and later. Source: ERC-4337. */
 const USER_OPERATION_TYPE = 'PackedUserOperation';
+/** The typed data that is a transaction of type 113 on chains of ZKsync. Source: era-contracts, TransactionHelper.sol. */
+const ZKSYNC_TRANSACTION = { domainName: 'zkSync', primaryType: 'Transaction' };
 /**
  * The types by which smart accounts verify another message (ERC-1271), with the type of their only member: its hash.
  * Source: ERC1271.sol of Light Account and of Coinbase Smart Wallet, CompatibilityFallbackHandler.sol of Safe,
@@ -22,7 +24,7 @@ export const smartAccountTypes: Readonly<Record<string, { readonly name: string;
  *
  * Methods overlap: several of them can produce the same signature, and an exported key can produce all. Strictly,
  * ALLOW rules for `*` do not apply to exports and to what cannot be decoded, such as a hash, and what may be a user
- * operation, or contains only the hash of what a smart account signs, cannot be decoded as a message or as typed data.
+ * operation or a transaction, or contains only the hash of what a smart account signs, cannot be decoded as a message or as typed data.
  * DENY rules for `*` always apply.
  */
 export function strictly(action: PolicyAction): PolicyAction {
@@ -40,6 +42,12 @@ function withoutDisguise(unit: ActionUnit): ActionUnit {
   }
   if (typedData?.primaryType === USER_OPERATION_TYPE) {
     return { label, undecodable: 'typed data of this type is a user operation' };
+  }
+  if (
+    typedData?.primaryType === ZKSYNC_TRANSACTION.primaryType &&
+    typedData.domain.name === ZKSYNC_TRANSACTION.domainName
+  ) {
+    return { label, undecodable: 'typed data of this type is a transaction of ZKsync' };
   }
   if (typedData !== undefined && Object.hasOwn(smartAccountTypes, typedData.primaryType)) {
     return { label, undecodable: 'typed data of this type is the hash of what a smart account signs' };

@@ -1,3 +1,4 @@
+import { zksync } from 'viem/chains';
 import { describe, expect, test } from 'vitest';
 import type { ActionUnit, PolicyAction } from '../../../src/engine/policy/action.ts';
 import { compilePolicy, type RuleInput } from '../../../src/engine/policy/compile.ts';
@@ -29,6 +30,16 @@ const typed = (primaryType: string) => ({
   typedData: { domain: {}, types: { [primaryType]: [] }, primaryType, message: {} },
 });
 
+/** A payment on ZKsync as its wallets sign it, by viem. */
+function zksyncPayment(): Partial<ActionUnit> {
+  const account = (byte: string) => `0x${byte.repeat(20)}` as const;
+  const { domain, types, primaryType, message } = zksync.custom.getEip712Domain({
+    ...{ type: 'eip712', chainId: 324, nonce: 0, from: account('11'), to: account('22'), value: 5n },
+    ...{ data: '0x', gas: 1n, maxFeePerGas: 1n, paymaster: account('33'), paymasterInput: '0x' },
+  });
+  return { typedData: { domain: { ...domain }, types, primaryType, message } };
+}
+
 describe('strict methods', () => {
   test.each([
     ['an export', of('exportPrivateKey')],
@@ -44,6 +55,7 @@ describe('strict methods', () => {
     ['the hash of a message of a Light Account', of('eth_signTypedData_v4', typed('LightAccountMessage'))],
     ['the hash of a message of a Safe', of('eth_signTypedData_v4', typed('SafeMessage'))],
     ['the hash of a message of a Kernel', of('eth_signTypedData_v4', typed('Kernel'))],
+    ['a transaction of ZKsync as typed data', of('eth_signTypedData_v4', zksyncPayment())],
   ])('`*` does not allow %s', (_name, action) => {
     expect(decisions(action, rule('ALLOW', '*'))).toEqual([true, false]);
   });
