@@ -1,11 +1,10 @@
 import { hexToBytes } from '../../../src/engine/crypto/encoding.ts';
 import type { Clock } from '../../../src/ports/runtime.ts';
 import { give } from '../../../src/sandbox/simulated/chains/evm/faucet.ts';
-import { BLOCK_GAS_LIMIT, runEvm } from '../../../src/sandbox/simulated/chains/evm/machine.ts';
+import { BLOCK_GAS_LIMIT, readContract, runEvm } from '../../../src/sandbox/simulated/chains/evm/machine.ts';
+import { makeOverlay } from '../../../src/sandbox/simulated/chains/evm/overlay.ts';
 import { type EvmParts, makeEvmParts } from '../../../src/sandbox/simulated/chains/evm/parts.ts';
-import { programAt } from '../../../src/sandbox/simulated/chains/evm/programs/find-program.ts';
-import { answerTokenQuery } from '../../../src/sandbox/simulated/chains/evm/token-queries.ts';
-import { type Movement, RevertError } from '../../../src/sandbox/simulated/chains/ledger.ts';
+import type { Movement } from '../../../src/sandbox/simulated/chains/ledger.ts';
 import { openChainStore } from '../../../src/sandbox/simulated/chains/store.ts';
 
 /** The machine of one simulated EVM chain without blocks and gas: a call happens at the second that it names. */
@@ -13,12 +12,12 @@ export interface SimulatedEvm extends Disposable {
   readonly state: EvmParts['state'];
   give(owner: string, asset: string, rawAmount: bigint, decimals?: number): void;
   /** The reason of a revert; undefined when the call succeeds. */
-  call(call: { from: string; to: string; data: string; value?: bigint; seconds: number }): {
+  call(call: { from: string; to: string; data: string; value?: bigint; seconds: number }): Promise<{
     readonly revert: string | undefined;
     readonly movements: readonly Movement[];
-  };
+  }>;
   /** The return data of a program; undefined when it reverts. */
-  read(to: string, data: string, seconds: number): Uint8Array | undefined;
+  read(to: string, data: string, seconds: number): Promise<Uint8Array | undefined>;
 }
 
 const clock: Clock = { now: () => 1_800_000_000_000 };
@@ -37,33 +36,28 @@ export function simulatedEvm(
     nativeSymbol: () => 'eth',
     plannedVault: () => undefined,
   };
-  const { state, blocks } = makeEvmParts(world, caip2);
+  const { state, blocks, interpreter } = makeEvmParts(world, caip2);
   blocks.head();
   const blockAt = (seconds: number) => ({ number: seconds, seconds });
   return {
     state,
     give: (owner, asset, rawAmount, decimals = 18) =>
       void give(state, blockAt(0), { owner, asset, rawAmount, decimals, symbol: 'TKN' }),
-    call({ from, to, data, value = 0n, seconds }) {
+    async call({ from, to, data, value = 0n, seconds }) {
       const plan = {
-        ...{ sender: from, calls: [{ to, value, data }], authorizations: [] },
+        ...{ sender: from, calls: [{ to, value, data }], authorizations: [], accessList: [] },
         ...{ gasLimit: BLOCK_GAS_LIMIT, intrinsicGas: 21_000n, floorGas: 21_000n, sentinel: null },
       };
-      const options = { nonce: 0, block: blockAt(seconds), isIncluded: true };
-      const { revert, movements } = runEvm(state, plan, options);
+      const overlay = makeOverlay(state);
+      const options = { gasPrice: 0n, block: blockAt(seconds), isIncluded: true };
+      const { revert, movements } = await runEvm(await interpreter(), overlay, plan, options);
+      overlay.apply();
       return { revert: revert?.message, movements };
     },
-    read(to, data, seconds) {
-      try {
-        const view = { state, block: blockAt(seconds) };
-        const bytes = hexToBytes(data.slice(2));
-        const token = state.accounts.token(to);
-        return programAt(state, to)?.read(view, bytes) ?? answerTokenQuery({ token, to, data: bytes, state });
-      } catch (error) {
-        if (error instanceof RevertError) return undefined;
-        throw error;
-      }
-    },
+    read: async (to, data, seconds) =>
+      readContract(await interpreter(), state, {
+        ...{ block: blockAt(seconds), to, data: hexToBytes(data.slice(2)) },
+      }),
     [Symbol.dispose]: () => store.close(),
   };
 }

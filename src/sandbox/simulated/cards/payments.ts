@@ -265,7 +265,6 @@ function take(
   { store, environment }: CardParts,
   { card, chain, cents }: Movement,
 ): { readonly hash: string } | Shortfall {
-  chain.head();
   const issuer = issuerAddress(environment);
   return pay(store, chain, {
     ...{ address: issuer, payer: card.address, spender: issuer },
@@ -279,7 +278,6 @@ function give(
   { card, chain, cents }: Movement,
 ): { readonly hash: string } | undefined {
   if (cents === 0n) return undefined;
-  chain.head();
   const paid = pay(store, chain, {
     ...{ address: card.address, payer: issuerAddress(environment) },
     ...{ tokenAddress: card.token, decimals: card.decimals, rawAmount: rawOf(card, cents) },

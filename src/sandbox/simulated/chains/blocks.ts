@@ -1,4 +1,5 @@
 import type { Clock } from '../../../ports/runtime.ts';
+import { createMutex } from '../../../storage/mutex.ts';
 import type { ChainTerms } from './chain-terms.ts';
 import { rollBack } from './ledger.ts';
 import type { Block, Execution, Pool, PoolEntry } from './pool.ts';
@@ -8,8 +9,11 @@ import type { ChainStore } from './store.ts';
 export interface Machine<Plan> {
   /** `waits`: not executable yet, e.g. because of a nonce gap. `drop`: the sender can no longer pay. */
   readiness(entry: PoolEntry<Plan>, nowSeconds: number): 'ready' | 'waits' | 'replaced' | 'drop';
-  /** Executes a ready transaction and charges its fee. */
-  run(entry: PoolEntry<Plan>, block: Block): Execution;
+  /**
+   * Executes a ready transaction and charges its fee. Nothing is stored before the returned function is called, in a
+   * transaction of the store. It returns undefined if the state that the execution has read has changed since then.
+   */
+  execute(entry: PoolEntry<Plan>, block: Block): Promise<() => Execution | undefined>;
   /** The hash of the transaction that used the nonce of a `replaced` one. */
   replacementOf(entry: PoolEntry<Plan>): string | null;
 }
@@ -21,11 +25,16 @@ interface ChainRow {
   height: number;
 }
 
-/** The blocks of one chain. Each call first processes the blocks that are due at the clock's time. */
+/** The blocks of one chain. */
 export interface Blocks {
+  /** Processes the blocks that are due at the clock's time. */
+  catchUp(): Promise<void>;
+  /** Catches up, then runs `work` in one transaction of the store. */
+  atHead<T>(work: () => T): Promise<T>;
+  /** The latest block that was processed. */
   head(): Block;
   /** Mines extra blocks immediately; the first one includes every ready transaction. */
-  mine(count: number): Block;
+  mine(count: number): Promise<Block>;
   /** The time at which a transaction received now is due for inclusion. */
   dueMs(): number;
   isFinal(blockNumber: number): boolean;
@@ -47,8 +56,9 @@ interface BlocksOptions<Plan> {
  * blocks with transactions are processed.
  */
 export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
-  const { clock, terms, confirmAfterMs, pool, caip2 } = options;
+  const { store, clock, terms, confirmAfterMs, pool, caip2 } = options;
   const chain = chainRow(options);
+  const mutex = createMutex();
 
   const heightAt = (row: ChainRow, ms: number): number =>
     Math.max(row.height, row.base_height + Math.floor((ms - row.base_ms) / terms.blockMs));
@@ -63,58 +73,82 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
   const nextNumber = (row: ChainRow, atMs: number, isExtra: boolean): number =>
     heightAt(row, atMs) + (isExtra ? 1 : 0);
 
-  function catchUp(): ChainRow {
+  /** Only one caller makes blocks at a time: an execution may take several turns of the event loop. */
+  async function exclusively<T>(work: () => Promise<T>): Promise<T> {
+    await mutex.acquire();
+    try {
+      return await work();
+    } finally {
+      mutex.release();
+    }
+  }
+
+  async function process(): Promise<ChainRow> {
     const nowMs = clock.now();
     const row = chain.read(nowMs);
-    if (nowMs < row.seen_ms) rebase(options.store, caip2, row, nowMs);
+    if (nowMs < row.seen_ms) rebase(store, caip2, row, nowMs);
     if (nowMs !== row.seen_ms) {
       const isExtra = confirmAfterMs !== undefined;
       // Checked at each due time, and at the current time for validity windows that opened or closed since.
       for (const atMs of [...new Set(pool.due(nowMs).map(({ dueMs }) => dueMs)), nowMs]) {
-        const makeNext = () => makeBlock(row, atMs, isExtra);
-        fillBlock(options, {
-          untilMs: atMs,
-          atMs,
-          next: nextNumber(row, atMs, isExtra),
-          makeBlock: makeNext,
-        });
+        await fill(row, { untilMs: atMs, atMs, isExtra });
       }
       row.height = heightAt(row, nowMs);
       row.seen_ms = nowMs;
       chain.write(row);
     } else if (confirmAfterMs === 0) {
-      const makeNow = () => makeBlock(row, nowMs, true);
-      const next = nextNumber(row, nowMs, true);
-      if (fillBlock(options, { untilMs: nowMs, atMs: nowMs, next, makeBlock: makeNow })) chain.write(row);
+      if (await fill(row, { untilMs: nowMs, atMs: nowMs, isExtra: true })) chain.write(row);
     }
     return row;
   }
 
+  function fill(row: ChainRow, block: { untilMs: number; atMs: number; isExtra: boolean }): Promise<boolean> {
+    const { untilMs, atMs, isExtra } = block;
+    // While blocks are made, the stored height stays that of their parent. Each transaction is stored together with the
+    // count of extra blocks, so that no number is given twice if the process is killed.
+    const { height } = row;
+    return fillBlock(options, {
+      ...{ untilMs, atMs, next: nextNumber(row, atMs, isExtra) },
+      makeBlock: () => makeBlock(row, atMs, isExtra),
+      write: () => chain.write({ ...row, height }),
+    });
+  }
+
+  async function mine(count: number): Promise<Block> {
+    const row = await process();
+    const parent = { ...row };
+    let block = makeBlock(row, row.seen_ms, true);
+    const first = block;
+    await fillBlock(options, {
+      ...{ untilMs: Number.MAX_SAFE_INTEGER, atMs: row.seen_ms, next: first.number },
+      makeBlock: () => first,
+      write: () => chain.write({ ...row, height: parent.height }),
+    });
+    for (let mined = 1; mined < count; mined += 1) block = makeBlock(row, row.seen_ms, true);
+    chain.write(row);
+    return block;
+  }
+
+  const catchUp = (): Promise<void> => exclusively(async () => void (await process()));
+  const read = (): ChainRow => chain.read(clock.now());
   return {
-    head: () => {
-      const row = catchUp();
+    catchUp,
+    async atHead(work) {
+      await catchUp();
+      return store.atomically(work);
+    },
+    head() {
+      const row = read();
       return { number: row.height, seconds: Math.floor(row.seen_ms / 1000) };
     },
-    mine(count) {
-      const row = catchUp();
-      let block = makeBlock(row, row.seen_ms, true);
-      const first = block;
-      const next = first.number;
-      fillBlock(options, {
-        ...{ untilMs: Number.MAX_SAFE_INTEGER, atMs: row.seen_ms, next },
-        makeBlock: () => first,
-      });
-      for (let mined = 1; mined < count; mined += 1) block = makeBlock(row, row.seen_ms, true);
-      chain.write(row);
-      return block;
-    },
+    mine: (count) => exclusively(() => mine(count)),
     dueMs() {
-      const row = catchUp();
+      const row = read();
       if (confirmAfterMs !== undefined) return row.seen_ms + confirmAfterMs;
       const elapsed = row.seen_ms - row.base_ms;
       return row.base_ms + (Math.floor(elapsed / terms.blockMs) + 1) * terms.blockMs;
     },
-    isFinal: (blockNumber) => catchUp().height - blockNumber >= terms.finalityBlocks,
+    isFinal: (blockNumber) => read().height - blockNumber >= terms.finalityBlocks,
   };
 }
 
@@ -157,17 +191,28 @@ function rebase(store: ChainStore, caip2: string, row: ChainRow, nowMs: number):
   );
 }
 
+/** A block that is being made. */
+interface Filling {
+  readonly untilMs: number;
+  readonly atMs: number;
+  /** The number that the block would get. */
+  readonly next: number;
+  /** Called for the first transaction only. */
+  readonly makeBlock: () => Block;
+  /** Stores what the chain has counted, with each transaction. */
+  readonly write: () => void;
+}
+
 /**
  * Includes ready transactions in one block, created on the first of them. Returns whether there was any.
  *
  * CHOICE: in a block that a reorganization will abandon, a transaction only has a status. Its transfers, and what it does
  * to balances, come with the block that finally includes it.
  */
-function fillBlock<Plan>(
+async function fillBlock<Plan>(
   { store, pool, machine }: Pick<BlocksOptions<Plan>, 'store' | 'pool' | 'machine'>,
-  filling: { untilMs: number; atMs: number; next: number; makeBlock: () => Block },
-): boolean {
-  const { untilMs, atMs, next, makeBlock } = filling;
+  { untilMs, atMs, next, makeBlock, write }: Filling,
+): Promise<boolean> {
   let block: Block | undefined;
   // A transaction can make another one ready, so this repeats until nothing changes.
   for (let hasChanged = true; hasChanged; ) {
@@ -176,26 +221,25 @@ function fillBlock<Plan>(
       const readiness = machine.readiness(entry, Math.floor(atMs / 1000));
       if (readiness === 'waits') continue;
       const { blocks = 0, abandonedBlock } = entry.reorganization ?? {};
-      if (readiness === 'ready' && blocks > 0 && abandonedBlock === undefined) {
-        block ??= makeBlock();
-        const abandoned = block;
-        pool.includeForNow(
-          entry,
-          abandoned,
-          rollBack(store, () => machine.run(entry, abandoned)),
-        );
-        continue;
-      }
-      if (abandonedBlock !== undefined && next <= abandonedBlock + blocks) continue;
-      hasChanged = true;
+      const isAbandoned = readiness === 'ready' && blocks > 0 && abandonedBlock === undefined;
+      if (!isAbandoned && abandonedBlock !== undefined && next <= abandonedBlock + blocks) continue;
+      hasChanged ||= !isAbandoned;
       if (readiness === 'drop') pool.drop(entry.hash);
       else if (readiness === 'replaced') {
         pool.replace(entry.hash, machine.replacementOf(entry));
       } else {
         block ??= makeBlock();
-        const included = block;
-        const execution = store.atomically(() => machine.run(entry, included));
-        pool.include(entry, included, execution);
+        const inBlock = block;
+        const run = await machine.execute(entry, inBlock);
+        store.atomically(() => {
+          // The state may have changed during the execution. The transaction is then looked at again.
+          const isPending = pool.isPending(entry.hash);
+          const execution = !isPending ? undefined : isAbandoned ? rollBack(store, run) : run();
+          if (execution === undefined) hasChanged = true;
+          else if (isAbandoned) pool.includeForNow(entry, inBlock, execution);
+          else pool.include(entry, inBlock, execution);
+          write();
+        });
       }
     }
   }

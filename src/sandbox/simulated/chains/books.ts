@@ -91,9 +91,17 @@ export async function booksOf(store: ChainStore, caip2: string): Promise<AssetBo
     if (sender === NO_ADDRESS) book.minted += BigInt(amount);
     if (recipient === NO_ADDRESS) book.minted -= BigInt(amount);
   }
+  const contracts = contractsOn(store, caip2);
   return [...books]
+    .filter(([asset]) => !contracts.has(asset))
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .map(([asset, book]) => ({ caip2, tokenAddress: asset === NATIVE ? null : asset, ...book }));
+}
+
+/** Contracts with bytecode. They keep the balances of their tokens themselves. */
+function contractsOn(store: ChainStore, caip2: string): ReadonlySet<string> {
+  const rows = store.all<{ address: string }>('select address from evm_code where caip2 = ?', caip2);
+  return new Set(rows.map(({ address }) => address));
 }
 
 /** The accounts of the simulated bank that the faucet has stocked, in the ledger's notation. */

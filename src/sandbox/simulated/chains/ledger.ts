@@ -30,6 +30,7 @@ export interface Movement {
 /** The balances of one chain. */
 export interface Ledger {
   balance(owner: string, asset: string): bigint;
+  setBalance(owner: string, asset: string, amount: bigint): void;
   /** Throws RevertError with the message `shortfall` when the owner holds too little. */
   debit(entry: { owner: string; asset: string; amount: bigint; shortfall: string }): void;
   /** Throws RevertError when the balance would exceed 256 bits. */
@@ -50,6 +51,7 @@ export function makeLedger(store: ChainStore, caip2: string): Ledger {
     store.run('insert or replace into balances values (?, ?, ?, ?)', caip2, owner, asset, String(amount));
   return {
     balance,
+    setBalance: write,
     debit({ owner, asset, amount, shortfall }) {
       const rest = balance(owner, asset) - amount;
       if (rest < 0n) throw new RevertError(shortfall, asset === NATIVE);

@@ -71,6 +71,7 @@ interface TransactionRow {
 export interface Pool<Plan> {
   add(entry: NewEntry<Plan>): void;
   isKnown(hash: string): boolean;
+  isPending(hash: string): boolean;
   waiting(sender: string, lane: string): readonly PoolEntry<Plan>[];
   /** Pending transactions due by `untilMs`, in order of arrival. */
   due(untilMs: number): readonly PoolEntry<Plan>[];
@@ -122,6 +123,7 @@ export function makePool<Plan>(
       const row = rowOf(hash);
       return row !== undefined && row.state !== 'dropped';
     },
+    isPending: (hash) => rowOf(hash)?.state === 'pending',
     waiting: (sender, lane) =>
       store
         .all<TransactionRow>(

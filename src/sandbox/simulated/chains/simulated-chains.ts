@@ -36,7 +36,8 @@ import {
 
 /*
  * SIMULATED chains: balances, fees, blocks and transactions are those of a simulated chain, which executes the
- * real signed bytes but only the contracts that this server uses.
+ * real signed bytes. EVM chains run the bytecode of any contract; tokens, the router, vaults, the distributor and the
+ * entry point are simulated without bytecode. Solana and Tron run only the programs that this server uses.
  * PRODUCTION: the nodes of the operator; 400 `not_supported` on chains without one.
  * SETTING: `--rpc` for one EVM or Solana chain; `CUSTOS_RPC` for `custos serve`.
  */
@@ -248,6 +249,13 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     return entry.make();
   }
 
+  /** The chain, when it has processed the blocks that are due. */
+  async function caughtUp(caip2: string): Promise<Simulated> {
+    const chain = await simulatedOf(caip2);
+    await chain.catchUp();
+    return chain;
+  }
+
   // An in-memory store that was never opened is empty.
   const begun = async (): Promise<ChainStore | undefined> =>
     open.begun() === undefined && file === ':memory:' && options.image === undefined ? undefined : open();
@@ -263,10 +271,8 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     async fund(caip2, deposit) {
       const [chain, store] = [await simulatedOf(caip2), await open()];
       try {
-        return store.atomically(() => {
-          chain.head();
-          return chain.fund(deposit);
-        });
+        await chain.catchUp();
+        return store.atomically(() => chain.fund(deposit));
       } catch (error) {
         return faultOf(error);
       }
@@ -275,15 +281,15 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     async mine(caip2, count) {
       const named = caip2 === undefined ? await used() : [caip2];
       const heights = new Map<string, bigint>();
-      for (const name of named) heights.set(name, BigInt((await simulatedOf(name)).mine(count).number));
+      for (const name of named) {
+        const { number } = await (await simulatedOf(name)).mine(count);
+        heights.set(name, BigInt(number));
+      }
       return heights;
     },
     async steer(caip2, hash, effect) {
-      const [chain, store] = [await simulatedOf(caip2), await open()];
-      return store.atomically(() => {
-        chain.head();
-        return steerPending(store, caip2, { hash, effect });
-      });
+      const [store] = [await open(), await caughtUp(caip2)];
+      return store.atomically(() => steerPending(store, caip2, { hash, effect }));
     },
     total: async (caip2, tokenAddress) => (await simulatedOf(caip2)).ledger.total(assetOf(tokenAddress)),
     async books() {
@@ -292,9 +298,9 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       const [store, { booksOf }] = await Promise.all([open(), import('./books.ts')]);
       return (await Promise.all(listed.map((caip2) => booksOf(store, caip2)))).flat();
     },
-    earn: simulateEarn({ open, planned, chain: simulatedOf, has: (caip2) => kindOf(caip2) === kinds.eip155 }),
+    earn: simulateEarn({ open, planned, chain: caughtUp, has: (caip2) => kindOf(caip2) === kinds.eip155 }),
     exchange({ ids, prices, supports }) {
-      const chain = async (caip2: string) => (supports(caip2) ? simulatedOf(caip2) : undefined);
+      const chain = async (caip2: string) => (supports(caip2) ? caughtUp(caip2) : undefined);
       const make = loadOnce(async (): Promise<Exchange> => {
         const [store, { simulateExchange }] = await Promise.all([open(), import('../exchange/exchange.ts')]);
         return simulateExchange({ clock, ids, prices, store, chain });
@@ -302,12 +308,12 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       return lazyMethods(make)('quote', 'statusOf');
     },
     fiat({ ids, prices, supports, pageOf, environments }) {
-      const chain = async (caip2: string) => (supports(caip2) ? simulatedOf(caip2) : undefined);
+      const chain = async (caip2: string) => (supports(caip2) ? caughtUp(caip2) : undefined);
       const parts = async () => ({ clock, ids, prices, chain, pageOf, store: await open() });
       return simulateFiatProviders(parts, environments);
     },
     cards({ ids, prices, supports, pageOf, environments, secret }) {
-      const chain = async (caip2: string) => (supports(caip2) ? simulatedOf(caip2) : undefined);
+      const chain = async (caip2: string) => (supports(caip2) ? caughtUp(caip2) : undefined);
       const parts = async () => ({
         ...{ clock, ids, prices, chain, pageOf },
         ...{ secret: secret(), store: await open() },

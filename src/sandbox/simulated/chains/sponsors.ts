@@ -23,3 +23,8 @@ export const FEE_PAYER_ADDRESS = '51T5ZJJd816Xi3M3yf81j9AAXsRWJBNTmKystogP5jw9';
 
 /** Chains where gas is paid in stablecoins, and fee payers replace paymasters. */
 export const tempoChains: ReadonlySet<string> = new Set(['eip155:4217', 'eip155:42431']);
+
+/** Whether the chain has a native asset, which Tempo has not. */
+export function hasNativeAsset({ chainId }: { readonly chainId: bigint }): boolean {
+  return !tempoChains.has(`eip155:${chainId}`);
+}

@@ -162,6 +162,24 @@ alter table fiat_virtual_accounts add column developer_fee_percent text not null
 alter table fiat_payouts add column developer_fee text not null default '0.00';
 `;
 
+// Bytecode in hex; slots and words are 64 hex digits, and a word of zero is not stored.
+const bytecode = `
+create table evm_code (
+  caip2 text not null, address text not null, code text not null,
+  primary key (caip2, address)
+) strict, without rowid;
+create table evm_storage (
+  caip2 text not null, address text not null, slot text not null, word text not null,
+  primary key (caip2, address, slot)
+) strict, without rowid;
+create table evm_receipts (
+  caip2 text not null, hash text not null, block_number integer not null, position integer not null,
+  first_log integer not null, logs integer not null, content text not null,
+  primary key (caip2, hash)
+) strict, without rowid;
+create index evm_receipts_by_block on evm_receipts (caip2, block_number, position);
+`;
+
 /** What leads from one version of the store to the next, oldest first. A released step is never changed. */
 export const chainStoreSteps: readonly string[] = [
   initial,
@@ -171,4 +189,5 @@ export const chainStoreSteps: readonly string[] = [
   cards,
   reorganizations,
   developerFees,
+  bytecode,
 ];

@@ -10,20 +10,21 @@ export interface TokenEffects {
   readonly movements: Movement[];
 }
 
+/** The return data of a function that returns true. */
+const TRUE = Uint8Array.from({ length: 32 }, (_, index) => (index === 31 ? 1 : 0));
+
 /**
- * Executes an ERC-20 call. Throws RevertError.
- *
- * CHOICE: every address called with exact ERC-20 calldata counts as a token; an unknown token has only zero balances.
+ * Executes an ERC-20 call and returns its return data. Throws RevertError.
  */
 export function applyTokenCall(
   { ledger, accounts, movements }: TokenEffects,
   { from, token, value }: { from: string; token: string; value: bigint },
   call: TokenCall,
-): void {
+): Uint8Array {
   if (value > 0n) throw new RevertError('execution reverted: the token accepts no native value');
   if (call.name === 'approve') {
     accounts.setAllowance({ token, owner: from, spender: call.spender }, call.amount);
-    return;
+    return TRUE;
   }
   const owner = call.name === 'transfer' ? from : call.from;
   if (call.name === 'transferFrom') spendAllowance(accounts, { token, owner, spender: from }, call.amount);
@@ -31,6 +32,7 @@ export function applyTokenCall(
   ledger.debit({ owner, asset: token, amount: call.amount, shortfall });
   ledger.credit(call.to, token, call.amount);
   movements.push({ sender: owner, recipient: call.to, asset: token, amount: call.amount });
+  return TRUE;
 }
 
 /** Throws RevertError. */

@@ -68,7 +68,7 @@ export class InvalidDepositError extends Error {
   }
 }
 
-/** A simulated chain with its internal controls. `fund` and `head` must run inside a transaction of the store. */
+/** A simulated chain with its internal controls. `fund` must run inside a transaction of the store. */
 export interface Simulated<C extends AnyChain = AnyChain> {
   readonly chain: C;
   readonly ledger: Ledger;
@@ -76,10 +76,12 @@ export interface Simulated<C extends AnyChain = AnyChain> {
   decimalsOf(tokenAddress: string | null): number | undefined;
   /** Throws InvalidDepositError, and RevertError when the payer holds too little. */
   fund(deposit: Deposit): Funded;
-  /** Processes due blocks and returns the latest one. */
+  /** Processes the blocks that are due. Call it before a transaction of the store that reads the chain. */
+  catchUp(): Promise<void>;
+  /** The latest block that was processed. */
   head(): Block;
   /** Mines blocks immediately and returns the latest one. */
-  mine(count: number): Block;
+  mine(count: number): Promise<Block>;
   /** The latest state of the programs of an EVM chain. */
   view?(): ProgramView;
 }

@@ -40,7 +40,7 @@ export interface ExchangeParts {
   readonly ids: Pick<Ids, 'uuid'>;
   readonly prices: Prices;
   readonly store: ChainStore;
-  /** Undefined for a chain that is not simulated. */
+  /** A chain that has processed the blocks that are due. Undefined for a chain that is not simulated. */
   chain(caip2: string): Promise<Simulated | undefined>;
 }
 
@@ -84,7 +84,6 @@ async function quoteOrder(
   if (rate === undefined) return { fault: 'amount', message: 'the amount is too small for any output' };
   const supplies = await suppliesOf(parts, [source, destination]);
   return parts.store.atomically(() => {
-    for (const side of [source, destination]) side.chain.head();
     const isStocked = supplies.every(({ chain, ...supply }) => ensureInventory(parts.store, chain, supply));
     if (!isStocked || !canPay(parts, destination, rate.rawOutput)) {
       return { fault: 'amount', message: 'the amount exceeds what the exchange can pay' };
@@ -167,7 +166,6 @@ async function settleOrder(parts: ExchangeParts, id: string, depositHash: string
     const earlierOutcome = outcomeOf(order);
     if (earlierOutcome !== undefined) return earlierOutcome;
     const { number: height } = source.head();
-    destination.head();
     const asset = toLedger(order.source_caip2, order.source_token);
     const recipient = solverOn(order.source_caip2)!;
     const deposit = findDeposit(store, order, { hash: depositHash, recipient, asset });

@@ -186,7 +186,6 @@ function pay(
   const { currency, decimals, address, token: tokenAddress } = account;
   // The fees may be more than the deposit.
   if (cents <= 0n) return undefined;
-  treasury.chain.head();
   treasury.stock();
   const rawOutput = assetWorth(cents, currency, { price: treasury.price, decimals });
   if (rawOutput === 0n) return undefined;

@@ -156,7 +156,6 @@ interface Arrival {
 /** Accepts the first deposit as ordered and sends every other one back. */
 function takeDeposits(parts: FiatParts, id: string, chain: Simulated): void {
   const { store, environment, clock } = parts;
-  chain.head();
   for (const arrival of arrivalsAt(parts, findPayout(parts, id)!)) {
     const row = findPayout(parts, id)!;
     const isAsOrdered =

@@ -34,7 +34,6 @@ export function acceptTransaction(
   if (replaced !== undefined) pool.replace(replaced.hash, hash);
   const times = { receivedMs: world.clock.now(), dueMs: blocks.dueMs() };
   pool.add({ hash, sender, lane, nonce: Number(decoded.nonce), plan, ...times });
-  blocks.head();
   return { isAccepted: true, hash };
 }
 

@@ -39,7 +39,10 @@ export function simulateBundler(parts: EvmParts): Bundler {
     paymaster: PAYMASTER_ADDRESS,
     async broadcast(bytes) {
       const decoded = await decodeOrRefuse(() => decode(bytes, Number(state.chainId)));
-      return 'isAccepted' in decoded ? decoded : atHead(() => acceptOperation(parts, decoded));
+      if ('isAccepted' in decoded) return decoded;
+      const outcome = await atHead(() => acceptOperation(parts, decoded));
+      await blocks.catchUp();
+      return outcome;
     },
     async statusOf(_hash, bytes) {
       const { plan, bundleHash } = decode(bytes, Number(state.chainId));
@@ -92,6 +95,7 @@ function decode(bytes: Uint8Array, chainId: number): Decoded {
       feeToken: null,
       calls,
       authorizations: planAuthorizations(authorizations),
+      accessList: [],
       ...gasOf(operation, gasBefore(calls, { accessList: [], authorizations })),
       maxFeePerGas: BigInt(operation.max_fee_per_gas),
       maxPriorityFeePerGas: BigInt(operation.max_priority_fee_per_gas),
@@ -148,7 +152,6 @@ function acceptOperation(
   if (!canAfford(state, [plan])) return refuse('insufficient_funds', 'insufficient funds for the calls');
   const times = { receivedMs: world.clock.now(), dueMs: blocks.dueMs() };
   pool.add({ hash: bundleHash, sender: plan.sender, lane, nonce: Number(sequence), plan, ...times });
-  blocks.head();
   return { isAccepted: true, hash };
 }
 

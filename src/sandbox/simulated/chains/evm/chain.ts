@@ -1,40 +1,20 @@
-import { hexToBytes } from '../../../../engine/crypto/encoding.ts';
-import { BATCH_EXECUTOR_ADDRESS } from '../../../../engine/signing/ethereum/batch-executor.ts';
+import { bytesTo0xHex } from '../../../../engine/crypto/encoding.ts';
 import { checksumAddress } from '../../../../engine/signing/ethereum/signer.ts';
-import {
-  ENTRY_POINT_ADDRESS,
-  SIMPLE_ACCOUNT_ADDRESS,
-} from '../../../../engine/signing/ethereum/simple-account.ts';
+import { encodeTokenCall } from '../../../../engine/signing/ethereum/token-calls.ts';
 import type { EvmChain, TransferQuery } from '../../../../ports/chains.ts';
 import { termsOf } from '../chain-terms.ts';
 import { assertNodeAvailable, decodeOrRefuse } from '../decode-or-refuse.ts';
-import { NATIVE, RevertError } from '../ledger.ts';
-import { PAYMASTER_ADDRESS, tempoChains } from '../sponsors.ts';
-import {
-  knownToken,
-  movementsOf,
-  type Simulated,
-  transfersAfter,
-  transfersOf,
-  type World,
-} from '../world.ts';
+import { NATIVE } from '../ledger.ts';
+import { tempoChains } from '../sponsors.ts';
+import { movementsOf, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
 import { acceptTransaction } from './accept-transaction.ts';
 import { simulateBundler } from './bundler.ts';
 import { dryRun, dryRunAll } from './dry-run.ts';
 import { fundEvm } from './faucet.ts';
+import { readContract } from './machine.ts';
+import { codeAt, tokenAt } from './natives.ts';
 import { type EvmParts, makeEvmParts } from './parts.ts';
 import { decodeSigned } from './plan.ts';
-import { isWrappedNative, programAt } from './programs/find-program.ts';
-import type { ProgramView } from './programs/program.ts';
-import { answerTokenQuery } from './token-queries.ts';
-
-/** Contracts deployed on every simulated chain. */
-const CONTRACTS: ReadonlySet<string> = new Set([
-  BATCH_EXECUTOR_ADDRESS,
-  SIMPLE_ACCOUNT_ADDRESS,
-  ENTRY_POINT_ADDRESS,
-  PAYMASTER_ADDRESS,
-]);
 
 /** One simulated EVM chain. Addresses are lower-case hex internally. */
 export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
@@ -53,11 +33,12 @@ export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
     },
     ledger,
     decimalsOf: (tokenAddress) =>
-      tokenAddress === null ? 18 : tokenOf(parts, tokenAddress.toLowerCase())?.decimals,
+      tokenAddress === null ? 18 : tokenAt(state, tokenAddress.toLowerCase())?.decimals,
     fund: (deposit) => fundEvm(parts, deposit),
+    catchUp: () => blocks.catchUp(),
     head: () => blocks.head(),
     view: () => ({ state, block: blocks.head() }),
-    mine: (count) => state.store.atomically(() => blocks.mine(count)),
+    mine: (count) => blocks.mine(count),
   };
 }
 
@@ -69,37 +50,44 @@ function queries(
   'balances' | 'nonce' | 'fees' | 'latestSeconds' | 'simulate' | 'simulateSequence' | 'read' | 'code'
 > {
   const { caip2, state, blocks, atHead } = parts;
-  const { accounts, ledger } = state;
   const { baseFee, priorityFee } = termsOf(caip2);
   return {
-    balances: (address, tokens) =>
-      atHead(() =>
-        tokens.map((token) => ledger.balance(address.toLowerCase(), token?.toLowerCase() ?? NATIVE)),
-      ),
+    async balances(address, tokens) {
+      await blocks.catchUp();
+      const amounts: bigint[] = [];
+      for (const token of tokens) amounts.push(await balanceOf(parts, address.toLowerCase(), token));
+      return amounts;
+    },
     nonce: (address) => atHead(() => BigInt(nextNonce(parts, address.toLowerCase()))),
     fees: async () => ({ maxFeePerGas: 2n * baseFee + priorityFee, maxPriorityFeePerGas: priorityFee }),
     latestSeconds: () => atHead(() => parts.blocks.head().seconds),
-    simulate: (call) => atHead(() => dryRun(state, blocks.head(), call)),
-    simulateSequence: (calls) => atHead(() => dryRunAll(state, blocks.head(), calls)),
-    read: ({ to, data }) =>
-      atHead(() => {
-        const address = to.toLowerCase();
-        return (
-          readProgram({ state, block: blocks.head() }, address, data) ??
-          answerTokenQuery({ token: tokenOf(parts, address), to: address, data, state })
-        );
-      }),
-    code: (address) =>
-      atHead(() => {
-        const key = address.toLowerCase();
-        const delegate = accounts.delegate(key);
-        if (delegate !== undefined) return hexToBytes(`ef0100${delegate.slice(2)}`);
-        const isContract =
-          CONTRACTS.has(key) || programAt(state, key) !== undefined || tokenOf(parts, key) !== undefined;
-        // CHOICE: simulated contracts have no bytecode; this returns INVALID, the code of a contract that always fails.
-        return isContract ? Uint8Array.of(0xfe) : new Uint8Array();
-      }),
+    async simulate(call) {
+      await blocks.catchUp();
+      return dryRun(await parts.interpreter(), state, { block: blocks.head(), call });
+    },
+    async simulateSequence(calls) {
+      await blocks.catchUp();
+      return dryRunAll(await parts.interpreter(), state, { block: blocks.head(), calls });
+    },
+    async read({ to, data }) {
+      await blocks.catchUp();
+      const call = { block: blocks.head(), to: to.toLowerCase(), data };
+      return (await readContract(await parts.interpreter(), state, call)) ?? new Uint8Array();
+    },
+    code: (address) => atHead(() => codeAt(state, address.toLowerCase())),
   };
+}
+
+async function balanceOf(
+  { state, blocks, interpreter }: EvmParts,
+  owner: string,
+  tokenAddress: string | null,
+): Promise<bigint> {
+  const token = tokenAddress?.toLowerCase() ?? NATIVE;
+  if (token === NATIVE || state.bytecode.code(token).length === 0) return state.ledger.balance(owner, token);
+  const call = { block: blocks.head(), to: token, data: encodeTokenCall({ name: 'balanceOf', owner }) };
+  const returned = await readContract(await interpreter(), state, call);
+  return returned?.length === 32 ? BigInt(bytesTo0xHex(returned)) : 0n;
 }
 
 function transactions(parts: EvmParts): Pick<EvmChain, 'broadcast' | 'statusOf'> {
@@ -109,7 +97,9 @@ function transactions(parts: EvmParts): Pick<EvmChain, 'broadcast' | 'statusOf'>
       const decoded = await decodeOrRefuse(() => decodeSigned(signedBytes));
       if ('isAccepted' in decoded) return decoded;
       assertNodeAvailable(decoded.plan.sentinel);
-      return atHead(() => acceptTransaction(parts, decoded));
+      const outcome = await atHead(() => acceptTransaction(parts, decoded));
+      await blocks.catchUp();
+      return outcome;
     },
     async statusOf(hash, signedBytes) {
       const { plan, lane, nonce } = await decodeSigned(signedBytes);
@@ -142,22 +132,6 @@ function nextNonce({ state, pool }: EvmParts, address: string): number {
   let next = state.accounts.nonce(address, '');
   for (const entry of pool.waiting(address, '')) if (entry.nonce === next) next += 1;
   return next;
-}
-
-function tokenOf({ world, caip2, state }: EvmParts, address: string) {
-  const token = state.accounts.token(address) ?? knownToken(world, caip2, address);
-  if (token !== undefined || !isWrappedNative(state, address)) return token;
-  return { decimals: 18, symbol: `W${world.nativeSymbol(caip2).toUpperCase()}` };
-}
-
-/** What a program returns; nothing when it reverts, as the call of a node. Undefined for other addresses. */
-function readProgram(view: ProgramView, address: string, data: Uint8Array): Uint8Array | undefined {
-  try {
-    return programAt(view.state, address)?.read(view, data);
-  } catch (error) {
-    if (error instanceof RevertError) return new Uint8Array();
-    throw error;
-  }
 }
 
 function lowerCase(query: TransferQuery): TransferQuery {

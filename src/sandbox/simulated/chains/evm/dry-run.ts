@@ -1,49 +1,84 @@
 import { bytesTo0xHex } from '../../../../engine/crypto/encoding.ts';
 import type { EvmCall, SequenceSimulation, Simulation } from '../../../../ports/chains.ts';
-import { rollBack } from '../ledger.ts';
 import type { Block } from '../pool.ts';
-import type { EvmState } from './frame.ts';
+import type { Interpreter } from './interpreter.ts';
 import { BLOCK_GAS_LIMIT, runEvm } from './machine.ts';
+import { makeOverlay } from './overlay.ts';
 import { gasBefore, planAuthorizations } from './plan.ts';
+import type { EvmState } from './state.ts';
 
-/** Executes a call as in a block, then rolls back. */
-export function dryRun(state: EvmState, block: Block, call: EvmCall): Simulation {
-  return rollBack(state.store, () => tryCall(state, block, call));
+/** The estimate exceeds the least gas limit by at most this part of it. */
+const TOLERANCE = 64n;
+
+/** Executes a call as in a block, without storing anything. */
+export async function dryRun(
+  interpreter: Interpreter,
+  state: EvmState,
+  { block, call }: { block: Block; call: EvmCall },
+): Promise<Simulation> {
+  return (await tryCall(interpreter, state, { block, call })).simulation;
 }
 
-/** Executes calls one after the other as in a block, then rolls all of them back. */
-export function dryRunAll(state: EvmState, block: Block, calls: readonly EvmCall[]): SequenceSimulation {
-  return rollBack(state.store, () => {
-    const units: bigint[] = [];
-    for (const [index, call] of calls.entries()) {
-      const simulation = tryCall(state, block, call);
-      if (!simulation.succeeds) return { ...simulation, index };
-      units.push(simulation.units);
-    }
-    return { succeeds: true, units };
-  });
+/** Executes calls one after the other as in a block, without storing anything. */
+export async function dryRunAll(
+  interpreter: Interpreter,
+  state: EvmState,
+  { block, calls }: { block: Block; calls: readonly EvmCall[] },
+): Promise<SequenceSimulation> {
+  const units: bigint[] = [];
+  let before = state;
+  for (const [index, call] of calls.entries()) {
+    const { simulation, after } = await tryCall(interpreter, before, { block, call });
+    if (!simulation.succeeds) return { ...simulation, index };
+    units.push(simulation.units);
+    before = after;
+  }
+  return { succeeds: true, units };
 }
 
-function tryCall(state: EvmState, block: Block, call: EvmCall): Simulation {
-  const sender = call.from.toLowerCase();
-  const calls = [{ to: call.to?.toLowerCase() ?? null, value: call.value, data: bytesTo0xHex(call.data) }];
-  const authorizations = call.authorizationList ?? [];
-  const plan = {
-    sender,
-    calls,
-    authorizations: planAuthorizations(authorizations),
-    gasLimit: BLOCK_GAS_LIMIT,
-    ...gasBefore(calls, { accessList: [], authorizations }),
-    sentinel: null,
-  };
-  const nonce = state.accounts.nonce(sender, '');
-  state.accounts.setNonce(sender, '', nonce + 1);
-  if (call.delegatedTo !== undefined) state.accounts.setDelegate(sender, call.delegatedTo.toLowerCase());
-  const { gasNeeded, revert } = runEvm(state, plan, { nonce, block, isIncluded: false });
-  if (revert === undefined) return { succeeds: true, units: gasNeeded };
-  return {
-    succeeds: false,
-    reason: revert.isShortfall ? 'insufficient_funds' : 'reverts',
-    message: revert.message,
-  };
+async function tryCall(
+  interpreter: Interpreter,
+  state: EvmState,
+  { block, call }: { block: Block; call: EvmCall },
+): Promise<{ simulation: Simulation; after: EvmState }> {
+  const run = await runWith(BLOCK_GAS_LIMIT);
+  const after = run.state;
+  const { revert, gasNeeded } = run;
+  if (revert !== undefined) {
+    const reason = revert.isShortfall ? 'insufficient_funds' : 'reverts';
+    return { simulation: { succeeds: false, reason, message: revert.message }, after };
+  }
+  if (!run.needsMoreGas || (await succeedsWith(gasNeeded))) {
+    return { simulation: { succeeds: true, units: gasNeeded }, after };
+  }
+  // A caller keeps 1/64 of its gas in each nested call, so the limit must exceed the gas that is used.
+  let [tooLow, enough] = [gasNeeded, BLOCK_GAS_LIMIT];
+  while (enough - tooLow > tooLow / TOLERANCE) {
+    const middle = enough > 2n * tooLow ? 2n * tooLow : (tooLow + enough) / 2n;
+    if (await succeedsWith(middle)) enough = middle;
+    else tooLow = middle;
+  }
+  return { simulation: { succeeds: true, units: enough }, after };
+
+  async function succeedsWith(gasLimit: bigint): Promise<boolean> {
+    return (await runWith(gasLimit)).revert === undefined;
+  }
+
+  async function runWith(gasLimit: bigint) {
+    const overlay = makeOverlay(state);
+    const { accounts } = overlay.state;
+    const sender = call.from.toLowerCase();
+    const calls = [{ to: call.to?.toLowerCase() ?? null, value: call.value, data: bytesTo0xHex(call.data) }];
+    const authorizations = call.authorizationList ?? [];
+    const plan = {
+      ...{ sender, calls, accessList: [], gasLimit, sentinel: null },
+      authorizations: planAuthorizations(authorizations),
+      ...gasBefore(calls, { accessList: [], authorizations }),
+    };
+    accounts.setNonce(sender, '', accounts.nonce(sender, '') + 1);
+    if (call.delegatedTo !== undefined) accounts.setDelegate(sender, call.delegatedTo.toLowerCase());
+    const gasPrice = state.baseFee;
+    const ran = await runEvm(interpreter, overlay, plan, { gasPrice, block, isIncluded: false });
+    return { ...ran, state: overlay.state };
+  }
 }

@@ -1,12 +1,10 @@
-import { keccak_256 } from '@noble/hashes/sha3.js';
-import { bytesTo0xHex, utf8ToBytes } from '../../../../engine/crypto/encoding.ts';
 import { debitPayer } from '../fund.ts';
 import { NATIVE } from '../ledger.ts';
 import type { Block } from '../pool.ts';
 import { spendAllowance } from '../token-effects.ts';
-import { type Deposit, type Funded, InvalidDepositError, recordDeposit, registerToken } from '../world.ts';
-import type { EvmState } from './frame.ts';
+import { type Deposit, type Funded, InvalidDepositError } from '../world.ts';
 import type { EvmParts } from './parts.ts';
+import type { EvmState } from './state.ts';
 
 /** The sender of faucet deposits in lists of transfers. */
 const FAUCET_ADDRESS = '0x00000000000000000000000000000000000fa0ce';
@@ -19,6 +17,10 @@ const MAX_AMOUNT = 2n ** 256n - 1n;
 export function fundEvm({ state, blocks }: EvmParts, deposit: Deposit): Funded {
   const owner = checkAddress(deposit.address, 'address');
   const asset = deposit.tokenAddress === null ? NATIVE : checkAddress(deposit.tokenAddress, 'tokenAddress');
+  if (state.bytecode.code(asset).length > 0) {
+    const hint = 'the contract keeps its balances itself; call one of its functions that mints';
+    throw new InvalidDepositError('tokenAddress', `expected a token of the sandbox: ${hint}`);
+  }
   return give(state, blocks.head(), { ...deposit, owner, asset });
 }
 
@@ -29,24 +31,21 @@ type Gift = Pick<Deposit, 'payer' | 'spender' | 'rawAmount' | 'decimals' | 'symb
 };
 
 /** Deposits an asset in a block that may still be executing. Throws InvalidDepositError, RevertError. */
-export function give({ world, caip2, ledger, accounts }: EvmState, block: Block, gift: Gift): Funded {
+export function give(state: EvmState, block: Block, gift: Gift): Funded {
+  const { ledger, accounts } = state;
   const { owner, asset, payer, spender, rawAmount, decimals = 18, symbol = 'TOKEN' } = gift;
   if (payer === undefined && ledger.total(asset) + rawAmount > MAX_AMOUNT) {
     throw new InvalidDepositError('rawAmount', 'expected a total supply below 2^256');
   }
-  if (asset !== NATIVE) registerToken(world, caip2, { address: asset, decimals, symbol, program: null });
+  if (asset !== NATIVE) state.registerToken({ address: asset, decimals, symbol });
   if (payer !== undefined && spender !== undefined) {
     spendAllowance(accounts, { token: asset, owner: payer, spender }, rawAmount);
   }
   if (payer !== undefined) debitPayer(ledger, { payer, asset, rawAmount });
   ledger.credit(owner, asset, rawAmount);
   const movement = { sender: payer ?? FAUCET_ADDRESS, recipient: owner, asset, amount: rawAmount };
-  const hash = recordDeposit(world, caip2, { ...movement, block, hashOf });
+  const hash = state.recordDeposit({ ...movement, block });
   return { hash, rawBalance: ledger.balance(owner, asset), blockNumber: BigInt(block.number) };
-}
-
-export function hashOf(text: string): string {
-  return bytesTo0xHex(keccak_256(utf8ToBytes(text)));
 }
 
 function checkAddress(address: string, field: 'address' | 'tokenAddress'): string {

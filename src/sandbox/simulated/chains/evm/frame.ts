@@ -1,22 +1,8 @@
-import { type ContractAccounts, type Ledger, type Movement, NATIVE, RevertError } from '../ledger.ts';
+import { type Movement, NATIVE, RevertError } from '../ledger.ts';
 import type { Block } from '../pool.ts';
-import { tempoChains } from '../sponsors.ts';
-import type { ChainStore } from '../store.ts';
+import { hasNativeAsset } from '../sponsors.ts';
 import { applyTokenCall } from '../token-effects.ts';
-import type { World } from '../world.ts';
-import type { ContractState } from './programs/contract-state.ts';
-
-/** The state of one EVM chain. */
-export interface EvmState {
-  readonly world: World;
-  readonly caip2: string;
-  readonly store: ChainStore;
-  readonly chainId: bigint;
-  readonly baseFee: bigint;
-  readonly ledger: Ledger;
-  readonly accounts: ContractAccounts;
-  readonly contracts: ContractState;
-}
+import type { EvmState } from './state.ts';
 
 /** One execution: the state that it changes, its block, and what it has done so far. */
 export interface Frame {
@@ -24,10 +10,6 @@ export interface Frame {
   readonly block: Block;
   readonly movements: Movement[];
   gas: bigint;
-}
-
-export function hasNativeAsset({ chainId }: Pick<EvmState, 'chainId'>): boolean {
-  return !tempoChains.has(`eip155:${chainId}`);
 }
 
 /** Moves the native asset. Throws RevertError. */

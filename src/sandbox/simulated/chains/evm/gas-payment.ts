@@ -1,6 +1,7 @@
 import { FEE_ACCOUNT, NATIVE } from '../ledger.ts';
-import { type EvmState, hasNativeAsset } from './frame.ts';
+import { hasNativeAsset } from '../sponsors.ts';
 import type { EvmPlan } from './plan.ts';
+import type { EvmState } from './state.ts';
 
 // Tempo has no native asset: gas is priced in 10^-18 US dollars and paid in stablecoins of 6 decimals.
 const ATTODOLLARS_PER_UNIT = 10n ** 12n;
@@ -53,8 +54,11 @@ export function canAfford(state: EvmState, plans: readonly EvmPlan[]): boolean {
   });
 }
 
-/** Buys gas up to the limit, runs `work`, refunds the unused gas and returns the fee. */
-export function withGas(state: EvmState, plan: EvmPlan, work: () => { readonly gasUsed: bigint }): bigint {
+/** Buys gas up to the limit. `settle` returns the unused gas to the payer, and the fee. */
+export function buyGas(
+  state: EvmState,
+  plan: EvmPlan,
+): { readonly price: bigint; settle(gasUsed: bigint): bigint } {
   const { ledger } = state;
   const { owner, asset, amountOf } = gasPaymentOf(state, plan);
   // effective price = min(fee cap, base fee + tip)
@@ -62,8 +66,13 @@ export function withGas(state: EvmState, plan: EvmPlan, work: () => { readonly g
   const price = offered < plan.maxFeePerGas ? offered : plan.maxFeePerGas;
   const bought = amountOf(plan.gasLimit, price);
   ledger.debit({ owner, asset, amount: bought, shortfall: 'the gas cannot be paid' });
-  const fee = amountOf(work().gasUsed, price);
-  ledger.credit(owner, asset, bought - fee);
-  ledger.credit(FEE_ACCOUNT, asset, fee);
-  return fee;
+  return {
+    price,
+    settle(gasUsed) {
+      const fee = amountOf(gasUsed, price);
+      ledger.credit(owner, asset, bought - fee);
+      ledger.credit(FEE_ACCOUNT, asset, fee);
+      return fee;
+    },
+  };
 }

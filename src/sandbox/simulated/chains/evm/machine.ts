@@ -1,30 +1,20 @@
 import { bytesTo0xHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
-import { BATCH_EXECUTOR_ADDRESS, decodeBatch } from '../../../../engine/signing/ethereum/batch-executor.ts';
 import { contractAddress } from '../../../../engine/signing/ethereum/signer.ts';
 import { SIMPLE_ACCOUNT_ADDRESS } from '../../../../engine/signing/ethereum/simple-account.ts';
-import { decodeTokenCall, type TokenCall } from '../../../../engine/signing/ethereum/token-calls.ts';
 import type { Machine } from '../blocks.ts';
 import { type Movement, NATIVE, RevertError } from '../ledger.ts';
 import type { Block, Execution, Pool, PoolEntry } from '../pool.ts';
-import { applyTokenCall } from '../token-effects.ts';
-import { type EvmState, effectsOf, type Frame, moveValue } from './frame.ts';
-import { canAfford, withGas } from './gas-payment.ts';
-import type { EvmPlan, PlannedAuthorization, PlannedCall } from './plan.ts';
-import { programAt } from './programs/find-program.ts';
-import type { ProgramCall } from './programs/program.ts';
+import { buyGas, canAfford } from './gas-payment.ts';
+import type { EvmLog, Interpreter } from './interpreter.ts';
+import { makeOverlay, type Overlay } from './overlay.ts';
+import type { EvmPlan, PlannedAuthorization } from './plan.ts';
+import { type NewReceipt, storeReceipt } from './receipts.ts';
+import type { EvmState } from './state.ts';
 
-// CHOICE: gas per token call, close to that of common token contracts.
-const TOKEN_GAS: Readonly<Record<TokenCall['name'], bigint>> = {
-  transfer: 30_000n,
-  approve: 25_000n,
-  transferFrom: 38_000n,
-};
 /** Also the maximum gas of one transaction. */
 export const BLOCK_GAS_LIMIT = 30_000_000n;
 /** Prefix of the nonce lanes of user operations: the entry point counts nonces per key. */
 export const OPERATION_LANE = 'operation ';
-const BATCHED_CALL_GAS = 3_000n;
-const BATCHED_VALUE_GAS = 9_000n;
 const NEW_AUTHORITY_GAS = 25_000n;
 const KNOWN_AUTHORITY_GAS = 12_500n;
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
@@ -33,15 +23,31 @@ export interface EvmRun {
   readonly gasUsed: bigint;
   /** The least gas limit: refunds are paid after the execution. */
   readonly gasNeeded: bigint;
+  /** Whether a nested call may need a higher limit than the gas that is used (EIP-150). */
+  readonly needsMoreGas: boolean;
   readonly revert: RevertError | undefined;
   readonly movements: readonly Movement[];
+  readonly logs: readonly EvmLog[];
 }
 
-/** Executes EVM transactions like a node, limited to the contracts that simulated chains support. */
-export function makeEvmMachine(state: EvmState, pool: Pool<EvmPlan>): Machine<EvmPlan> {
+/** Executes EVM transactions like a node. */
+export function makeEvmMachine(
+  state: EvmState,
+  pool: Pool<EvmPlan>,
+  interpreter: () => Promise<Interpreter>,
+): Machine<EvmPlan> {
   return {
     readiness: (entry, nowSeconds) => readinessOf(state, entry, nowSeconds),
-    run: (entry, block) => include(state, entry, block),
+    async execute(entry, block) {
+      const overlay = makeOverlay(state);
+      const { execution, receipt } = await include(await interpreter(), overlay, { entry, block });
+      return () => {
+        if (!overlay.isCurrent()) return undefined;
+        overlay.apply();
+        storeReceipt(state, receipt);
+        return execution;
+      };
+    },
     replacementOf({ sender, lane, nonce = 0, hash, plan }) {
       if (plan.sentinel !== 'replaced' || state.accounts.nonce(sender, lane) > nonce)
         return pool.ofNonce(sender, lane, nonce) ?? null;
@@ -83,20 +89,31 @@ function acceptsOperations({ accounts, chainId }: EvmState, { sender, authorizat
   return accounts.delegate(sender) === SIMPLE_ACCOUNT_ADDRESS;
 }
 
-function include(state: EvmState, entry: PoolEntry<EvmPlan>, block: Block): Execution {
+async function include(
+  interpreter: Interpreter,
+  overlay: Overlay,
+  { entry, block }: { entry: PoolEntry<EvmPlan>; block: Block },
+): Promise<{ execution: Execution; receipt: NewReceipt }> {
   const { plan, sender, lane, nonce = 0 } = entry;
+  const { state } = overlay;
   state.accounts.setNonce(sender, lane, nonce + 1);
-  let run: EvmRun | undefined;
-  const fee = withGas(state, plan, () => {
-    run = runEvm(state, plan, { nonce, block, isIncluded: true });
-    return run;
-  });
-  return { fee, failure: run?.revert?.message, movements: run?.movements ?? [] };
+  const gas = buyGas(state, plan);
+  const run = await runEvm(interpreter, overlay, plan, { gasPrice: gas.price, block, isIncluded: true });
+  const fee = gas.settle(run.gasUsed);
+  const [call] = plan.calls;
+  return {
+    execution: { fee, failure: run.revert?.message, movements: run.movements },
+    receipt: {
+      ...{ hash: entry.hash, block, sender: plan.sender, recipient: call?.to ?? null },
+      contract: call?.to === null ? contractAddress(plan.sender, nonce) : null,
+      ...{ gasUsed: run.gasUsed, gasPrice: gas.price, isReverted: run.revert !== undefined, logs: run.logs },
+    },
+  };
 }
 
 type Runnable = Pick<
   EvmPlan,
-  'sender' | 'calls' | 'authorizations' | 'gasLimit' | 'intrinsicGas' | 'floorGas' | 'sentinel'
+  'sender' | 'calls' | 'authorizations' | 'accessList' | 'gasLimit' | 'intrinsicGas' | 'floorGas' | 'sentinel'
 >;
 
 /**
@@ -104,31 +121,58 @@ type Runnable = Pick<
  * `isIncluded` is false in a dry run, where the revert sentinel has no effect: it only makes included transactions
  * fail.
  */
-export function runEvm(
-  state: EvmState,
+export async function runEvm(
+  interpreter: Interpreter,
+  overlay: Overlay,
   plan: Runnable,
-  { nonce, block, isIncluded }: { nonce: number; block: Block; isIncluded: boolean },
-): EvmRun {
-  const frame: Frame = { state, block, movements: [], gas: 0n };
-  const refund = delegateAccounts(state, plan.authorizations);
-  let revert: RevertError | undefined;
-  try {
-    state.store.atomically(() => {
-      for (const call of plan.calls) runCall(frame, plan.sender, call, nonce);
-      if (isIncluded && plan.sentinel === 'reverted') throw new RevertError('execution reverted');
-      if (gasOf(plan, frame.gas, 0n) > plan.gasLimit) throw new RevertError('out of gas');
+  { gasPrice, block, isIncluded }: { gasPrice: bigint; block: Block; isIncluded: boolean },
+): Promise<EvmRun> {
+  let refund = delegateAccounts(overlay.state, plan.authorizations);
+  return interpreter.transaction(overlay, block, async (calls) => {
+    overlay.checkpoint();
+    let executed = 0n;
+    const logs: EvmLog[] = [];
+    let revert: RevertError | undefined;
+    for (const { to, value, data } of plan.calls) {
+      const left = plan.gasLimit - plan.intrinsicGas - executed;
+      const result = await calls.run({
+        ...{ from: plan.sender, to, value, data: hexToBytes(data.slice(2)), gasPrice },
+        ...{ gasLimit: left > 0n ? left : 0n, accessList: plan.accessList },
+      });
+      executed += result.gasUsed;
+      refund += result.refund;
+      logs.push(...result.logs);
+      revert = result.revert;
+      if (revert !== undefined) break;
+    }
+    if (isIncluded && plan.sentinel === 'reverted') revert ??= new RevertError('execution reverted');
+    if (revert === undefined) overlay.commit();
+    else overlay.revert();
+    const gasUsed = gasOf(plan, executed, refund);
+    return {
+      gasUsed: gasUsed > plan.gasLimit ? plan.gasLimit : gasUsed,
+      gasNeeded: gasOf(plan, executed, 0n),
+      needsMoreGas: calls.hasNestedCalls(),
+      revert,
+      movements: revert === undefined ? calls.movements : [],
+      logs: revert === undefined ? logs : [],
+    };
+  });
+}
+
+/** What a contract returns to a call that changes nothing. Undefined when it reverts. */
+export async function readContract(
+  interpreter: Interpreter,
+  state: EvmState,
+  { block, to, data }: { block: Block; to: string; data: Uint8Array },
+): Promise<Uint8Array | undefined> {
+  return interpreter.transaction(makeOverlay(state), block, async (calls) => {
+    const { returned, revert } = await calls.run({
+      ...{ from: NO_ADDRESS, to, value: 0n, data },
+      ...{ gasLimit: BLOCK_GAS_LIMIT, gasPrice: 0n, accessList: [] },
     });
-  } catch (error) {
-    if (!(error instanceof RevertError)) throw error;
-    revert = error;
-  }
-  const gasUsed = gasOf(plan, frame.gas, refund);
-  return {
-    gasUsed: gasUsed > plan.gasLimit ? plan.gasLimit : gasUsed,
-    gasNeeded: gasOf(plan, frame.gas, 0n),
-    revert,
-    movements: revert === undefined ? frame.movements : [],
-  };
+    return revert === undefined ? returned : undefined;
+  });
 }
 
 // used = max(floor, spent - min(refund, spent / 5))  (EIP-3529, EIP-7623)
@@ -152,35 +196,4 @@ function delegateAccounts(state: EvmState, authorizations: readonly PlannedAutho
     accounts.setNonce(authority, '', Number(nonce) + 1);
   }
   return refund;
-}
-
-function runCall(frame: Frame, from: string, { to, value, data }: PlannedCall, nonce: number): void {
-  const { accounts } = frame.state;
-  const recipient = to ?? contractAddress(from, nonce);
-  const bytes = hexToBytes(data.slice(2));
-  const delegate = accounts.delegate(recipient);
-  moveValue(frame, from, recipient, value);
-  if (delegate === BATCH_EXECUTOR_ADDRESS) runBatch(frame, from, recipient, data);
-  else if (delegate === undefined && to !== null) runContract(frame, recipient, { from, value, data: bytes });
-}
-
-function runContract(frame: Frame, address: string, call: ProgramCall): void {
-  const program = programAt(frame.state, address);
-  const token = program === undefined ? decodeTokenCall(call.data) : undefined;
-  program?.run(frame, call);
-  // CHOICE: an unsupported contract accepts the value and does nothing else.
-  if (token === undefined) return;
-  frame.gas += TOKEN_GAS[token.name];
-  applyTokenCall(effectsOf(frame), { from: call.from, token: address, value: call.value }, token);
-}
-
-function runBatch(frame: Frame, from: string, account: string, data: string): void {
-  if (data === '0x') return;
-  const calls = decodeBatch(hexToBytes(data.slice(2)));
-  if (calls === undefined) throw new RevertError('execution reverted: unsupported execution mode');
-  if (from !== account) throw new RevertError('execution reverted: unauthorized');
-  for (const { to, value, data: inner } of calls) {
-    frame.gas += BATCHED_CALL_GAS + (value > 0n ? BATCHED_VALUE_GAS : 0n);
-    runCall(frame, account, { to: to === NO_ADDRESS ? account : to, value, data: bytesTo0xHex(inner) }, 0);
-  }
 }

@@ -1,12 +1,16 @@
+import { loadOnce, once } from '../../../../engine/load-once.ts';
 import { type Blocks, makeBlocks } from '../blocks.ts';
 import { termsOf } from '../chain-terms.ts';
 import { makeContractAccounts, makeLedger } from '../ledger.ts';
 import { makePool, type Pool } from '../pool.ts';
 import type { World } from '../world.ts';
-import type { EvmState } from './frame.ts';
+import { recordDeposit, registerToken } from '../world.ts';
+import type { Interpreter } from './interpreter.ts';
 import { makeEvmMachine } from './machine.ts';
 import type { EvmPlan } from './plan.ts';
 import { makeContractState } from './programs/contract-state.ts';
+import { pairsOn } from './programs/pools.ts';
+import { type EvmState, hashOf, storedBytecode } from './state.ts';
 
 /** The components of one simulated EVM chain. */
 export interface EvmParts {
@@ -15,30 +19,39 @@ export interface EvmParts {
   readonly state: EvmState;
   readonly pool: Pool<EvmPlan>;
   readonly blocks: Blocks;
-  /** Runs `work` in one transaction of the store, after processing due blocks. */
+  readonly interpreter: () => Promise<Interpreter>;
+  /** Processes due blocks, then runs `work` in one transaction of the store. */
   atHead<T>(work: () => T): Promise<T>;
 }
 
 export function makeEvmParts(world: World, caip2: string): EvmParts {
   const { store, clock, confirmAfterMs } = world;
   const terms = termsOf(caip2);
-  const state: EvmState = {
-    world,
-    caip2,
-    store,
-    chainId: BigInt(caip2.slice('eip155:'.length)),
-    baseFee: terms.baseFee,
+  const state = makeEvmState(world, caip2);
+  const pool = makePool<EvmPlan>(store, caip2, world.drawFault);
+  // Loaded with the first execution: a chain that only holds balances needs none.
+  const interpreter = loadOnce(async () => {
+    const { makeInterpreter } = await import('./interpreter.ts');
+    return makeInterpreter(caip2, state.chainId);
+  });
+  const machine = makeEvmMachine(state, pool, interpreter);
+  const blocks = makeBlocks({ store, caip2, terms, clock, confirmAfterMs, pool, machine });
+  return { world, caip2, state, pool, blocks, interpreter, atHead: blocks.atHead };
+}
+
+/** The stored state of a chain. */
+function makeEvmState(world: World, caip2: string): EvmState {
+  const { store } = world;
+  const chain = { world, caip2, chainId: BigInt(caip2.slice('eip155:'.length)) };
+  return {
+    ...chain,
+    plannedPairs: once(() => pairsOn(chain)),
+    baseFee: termsOf(caip2).baseFee,
     ledger: makeLedger(store, caip2),
     accounts: makeContractAccounts(store, caip2),
     contracts: makeContractState(store, caip2),
+    bytecode: storedBytecode(store, caip2),
+    registerToken: (token) => registerToken(world, caip2, { ...token, program: null }),
+    recordDeposit: (deposit) => recordDeposit(world, caip2, { ...deposit, hashOf }),
   };
-  const pool = makePool<EvmPlan>(store, caip2, world.drawFault);
-  const machine = makeEvmMachine(state, pool);
-  const blocks = makeBlocks({ store, caip2, terms, clock, confirmAfterMs, pool, machine });
-  const atHead = async <T>(work: () => T): Promise<T> =>
-    store.atomically(() => {
-      blocks.head();
-      return work();
-    });
-  return { world, caip2, state, pool, blocks, atHead };
 }

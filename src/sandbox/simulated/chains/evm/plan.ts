@@ -10,6 +10,7 @@ import {
 import { decodeTokenCall } from '../../../../engine/signing/ethereum/token-calls.ts';
 import type { EthereumTransactionView } from '../../../../engine/signing/ethereum/transaction.ts';
 import { type Sentinel, sentinelOf } from '../sentinels.ts';
+import type { AccessList } from './interpreter.ts';
 import { programRecipient } from './programs/find-program.ts';
 
 /** One call of a transaction; addresses and data are lower-case 0x hex. */
@@ -37,6 +38,7 @@ export interface EvmPlan {
   readonly feeToken: string | null;
   readonly calls: readonly PlannedCall[];
   readonly authorizations: readonly PlannedAuthorization[];
+  readonly accessList: AccessList;
   readonly gasLimit: bigint;
   readonly maxFeePerGas: bigint;
   readonly maxPriorityFeePerGas: bigint;
@@ -81,6 +83,7 @@ export async function decodeSigned(signedBytes: Uint8Array): Promise<DecodedTran
       feeToken: view.tempo?.feeToken?.toLowerCase() ?? null,
       calls,
       authorizations: planAuthorizations(view.authorizations),
+      accessList: view.accessList,
       gasLimit: view.gasLimit,
       maxFeePerGas,
       // For older transaction types, the whole gas price above the base fee is the tip.

@@ -1,7 +1,7 @@
 import * as AbiParameters from 'ox/AbiParameters';
 import { hexToBytes } from '../../../../engine/crypto/encoding.ts';
 import { decodeTokenQuery } from '../../../../engine/signing/ethereum/token-calls.ts';
-import type { EvmState } from './frame.ts';
+import type { EvmState } from './state.ts';
 
 const uint = AbiParameters.from('uint256');
 const text = AbiParameters.from('string');

@@ -29,7 +29,7 @@ const ADDRESS = /^[\x21-\x7e]{1,128}$/;
 /** These chains have no transactions. */
 const noTransactions: Machine<never> = {
   readiness: () => 'drop',
-  run: () => ({ fee: 0n, failure: undefined, movements: [] }),
+  execute: async () => () => ({ fee: 0n, failure: undefined, movements: [] }),
   replacementOf: () => null,
 };
 
@@ -46,11 +46,7 @@ export function simulatePlain(world: World, caip2: string): Simulated<PlainChain
   const terms = termsOf(caip2);
   const options = { store, caip2, terms, clock, confirmAfterMs: undefined, pool };
   const blocks = makeBlocks({ ...options, machine: noTransactions });
-  const atHead = async <T>(work: () => T): Promise<T> =>
-    store.atomically(() => {
-      blocks.head();
-      return work();
-    });
+  const { atHead } = blocks;
   const text = (address: string) => address;
   return {
     chain: {
@@ -74,7 +70,8 @@ export function simulatePlain(world: World, caip2: string): Simulated<PlainChain
         ...{ faucet: 'faucet', maxSupply: MAX_AMOUNT, defaultDecimals: 6 },
         isAddress: (address) => ADDRESS.test(address),
       }),
+    catchUp: () => blocks.catchUp(),
     head: () => blocks.head(),
-    mine: (count) => store.atomically(() => blocks.mine(count)),
+    mine: (count) => blocks.mine(count),
   };
 }

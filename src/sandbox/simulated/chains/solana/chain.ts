@@ -28,8 +28,9 @@ export function simulateSolana(world: World, caip2: string): Simulated<SolanaCha
     ledger: state.ledger,
     decimalsOf: (tokenAddress) => (tokenAddress === null ? 9 : state.mint(tokenAddress)?.decimals),
     fund: (deposit) => fundSolana(parts, deposit),
+    catchUp: () => blocks.catchUp(),
     head: () => blocks.head(),
-    mine: (count) => state.store.atomically(() => blocks.mine(count)),
+    mine: (count) => blocks.mine(count),
   };
 }
 
@@ -71,7 +72,9 @@ function transactions(parts: SolanaParts): Pick<SolanaChain, 'broadcast' | 'stat
       const decoded = await decodeOrRefuse(() => decodeSolana(signedBytes));
       if ('isAccepted' in decoded) return decoded;
       assertNodeAvailable(decoded.plan.sentinel);
-      return atHead(() => acceptTransaction(parts, decoded));
+      const outcome = await atHead(() => acceptTransaction(parts, decoded));
+      await blocks.catchUp();
+      return outcome;
     },
     statusOf: (hash, signedBytes) =>
       atHead(() => {

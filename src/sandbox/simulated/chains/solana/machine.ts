@@ -5,7 +5,7 @@ import {
 } from '../../../../engine/signing/solana/associated-token.ts';
 import type { Machine } from '../blocks.ts';
 import { FEE_ACCOUNT, type Movement, NATIVE, RevertError } from '../ledger.ts';
-import type { Execution, PoolEntry } from '../pool.ts';
+import type { PoolEntry } from '../pool.ts';
 import type { SolanaInstructionPlan, SolanaPlan } from './plan.ts';
 import { rentExemption, type SolanaState, TOKEN_ACCOUNT_BYTES } from './state.ts';
 import {
@@ -53,10 +53,12 @@ export function makeSolanaMachine(
       if (isNeverIncluded) return 'waits';
       return canPay(state, plan) ? 'ready' : 'drop';
     },
-    run({ plan }): Execution {
-      const { fee, revert, movements } = runSolana(state, plan, { isIncluded: true });
-      return { fee, failure: revert?.message, movements };
-    },
+    execute:
+      async ({ plan }) =>
+      () => {
+        const { fee, revert, movements } = runSolana(state, plan, { isIncluded: true });
+        return { fee, failure: revert?.message, movements };
+      },
     replacementOf: () => null,
   };
 }

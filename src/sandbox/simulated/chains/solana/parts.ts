@@ -42,10 +42,5 @@ export function makeSolanaParts(world: World, caip2: string): SolanaParts {
   };
   const machine = makeSolanaMachine(state, isAlive);
   const blocks = makeBlocks({ store, caip2, terms: termsOf(caip2), clock, confirmAfterMs, pool, machine });
-  const atHead = async <T>(work: () => T): Promise<T> =>
-    store.atomically(() => {
-      blocks.head();
-      return work();
-    });
-  return { world, caip2, state, pool, blocks, blockhashAt, isAlive, atHead };
+  return { world, caip2, state, pool, blocks, blockhashAt, isAlive, atHead: blocks.atHead };
 }

@@ -32,7 +32,7 @@ const LAYER_1_ADDRESS = /^(bc|bcrt)1[02-9ac-hj-np-z]{38,87}$/;
 /** No pending transactions: operators execute operations immediately. */
 const noPendingTransactions: Machine<SparkOperation> = {
   readiness: () => 'drop',
-  run: () => ({ fee: 0n, failure: undefined, movements: [] }),
+  execute: async () => () => ({ fee: 0n, failure: undefined, movements: [] }),
   replacementOf: () => null,
 };
 
@@ -63,11 +63,7 @@ function makeParts(world: World, caip2: string) {
 export function simulateSpark(world: World, caip2: string): Simulated<PlainChain> {
   const parts = makeParts(world, caip2);
   const { ledger, tokens, pool, blocks } = parts;
-  const atHead = async <T>(work: () => T): Promise<T> =>
-    world.store.atomically(() => {
-      blocks.head();
-      return work();
-    });
+  const { atHead } = blocks;
   const text = (address: string) => address;
   return {
     chain: {
@@ -103,8 +99,9 @@ export function simulateSpark(world: World, caip2: string): Simulated<PlainChain
         ...{ faucet: 'faucet', maxSupply: MAX_SATS, defaultDecimals: 6 },
         isAddress: (address) => isAddressOrToken(parts, address),
       }),
+    catchUp: () => blocks.catchUp(),
     head: () => blocks.head(),
-    mine: (count) => world.store.atomically(() => blocks.mine(count)),
+    mine: (count) => blocks.mine(count),
   };
 }
 

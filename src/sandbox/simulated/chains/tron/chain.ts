@@ -44,8 +44,9 @@ export function simulateTron(world: World, caip2: string): Simulated<TronChain> 
         ...{ faucet: FAUCET_ADDRESS, defaultDecimals: 6, isAddress },
         maxSupply: deposit.tokenAddress === null ? MAX_SUN : MAX_TOKENS,
       }),
+    catchUp: () => blocks.catchUp(),
     head: () => blocks.head(),
-    mine: (count) => state.store.atomically(() => blocks.mine(count)),
+    mine: (count) => blocks.mine(count),
   };
 }
 
@@ -56,11 +57,7 @@ function makeParts(world: World, caip2: string): TronParts {
   const pool = makePool<TronPlan>(store, caip2, world.drawFault);
   const machine = makeTronMachine(state);
   const blocks = makeBlocks({ store, caip2, terms: termsOf(caip2), clock, confirmAfterMs, pool, machine });
-  const atHead = async <T>(work: () => T): Promise<T> =>
-    store.atomically(() => {
-      blocks.head();
-      return work();
-    });
+  const { atHead } = blocks;
   return { world, caip2, state, pool, blocks, atHead };
 }
 
@@ -85,7 +82,9 @@ function transactions(parts: TronParts): Pick<TronChain, 'broadcast' | 'statusOf
       const decoded = await decodeOrRefuse(() => decodeSigned(signedBytes));
       if ('isAccepted' in decoded) return decoded;
       assertNodeAvailable(decoded.plan.sentinel);
-      return atHead(() => acceptTransaction(parts, decoded));
+      const outcome = await atHead(() => acceptTransaction(parts, decoded));
+      await blocks.catchUp();
+      return outcome;
     },
     statusOf: (hash, signedBytes) =>
       atHead(() => {
@@ -124,7 +123,6 @@ function acceptTransaction(
   if (fault !== undefined) return fault;
   const times = { receivedMs: world.clock.now(), dueMs: blocks.dueMs() };
   pool.add({ hash, sender: plan.owner, lane: '', nonce: undefined, plan, ...times });
-  blocks.head();
   return { isAccepted: true, hash };
 }
 

@@ -45,10 +45,12 @@ export function makeTronMachine(state: TronState): Machine<TronPlan> {
       if (plan.sentinel === 'stuck' || plan.sentinel === 'replaced') return 'waits';
       return canPay(state, plan) ? 'ready' : 'drop';
     },
-    run({ plan }) {
-      const { fee, revert, movements } = runTron(state, plan, { isIncluded: true });
-      return { fee, failure: revert?.message, movements };
-    },
+    execute:
+      async ({ plan }) =>
+      () => {
+        const { fee, revert, movements } = runTron(state, plan, { isIncluded: true });
+        return { fee, failure: revert?.message, movements };
+      },
     replacementOf: () => null,
   };
 }

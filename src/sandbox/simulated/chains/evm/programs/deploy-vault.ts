@@ -1,7 +1,6 @@
 import { rawAmountWorth } from '../../../exchange/rates.ts';
 import { fixedUsd } from '../../../prices.ts';
-import { recordDeposit, registerToken } from '../../world.ts';
-import { give, hashOf } from '../faucet.ts';
+import { give } from '../faucet.ts';
 import { type Frame, sendToken } from '../frame.ts';
 import { derivedAddress } from './addresses.ts';
 import type { ProgramView } from './program.ts';
@@ -38,8 +37,8 @@ export function deployVault(view: ProgramView, { address, decimals, symbol, ...t
   const price = fixedUsd(symbol.toLowerCase()) ?? '1';
   const rawAmount = rawAmountWorth(BORROWER_USD, { price, decimals });
   give(state, block, { owner: borrowerOf(address), asset: terms.asset, rawAmount, decimals, symbol });
-  const share = { address, decimals: decimals + terms.offset, symbol: `v${symbol}`, program: null };
-  registerToken(state.world, state.caip2, share);
+  const share = { address, decimals: decimals + terms.offset, symbol: `v${symbol}` };
+  state.registerToken(share);
   const start = { isPaused: false, lent: 0n, claimableFees: 0n, paidSeconds: block.seconds, remainder: 0n };
   writeVault(view, address, { ...terms, ...start });
 }
@@ -81,7 +80,7 @@ export function changeVault(view: ProgramView, address: string, change: VaultCha
   const { apyBps = vault.apyBps, isPaused = vault.isPaused } = change;
   writeVault(frame, address, { ...vault, apyBps, isPaused, lent: vault.lent + more });
   for (const movement of frame.movements) {
-    recordDeposit(view.state.world, view.state.caip2, { ...movement, block: view.block, hashOf });
+    view.state.recordDeposit({ ...movement, block: view.block });
   }
   return undefined;
 }

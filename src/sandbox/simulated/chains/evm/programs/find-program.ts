@@ -1,4 +1,5 @@
-import { type EvmState, hasNativeAsset } from '../frame.ts';
+import { hasNativeAsset } from '../../sponsors.ts';
+import type { EvmState } from '../state.ts';
 import {
   DISTRIBUTOR_ADDRESS,
   PAIR_FACTORY_ADDRESS,
@@ -6,7 +7,7 @@ import {
   wrappedNativeOn,
 } from './addresses.ts';
 import { distributorProgram } from './distributor.ts';
-import { POOL } from './pools.ts';
+import { tokensOfPair } from './pools.ts';
 import type { Program } from './program.ts';
 import {
   pairFactoryProgram,
@@ -30,7 +31,7 @@ export function programAt(state: EvmState, address: string): Program | undefined
   if (known !== undefined) return known;
   if (isWrappedNative(state, address)) return wrappedNativeProgram(address);
   if (isVault(state, address)) return vaultProgram(address);
-  return state.contracts.get(address, POOL) === undefined ? undefined : pairProgram(address);
+  return tokensOfPair(state, address) === undefined ? undefined : pairProgram(address);
 }
 
 function isVault({ contracts, world, caip2 }: EvmState, address: string): boolean {

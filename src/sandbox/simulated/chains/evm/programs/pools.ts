@@ -1,9 +1,11 @@
 import { rawAmountWorth } from '../../../exchange/rates.ts';
 import { fixedUsd } from '../../../prices.ts';
 import { RevertError } from '../../ledger.ts';
+import { hasNativeAsset } from '../../sponsors.ts';
 import { knownToken } from '../../world.ts';
 import { give } from '../faucet.ts';
-import { type Frame, hasNativeAsset, sendToken } from '../frame.ts';
+import { type Frame, sendToken } from '../frame.ts';
+import type { EvmState } from '../state.ts';
 import { pairAddress, sortTokens, wrappedNativeOn } from './addresses.ts';
 import { libraryError, requireProductKept } from './constant-product.ts';
 import type { ProgramView } from './program.ts';
@@ -42,7 +44,7 @@ export function findPair(view: ProgramView, one: string, other: string): string 
   if (tokens[0] === tokens[1]) return undefined;
   const address = pairAddress(...tokens);
   if (readPool(view, address) !== undefined) return address;
-  const sides = tokens.map((token) => pricedToken(view, token));
+  const sides = tokens.map((token) => pricedToken(view.state, token));
   const [first, second] = sides;
   if (first === undefined || second === undefined) return undefined;
   const reserves = [first, second].map((side) => rawAmountWorth(SIDE_USD, side));
@@ -62,7 +64,29 @@ function backWithNative({ state, block }: ProgramView, owner: string, rawAmount:
   give(state, block, { owner, asset: '', rawAmount });
 }
 
-function pricedToken({ state: { world, caip2, chainId } }: ProgramView, token: string): Priced | undefined {
+/** The tokens of the pair at an address, also before anybody has used it. Undefined for other addresses. */
+export function tokensOfPair(state: EvmState, address: string): readonly [string, string] | undefined {
+  return state.contracts.get<Pool>(address, POOL)?.tokens ?? state.plannedPairs().get(address);
+}
+
+/** All pairs that a chain may have, by address. */
+export function pairsOn(
+  chain: Pick<EvmState, 'world' | 'caip2' | 'chainId'>,
+): ReadonlyMap<string, readonly [string, string]> {
+  const known = chain.world.knownTokens().filter(({ caip2 }) => caip2 === chain.caip2);
+  const addresses = [wrappedNativeOn(chain.caip2), ...known.map(({ address }) => address.toLowerCase())];
+  const priced = [...new Set(addresses)].filter((token) => pricedToken(chain, token) !== undefined);
+  const pairs = new Map<string, readonly [string, string]>();
+  for (const [index, one] of priced.entries()) {
+    for (const other of priced.slice(index + 1)) pairs.set(pairAddress(one, other), sortTokens(one, other));
+  }
+  return pairs;
+}
+
+function pricedToken(
+  { world, caip2, chainId }: Pick<EvmState, 'world' | 'caip2' | 'chainId'>,
+  token: string,
+): Priced | undefined {
   if (token === wrappedNativeOn(caip2) && hasNativeAsset({ chainId })) {
     const native = world.nativeSymbol(caip2);
     const price = fixedUsd(native);

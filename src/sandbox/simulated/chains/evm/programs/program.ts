@@ -1,5 +1,6 @@
 import type { Block } from '../../pool.ts';
-import type { EvmState, Frame } from '../frame.ts';
+import type { Frame } from '../frame.ts';
+import type { EvmState } from '../state.ts';
 
 /** A call of a program. Addresses are lower-case 0x hex. `value` has already moved to the program. */
 export interface ProgramCall {
@@ -16,8 +17,8 @@ export interface ProgramView {
 
 /** A contract that simulated chains execute without its bytecode. */
 export interface Program {
-  /** Throws RevertError. */
-  run(frame: Frame, call: ProgramCall): void;
+  /** Returns the return data, if the function has any. Throws RevertError. */
+  run(frame: Frame, call: ProgramCall): Uint8Array | undefined;
   /**
    * The return data. Undefined for a function that the program does not have: it may be one of its token.
    * Throws RevertError.

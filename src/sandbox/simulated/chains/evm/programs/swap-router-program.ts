@@ -6,11 +6,12 @@ import {
 } from '../../../../../engine/signing/ethereum/contract-calls.ts';
 import { decodeTokenCall } from '../../../../../engine/signing/ethereum/token-calls.ts';
 import { RevertError } from '../../ledger.ts';
+import { hasNativeAsset } from '../../sponsors.ts';
 import { applyTokenCall } from '../../token-effects.ts';
-import { effectsOf, type Frame, hasNativeAsset, moveValue, pullToken, sendToken } from '../frame.ts';
+import { effectsOf, type Frame, moveValue, pullToken, sendToken } from '../frame.ts';
 import { PAIR_FACTORY_ADDRESS, pairAddress, SWAP_ROUTER_ADDRESS, wrappedNativeOn } from './addresses.ts';
 import { amountInOf, amountOutOf, libraryError, quoteOf } from './constant-product.ts';
-import { findPair, POOL, readPool, reservesOf, swapInPair } from './pools.ts';
+import { findPair, POOL, readPool, reservesOf, swapInPair, tokensOfPair } from './pools.ts';
 import type { Program, ProgramCall, ProgramView } from './program.ts';
 
 /*
@@ -35,7 +36,7 @@ export const swapRouterProgram: Program = {
     const order = orderOf(decoded.name, decoded.args, call.value);
     if (order === undefined) throw new RevertError('execution reverted');
     if (!order.isPaidInNative && call.value > 0n) throw new RevertError('execution reverted');
-    swap(frame, call, order);
+    return swapRouter.encodeResult(decoded.name, swap(frame, call, order));
   },
   read(view, data) {
     const decoded = swapRouter.decodeCall(data);
@@ -71,6 +72,8 @@ export function pairProgram(address: string): Program {
     run: refuse,
     read(view, data) {
       const call = swapPair.decodeCall(data);
+      const tokens = tokensOfPair(view.state, address);
+      if (tokens !== undefined) findPair(view, ...tokens);
       const pool = readPool(view, address);
       if (call === undefined || pool === undefined) return undefined;
       if (call.name === 'factory') return swapPair.encodeResult('factory', PAIR_FACTORY_ADDRESS);
@@ -89,20 +92,21 @@ export function wrappedNativeProgram(address: string): Program {
       if (call?.name === 'withdraw') {
         if (value > 0n) throw new RevertError('execution reverted');
         unwrap(frame, address, from, call.args[0] as bigint);
-        return;
+        return undefined;
       }
       const token = decodeTokenCall(data);
-      if (token === undefined) wrap(frame, address, from, value);
-      else {
-        frame.gas += TOKEN_GAS;
-        applyTokenCall(effectsOf(frame), { from, token: address, value }, token);
+      if (token === undefined) {
+        wrap(frame, address, from, value);
+        return undefined;
       }
+      frame.gas += TOKEN_GAS;
+      return applyTokenCall(effectsOf(frame), { from, token: address, value }, token);
     },
     read: () => undefined,
   };
 }
 
-function refuse(): void {
+function refuse(): never {
   throw new RevertError('execution reverted');
 }
 
@@ -143,7 +147,8 @@ export function swapRecipient(data: Uint8Array): string | undefined {
   return call && orderOf(call.name, call.args, 0n)?.to;
 }
 
-function swap(frame: Frame, { from, value }: ProgramCall, order: Order): void {
+/** Returns the amounts of all hops. */
+function swap(frame: Frame, { from, value }: ProgramCall, order: Order): bigint[] {
   const { path, to } = order;
   if (order.deadline < BigInt(frame.block.seconds)) throw routerError('EXPIRED');
   const wrapped = wrappedOf(frame);
@@ -167,6 +172,7 @@ function swap(frame: Frame, { from, value }: ProgramCall, order: Order): void {
     moveValue(frame, SWAP_ROUTER_ADDRESS, to, output);
   }
   if (order.isPaidInNative) moveValue(frame, SWAP_ROUTER_ADDRESS, from, value - input);
+  return amounts;
 }
 
 function takeInput(

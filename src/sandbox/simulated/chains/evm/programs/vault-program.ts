@@ -31,11 +31,11 @@ export function vaultProgram(address: string): Program {
       if (token !== undefined) {
         frame.gas += TOKEN_GAS;
         const { from, value } = call;
-        applyTokenCall(effectsOf(frame), { from, token: address, value }, token);
-      } else if (vault !== undefined && call.value === 0n) {
-        frame.gas += VAULT_GAS;
-        runVault(frame, { address, ...payInterest(frame, address, vault) }, call);
-      } else throw new RevertError('execution reverted');
+        return applyTokenCall(effectsOf(frame), { from, token: address, value }, token);
+      }
+      if (vault === undefined || call.value > 0n) throw new RevertError('execution reverted');
+      frame.gas += VAULT_GAS;
+      return runVault(frame, { address, ...payInterest(frame, address, vault) }, call);
     },
     read(view, data) {
       const vault = findVault(view, address);
@@ -105,18 +105,24 @@ function payableNow(view: ProgramView, { address, vault, unpaid }: OpenVault): b
   return payable > 0n ? payable : 0n;
 }
 
-function runVault(frame: Frame, open: OpenVault, { from, data }: ProgramCall): void {
+function runVault(frame: Frame, open: OpenVault, { from, data }: ProgramCall): Uint8Array | undefined {
   const fees = feeVault.decodeCall(data);
+  if (fees?.name === 'withdrawFees') {
+    const [to, amount] = fees.args as [string, bigint];
+    withdrawFees(frame, open, { from, to, amount });
+    return undefined;
+  }
   const call = tokenVault.decodeCall(data);
   const [amount, receiver, owner] = (call?.args ?? []) as [bigint, string, string];
-  if (fees?.name === 'withdrawFees') {
-    const [to, collected] = fees.args as [string, bigint];
-    withdrawFees(frame, open, { from, to, amount: collected });
-  } else if (call?.name === 'deposit') deposit(frame, open, { from, receiver, assets: amount });
-  else if (call?.name === 'mint') mint(frame, open, { from, receiver, shares: amount });
-  else if (call?.name === 'withdraw') withdraw(frame, open, { from, receiver, owner, assets: amount });
-  else if (call?.name === 'redeem') redeem(frame, open, { from, receiver, owner, shares: amount });
-  else throw new RevertError('execution reverted');
+  const moves: Readonly<Record<string, () => bigint>> = {
+    deposit: () => deposit(frame, open, { from, receiver, assets: amount }),
+    mint: () => mint(frame, open, { from, receiver, shares: amount }),
+    withdraw: () => withdraw(frame, open, { from, receiver, owner, assets: amount }),
+    redeem: () => redeem(frame, open, { from, receiver, owner, shares: amount }),
+  };
+  const move = call && moves[call.name];
+  if (move === undefined) throw new RevertError('execution reverted');
+  return tokenVault.encodeResult(call!.name, move());
 }
 
 interface Depositing {
@@ -124,16 +130,20 @@ interface Depositing {
   readonly receiver: string;
 }
 
-function deposit(frame: Frame, open: OpenVault, order: Depositing & { assets: bigint }): void {
+function deposit(frame: Frame, open: OpenVault, order: Depositing & { assets: bigint }): bigint {
   const max = maxDepositOf(open.vault);
   if (order.assets > max) throw exceeded('Deposit', order.receiver, order.assets, max);
-  moveIn(frame, open, { ...order, shares: sharesFor(open.totals, order.assets, 'down') });
+  const shares = sharesFor(open.totals, order.assets, 'down');
+  moveIn(frame, open, { ...order, shares });
+  return shares;
 }
 
-function mint(frame: Frame, open: OpenVault, order: Depositing & { shares: bigint }): void {
+function mint(frame: Frame, open: OpenVault, order: Depositing & { shares: bigint }): bigint {
   const max = maxDepositOf(open.vault);
   if (order.shares > max) throw exceeded('Mint', order.receiver, order.shares, max);
-  moveIn(frame, open, { ...order, assets: assetsFor(open.totals, order.shares, 'up') });
+  const assets = assetsFor(open.totals, order.shares, 'up');
+  moveIn(frame, open, { ...order, assets });
+  return assets;
 }
 
 function moveIn(
@@ -149,16 +159,20 @@ interface Withdrawing extends Depositing {
   readonly owner: string;
 }
 
-function withdraw(frame: Frame, open: OpenVault, order: Withdrawing & { assets: bigint }): void {
+function withdraw(frame: Frame, open: OpenVault, order: Withdrawing & { assets: bigint }): bigint {
   const max = maxWithdrawOf(frame, open, order.owner);
   if (order.assets > max) throw exceeded('Withdraw', order.owner, order.assets, max);
-  moveOut(frame, open, { ...order, shares: sharesFor(open.totals, order.assets, 'up') });
+  const shares = sharesFor(open.totals, order.assets, 'up');
+  moveOut(frame, open, { ...order, shares });
+  return shares;
 }
 
-function redeem(frame: Frame, open: OpenVault, order: Withdrawing & { shares: bigint }): void {
+function redeem(frame: Frame, open: OpenVault, order: Withdrawing & { shares: bigint }): bigint {
   const max = maxRedeemOf(frame, open, order.owner);
   if (order.shares > max) throw exceeded('Redeem', order.owner, order.shares, max);
-  moveOut(frame, open, { ...order, assets: assetsFor(open.totals, order.shares, 'down') });
+  const assets = assetsFor(open.totals, order.shares, 'down');
+  moveOut(frame, open, { ...order, assets });
+  return assets;
 }
 
 function moveOut(

@@ -1,0 +1,379 @@
+import { createCustomCommon, Hardfork, Mainnet } from '@ethereumjs/common';
+import { createEVM, type EVM, EVMError, type ExecResult, type Log, Message } from '@ethereumjs/evm';
+import { Address, createAddressFromString } from '@ethereumjs/util';
+import * as AbiParameters from 'ox/AbiParameters';
+import { bytesTo0xHex, bytesToHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
+import { decodeTokenCall } from '../../../../engine/signing/ethereum/token-calls.ts';
+import { createMutex } from '../../../../storage/mutex.ts';
+import { type Movement, NATIVE, RevertError } from '../ledger.ts';
+import type { Block } from '../pool.ts';
+import { hasNativeAsset } from '../sponsors.ts';
+import type { Frame } from './frame.ts';
+import { nativeAt } from './natives.ts';
+import type { Overlay } from './overlay.ts';
+import { hashOf } from './state.ts';
+import { stateManagerOf, textOf } from './state-manager.ts';
+
+/*
+ * Bytecode runs in @ethereumjs/evm over an overlay. Before each message, the hook below looks whether a contract
+ * without bytecode is called, and gives its function to the interpreter in the place of code.
+ */
+
+/** An execution may hold the event loop for this long; then other work has a turn. */
+const SLICE_MS = 10;
+const JUMPDEST = 0x5b;
+const JUMPDEST_GAS = 1;
+const JUMPS_PER_LOOK = 512;
+const MAX_DEPTH = 1_024;
+
+/** A call or, without `to`, the creation of a contract. Addresses are lower-case 0x hex. */
+export interface TopCall {
+  readonly from: string;
+  readonly to: string | null;
+  readonly value: bigint;
+  readonly data: Uint8Array;
+  readonly gasLimit: bigint;
+  readonly gasPrice: bigint;
+  /** Addresses and slots of the transaction's access list. */
+  readonly accessList: AccessList;
+}
+
+export type AccessList = readonly { readonly address: string; readonly storageKeys: readonly string[] }[];
+
+export interface CallResult {
+  readonly gasUsed: bigint;
+  readonly refund: bigint;
+  /** Return data or the data of the revert. For a creation, the code of the new contract. */
+  readonly returned: Uint8Array;
+  readonly revert: RevertError | undefined;
+  readonly logs: readonly EvmLog[];
+}
+
+/** An event of a contract. Lower-case 0x hex. */
+export interface EvmLog {
+  readonly address: string;
+  readonly topics: readonly string[];
+  readonly data: string;
+}
+
+/** The calls of one transaction. */
+export interface Calls {
+  /**
+   * What moved, in order; nothing of calls that reverted.
+   *
+   * NOTE: the native asset of a contract that destroys itself moves without being listed.
+   */
+  readonly movements: Movement[];
+  /** Whether a contract called another one: it then needs more gas than it uses (EIP-150). */
+  hasNestedCalls(): boolean;
+  run(call: TopCall): Promise<CallResult>;
+}
+
+/** Executes the calls of transactions of one chain, one transaction at a time. */
+export interface Interpreter {
+  transaction<T>(overlay: Overlay, block: Block, work: (calls: Calls) => Promise<T>): Promise<T>;
+}
+
+interface Running {
+  readonly overlay: Overlay;
+  readonly block: Block;
+  readonly movements: Movement[];
+  /** The open messages, and how many movements there were before each. */
+  readonly open: { readonly message: Message; readonly movementsBefore: number }[];
+  hasNestedCalls: boolean;
+  lastRevert: RevertError | undefined;
+  /** When other work has its next turn. */
+  pauseMs: number;
+}
+
+export async function makeInterpreter(caip2: string, chainId: bigint): Promise<Interpreter> {
+  const mutex = createMutex();
+  let running: Running | undefined;
+  const current = (): Running => {
+    if (running === undefined) throw new Error('expected an execution to be running');
+    return running;
+  };
+  let jumps = 0;
+  const evm = await createEVM({
+    common: createCustomCommon({ chainId: Number(chainId) }, Mainnet, { hardfork: Hardfork.Osaka }),
+    stateManager: stateManagerOf(
+      () => current().overlay,
+      () => pause(current()),
+    ),
+    blockchain: blockchainOf(caip2),
+    customOpcodes: [
+      {
+        opcode: JUMPDEST,
+        opcodeName: 'JUMPDEST',
+        baseFee: JUMPDEST_GAS,
+        // Every loop passes one, so this is where a long execution lets others have a turn.
+        logicFunction: () => {
+          jumps = (jumps + 1) % JUMPS_PER_LOOK;
+          return jumps === 0 ? pause(current()) : undefined;
+        },
+      },
+    ],
+  });
+  evm.events.on('beforeMessage', (message) => {
+    const { overlay, movements, open } = current();
+    open.push({ message, movementsBefore: movements.length });
+    if (message.depth > 0) current().hasNestedCalls = true;
+    const { to } = message;
+    if (to === undefined) return;
+    recordValue(current(), message, to);
+    // No bytecode can run a contract without bytecode in its own place (DELEGATECALL, CALLCODE).
+    if (message.code !== undefined || !message.codeAddress.equals(to)) return;
+    const native = nativeAt(overlay.state, textOf(to));
+    if (native === undefined) return;
+    message.code = (input) => runNative(evm, current(), message, { native, gasLimit: input.gasLimit });
+    message.isCompiled = true;
+  });
+  evm.events.on('afterMessage', ({ execResult, createdAddress }) => {
+    const { movements, open } = current();
+    const { message, movementsBefore } = open.pop()!;
+    if (execResult.exceptionError !== undefined) movements.length = movementsBefore;
+    else if (createdAddress !== undefined) recordValue(current(), message, createdAddress);
+  });
+  return {
+    async transaction(overlay, block, work) {
+      await mutex.acquire();
+      const started = { overlay, block, movements: [], open: [], hasNestedCalls: false };
+      running = { ...started, lastRevert: undefined, pauseMs: performance.now() + SLICE_MS };
+      try {
+        const { movements } = running;
+        return await work({
+          movements,
+          hasNestedCalls: () => current().hasNestedCalls,
+          run: (call) => runTopCall(evm, current(), call),
+        });
+      } finally {
+        evm.journal.cleanJournal();
+        evm.transientStorage.clear();
+        running = undefined;
+        mutex.release();
+      }
+    },
+  };
+}
+
+function recordValue({ movements }: Running, message: Message, to: Address): void {
+  const isInPlace = message.depth > 0 && message.caller.equals(to);
+  if (message.delegatecall || message.value === 0n || isInPlace) return;
+  const [sender, recipient] = [textOf(message.caller), textOf(to)];
+  movements.push({ sender, recipient, asset: NATIVE, amount: message.value });
+}
+
+const TRANSFER_TOPIC = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
+const APPROVAL_TOPIC = '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925';
+
+/** The movements of tokens with bytecode. Source: ERC-20, event Transfer(address, address, uint256). */
+function transfersIn({ state }: Overlay, logs: readonly EvmLog[]): Movement[] {
+  return logs.flatMap(({ address, topics: [topic, from, to, ...others], data }) => {
+    if (topic !== TRANSFER_TOPIC || from === undefined || to === undefined) return [];
+    if (others.length > 0 || data.length !== 66 || state.bytecode.code(address).length === 0) return [];
+    const [sender, recipient] = [from, to].map((word) => `0x${word.slice(26)}`) as [string, string];
+    return [{ sender, recipient, asset: address, amount: BigInt(data) }];
+  });
+}
+
+/** The events of a token without bytecode. */
+function tokenLogs(movements: readonly Movement[], message: Message): Log[] {
+  const transfers = movements
+    .filter(({ asset }) => asset !== NATIVE)
+    .map(({ asset, sender, recipient, amount }) => logOf(asset, [TRANSFER_TOPIC, sender, recipient], amount));
+  const call = decodeTokenCall(message.data);
+  if (call?.name !== 'approve') return transfers;
+  const topics = [APPROVAL_TOPIC, textOf(message.caller), call.spender];
+  return [...transfers, logOf(textOf(message.to!), topics, call.amount)];
+}
+
+function logOf(address: string, topics: readonly string[], amount: bigint): Log {
+  const word = (hex: string): Uint8Array => hexToBytes(hex.padStart(64, '0'));
+  return [
+    hexToBytes(address.slice(2)),
+    topics.map((topic) => word(topic.slice(2))),
+    word(amount.toString(16)),
+  ];
+}
+
+async function runTopCall(evm: EVM, running: Running, call: TopCall): Promise<CallResult> {
+  const { overlay, block } = running;
+  const { state } = overlay;
+  const none = { gasUsed: 0n, refund: 0n, returned: new Uint8Array(), logs: [] };
+  if (call.value > 0n && !hasNativeAsset(state)) {
+    const revert = new RevertError('expected no value on a chain without a native asset', true);
+    return { ...none, revert };
+  }
+  if (state.ledger.balance(call.from, NATIVE) < call.value) {
+    return { ...none, revert: new RevertError('insufficient funds for transfer', true) };
+  }
+  warm(evm, call);
+  const to = call.to === null ? {} : { to: addressOf(call.to) };
+  const result = await evm.runCall({
+    ...{ caller: addressOf(call.from), ...to, value: call.value, data: call.data },
+    ...{ gasLimit: call.gasLimit, gasPrice: call.gasPrice, skipNonceIncrement: true },
+    block: blockOf(block, state.baseFee),
+  });
+  const { execResult } = result;
+  const logs = (execResult.logs ?? []).map(([address, topics, data]) => ({
+    address: bytesTo0xHex(address),
+    topics: topics.map((topic) => bytesTo0xHex(topic)),
+    data: bytesTo0xHex(data),
+  }));
+  running.movements.push(...transfersIn(overlay, logs));
+  for (const address of execResult.selfdestruct?.keys() ?? []) {
+    overlay.erase(address);
+    state.accounts.setNonce(address, '', 0);
+  }
+  const refund = execResult.gasRefund ?? 0n;
+  const returned = execResult.returnValue;
+  const revert = revertOf(running, execResult);
+  return { gasUsed: execResult.executionGasUsed, refund, returned, revert, logs };
+}
+
+/** Warm from the start: the sender, the recipient, precompiles and what the transaction lists (EIP-2929, 2930, 3651). */
+function warm({ journal, precompiles }: EVM, { from, to, accessList }: TopCall): void {
+  journal.addAlwaysWarmAddress(from);
+  if (to !== null) journal.addAlwaysWarmAddress(to);
+  journal.addAlwaysWarmAddress(COINBASE.toString());
+  for (const address of precompiles.keys()) journal.addAlwaysWarmAddress(address);
+  for (const { address, storageKeys } of accessList) {
+    journal.addAlwaysWarmAddress(address);
+    for (const slot of storageKeys) journal.addAlwaysWarmSlot(address, slot);
+  }
+}
+
+async function runNative(
+  evm: EVM,
+  running: Running,
+  message: Message,
+  { native, gasLimit }: { native: NonNullable<ReturnType<typeof nativeAt>>; gasLimit: bigint },
+): Promise<ExecResult> {
+  const { overlay, block, movements } = running;
+  const frame: Frame = { state: overlay.state, block, movements: [], gas: 0n };
+  const logs: Log[] = [];
+  const self = message.to!;
+  try {
+    const returnValue = await native(frame, {
+      ...{ self: textOf(self), from: textOf(message.caller), value: message.value },
+      ...{ data: message.data, isStatic: message.isStatic },
+      async call(to, value, data) {
+        if (message.depth + 1 > MAX_DEPTH) throw new RevertError('execution reverted: call depth exceeded');
+        const inner = new Message({
+          ...{ caller: self, to: addressOf(to), value, data, depth: message.depth + 1 },
+          ...{ gasLimit: gasLimit > frame.gas ? gasLimit - frame.gas : 0n, gasRefund: message.gasRefund },
+          selfdestruct: message.selfdestruct ?? new Map(),
+          createdAddresses: message.createdAddresses ?? new Set(),
+        });
+        const { execResult } = await evm.runCall({ message: inner });
+        frame.gas += execResult.executionGasUsed;
+        message.gasRefund = execResult.gasRefund ?? message.gasRefund;
+        const revert = revertOf(running, execResult);
+        if (revert !== undefined) throw revert;
+        logs.push(...(execResult.logs ?? []));
+      },
+    });
+    if (frame.gas > gasLimit) return failed(EVMError.errorMessages.OUT_OF_GAS, gasLimit);
+    movements.push(...frame.movements);
+    logs.push(...tokenLogs(frame.movements, message));
+    return { executionGasUsed: frame.gas, returnValue, logs };
+  } catch (error) {
+    if (!(error instanceof RevertError)) throw error;
+    running.lastRevert = error;
+    if (frame.gas > gasLimit) return failed(EVMError.errorMessages.OUT_OF_GAS, gasLimit);
+    return failed(EVMError.errorMessages.REVERT, frame.gas, revertData(error));
+  }
+}
+
+function failed(
+  message: EVMError['error'],
+  gas: bigint,
+  returnValue: Uint8Array = new Uint8Array(),
+): ExecResult {
+  return { executionGasUsed: gas, returnValue, exceptionError: new EVMError(message) };
+}
+
+const errorInputs = AbiParameters.from('string');
+const panicInputs = AbiParameters.from('uint256');
+const ERROR_SELECTOR = '08c379a0';
+const PANIC_SELECTOR = '4e487b71';
+const REVERTED = 'execution reverted';
+/** How much of the data of an unknown error a message shows, in hex digits. */
+const SHOWN_DATA = 264;
+
+function revertData({ message }: RevertError): Uint8Array {
+  const reason = message.startsWith(`${REVERTED}: `) ? message.slice(REVERTED.length + 2) : message;
+  if (reason === REVERTED) return new Uint8Array();
+  return hexToBytes(ERROR_SELECTOR + AbiParameters.encode(errorInputs, [reason]).slice(2));
+}
+
+/** Why a call failed, as geth says it. Undefined when it succeeded. */
+function revertOf(running: Running, { exceptionError, returnValue }: ExecResult): RevertError | undefined {
+  if (exceptionError === undefined) return undefined;
+  const { errorMessages } = EVMError;
+  if (exceptionError.error === errorMessages.INSUFFICIENT_BALANCE) {
+    return new RevertError('insufficient funds for transfer', true);
+  }
+  if (exceptionError.error !== errorMessages.REVERT) return new RevertError(exceptionError.error);
+  const { lastRevert } = running;
+  const data = bytesToHex(returnValue);
+  // A contract without bytecode has reverted, and its callers have passed that on.
+  if (lastRevert !== undefined && bytesToHex(revertData(lastRevert)) === data) return lastRevert;
+  return new RevertError(reasonOf(data));
+}
+
+function reasonOf(data: string): string {
+  if (data === '') return REVERTED;
+  const parameters = `0x${data.slice(8)}` as const;
+  try {
+    if (data.startsWith(ERROR_SELECTOR)) {
+      return `${REVERTED}: ${AbiParameters.decode(errorInputs, parameters)[0]}`;
+    }
+    if (data.startsWith(PANIC_SELECTOR)) {
+      return `${REVERTED}: panic code 0x${AbiParameters.decode(panicInputs, parameters)[0].toString(16)}`;
+    }
+  } catch {
+    // The contract has encoded it wrongly.
+  }
+  return `${REVERTED}: custom error 0x${data.slice(0, SHOWN_DATA)}`;
+}
+
+async function pause(running: Running): Promise<void> {
+  if (performance.now() < running.pauseMs) return;
+  await new Promise((resolve) => setImmediate(resolve));
+  running.pauseMs = performance.now() + SLICE_MS;
+}
+
+const COINBASE = new Address(new Uint8Array(20));
+const GAS_LIMIT = 30_000_000n;
+
+function blockOf({ number, seconds }: Block, baseFee: bigint) {
+  return {
+    header: {
+      number: BigInt(number),
+      coinbase: COINBASE,
+      timestamp: BigInt(seconds),
+      difficulty: 0n,
+      prevRandao: hexToBytes(hashOf(`randomness of block ${number}`).slice(2)),
+      gasLimit: GAS_LIMIT,
+      baseFeePerGas: baseFee,
+      getBlobGasPrice: () => 1n,
+    },
+  };
+}
+
+/** CHOICE: the hash of a block is that of its number and chain, so that it is known without storing blocks. */
+function blockchainOf(caip2: string) {
+  const blockchain = {
+    getBlock: async (number: number) => ({
+      hash: () => hexToBytes(hashOf(`block ${number} of ${caip2}`).slice(2)),
+    }),
+    putBlock: async () => undefined,
+    shallowCopy: () => blockchain,
+  };
+  return blockchain;
+}
+
+function addressOf(text: string): Address {
+  return createAddressFromString(text);
+}

@@ -1,0 +1,196 @@
+import { bytesToHex } from '../../../../engine/crypto/encoding.ts';
+import { NATIVE, RevertError, writeWithBigints } from '../ledger.ts';
+import { knownToken } from '../world.ts';
+import { type EvmState, ZERO_WORD } from './state.ts';
+
+const MAX_AMOUNT = 2n ** 256n - 1n;
+
+/** What one execution has changed, over the stored state. Nothing is stored before `apply`. */
+export interface Overlay {
+  readonly state: EvmState;
+  checkpoint(): void;
+  /** Keeps the changes since the last checkpoint. */
+  commit(): void;
+  /** Undoes the changes since the last checkpoint. */
+  revert(): void;
+  /** Sets everything that a contract has written in this execution to zero, and removes its code. */
+  erase(address: string): void;
+  /** The word of a slot before this execution. */
+  originalWord(address: string, slot: string): string;
+  /** Whether everything that was read is stored as it was read. */
+  isCurrent(): boolean;
+  /** Stores the changes. Call it in a transaction of the store, if they are current. */
+  apply(): void;
+}
+
+/** One stored value, as it was read and as it is now. */
+interface Cell<T> {
+  readonly original: T;
+  value: T;
+  read(): T;
+  write(value: T): void;
+  isSame(one: T, other: T): boolean;
+}
+
+/** Reads through to the stored state and keeps all changes in memory. */
+export function makeOverlay(base: EvmState): Overlay {
+  const cells = new Map<string, Cell<unknown>>();
+  const undo: (() => void)[] = [];
+  const checkpoints: number[] = [];
+  /** What is stored besides cells, in order. */
+  const records: (() => void)[] = [];
+
+  function cell<T>(key: string, access: Pick<Cell<T>, 'read' | 'write'> & { isSame?: Cell<T>['isSame'] }) {
+    const known = cells.get(key) as Cell<T> | undefined;
+    if (known !== undefined) return known;
+    const original = access.read();
+    const made: Cell<T> = { isSame: Object.is, ...access, original, value: original };
+    cells.set(key, made as Cell<unknown>);
+    return made;
+  }
+
+  function set<T>(of: Cell<T>, value: T): void {
+    const before = of.value;
+    undo.push(() => {
+      of.value = before;
+    });
+    of.value = value;
+  }
+
+  const balanceOf = (owner: string, asset: string) =>
+    cell<bigint>(`balance ${asset} ${owner}`, {
+      read: () => base.ledger.balance(owner, asset),
+      write: (amount) => base.ledger.setBalance(owner, asset, amount),
+    });
+  const nonceOf = (address: string, lane: string) =>
+    cell<number>(`nonce ${address} ${lane}`, {
+      read: () => base.accounts.nonce(address, lane),
+      write: (nonce) => base.accounts.setNonce(address, lane, nonce),
+    });
+  const delegateOf = (address: string) =>
+    cell<string | undefined>(`delegate ${address}`, {
+      read: () => base.accounts.delegate(address),
+      write: (contract) => base.accounts.setDelegate(address, contract),
+    });
+  const allowanceOf = (key: { token: string; owner: string; spender: string }) =>
+    cell<bigint>(`allowance ${key.token} ${key.owner} ${key.spender}`, {
+      read: () => base.accounts.allowance(key),
+      write: (amount) => base.accounts.setAllowance(key, amount),
+    });
+  const memberOf = (contract: string, key: string) =>
+    cell<unknown>(`member ${contract} ${key}`, {
+      read: () => base.contracts.get(contract, key),
+      write: (value) => base.contracts.set(contract, key, value),
+      isSame: (one, other) => writeWithBigints(one) === writeWithBigints(other),
+    });
+  const codeOf = (address: string) =>
+    cell<Uint8Array>(`code ${address}`, {
+      read: () => base.bytecode.code(address),
+      write: (code) => base.bytecode.setCode(address, code),
+      isSame: (one, other) => one.length === other.length && bytesToHex(one) === bytesToHex(other),
+    });
+  const wordOf = (address: string, slot: string) =>
+    cell<string>(`word ${address} ${slot}`, {
+      read: () => base.bytecode.word(address, slot),
+      write: (word) => base.bytecode.setWord(address, slot, word),
+    });
+  const tokenOf = (address: string) =>
+    cell<{ decimals: number; symbol: string } | undefined>(`token ${address}`, {
+      read: () => base.accounts.token(address),
+      write: (token) => token && base.registerToken({ ...token, address }),
+      isSame: (one, other) => one?.decimals === other?.decimals && one?.symbol === other?.symbol,
+    });
+
+  const record = (write: () => void): void => {
+    records.push(write);
+    undo.push(() => void records.pop());
+  };
+
+  const state: EvmState = {
+    ...base,
+    ledger: {
+      balance: (owner, asset) => balanceOf(owner, asset).value,
+      setBalance: (owner, asset, amount) => set(balanceOf(owner, asset), amount),
+      debit({ owner, asset, amount, shortfall }) {
+        const held = balanceOf(owner, asset);
+        if (held.value < amount) throw new RevertError(shortfall, asset === NATIVE);
+        set(held, held.value - amount);
+      },
+      credit(owner, asset, amount) {
+        const held = balanceOf(owner, asset);
+        if (held.value + amount > MAX_AMOUNT) throw new RevertError('the balance would exceed 2^256 - 1');
+        set(held, held.value + amount);
+      },
+      total(asset) {
+        const prefix = `balance ${asset} `;
+        let sum = base.ledger.total(asset);
+        for (const [key, { original, value }] of cells) {
+          if (key.startsWith(prefix)) sum += (value as bigint) - (original as bigint);
+        }
+        return sum;
+      },
+    },
+    accounts: {
+      nonce: (address, lane) => nonceOf(address, lane).value,
+      setNonce: (address, lane, nonce) => set(nonceOf(address, lane), nonce),
+      delegate: (address) => delegateOf(address).value,
+      setDelegate: (address, contract) => set(delegateOf(address), contract),
+      allowance: (key) => allowanceOf(key).value,
+      setAllowance: (key, amount) => set(allowanceOf(key), amount),
+      token: (address) => tokenOf(address).value,
+    },
+    contracts: {
+      get: <T>(contract: string, key: string) => memberOf(contract, key).value as T | undefined,
+      set: (contract, key, value) => set(memberOf(contract, key), value),
+      having<T>(key: string) {
+        const found = new Map(base.contracts.having<T>(key).map(({ contract, value }) => [contract, value]));
+        for (const [name, { value }] of cells) {
+          if (name.startsWith('member ') && name.endsWith(` ${key}`) && value !== undefined) {
+            found.set(name.slice('member '.length, -key.length - 1), value as T);
+          }
+        }
+        return [...found]
+          .sort(([one], [other]) => (one < other ? -1 : 1))
+          .map(([contract, value]) => ({ contract, value }));
+      },
+    },
+    bytecode: {
+      code: (address) => codeOf(address).value,
+      setCode: (address, code) => set(codeOf(address), code),
+      word: (address, slot) => wordOf(address, slot).value,
+      setWord: (address, slot, word) => set(wordOf(address, slot), word),
+    },
+    registerToken({ address, ...token }) {
+      const known = tokenOf(address);
+      if (known.value === undefined) set(known, knownToken(base.world, base.caip2, address) ?? token);
+    },
+    // NOTE: the hash is only known when the deposit is stored; no execution needs it.
+    recordDeposit(deposit) {
+      record(() => void base.recordDeposit(deposit));
+      return '';
+    },
+  };
+
+  return {
+    state,
+    checkpoint: () => void checkpoints.push(undo.length),
+    commit: () => void checkpoints.pop(),
+    revert() {
+      const length = checkpoints.pop() ?? 0;
+      while (undo.length > length) undo.pop()!();
+    },
+    erase(address) {
+      const prefix = `word ${address} `;
+      for (const [key, each] of cells) if (key.startsWith(prefix)) set(each, ZERO_WORD);
+      set(codeOf(address), new Uint8Array());
+    },
+    originalWord: (address, slot) => wordOf(address, slot).original,
+    isCurrent: () => [...cells.values()].every(({ read, original, isSame }) => isSame(read(), original)),
+    apply() {
+      for (const { value, original, isSame, write } of cells.values()) {
+        if (!isSame(value, original)) write(value);
+      }
+      for (const write of records) write();
+    },
+  };
+}
