@@ -118,6 +118,15 @@ export interface ControllableChains {
     | { readonly hash: string; readonly rawBalance: bigint; readonly blockNumber: bigint }
     | { readonly fault: 'address' | 'tokenAddress' | 'rawAmount'; readonly message: string }
   >;
+  /** Answers a method of the Ethereum JSON-RPC, on an EVM chain. */
+  rpc(
+    caip2: string,
+    method: string,
+    params: readonly unknown[],
+  ): Promise<
+    | { readonly result: unknown }
+    | { readonly error: { readonly code: number; readonly message: string; readonly data?: string } }
+  >;
   /** Where every asset is, in base units. */
   books(): Promise<readonly AssetBooks[]>;
   /** The vaults and rewards of EVM chains. */

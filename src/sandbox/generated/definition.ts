@@ -355,6 +355,16 @@ export const definition: Definition = {
         "responses": {}
       }
     },
+    "/_sandbox/rpc/{chain}": {
+      "post": {
+        "operationId": "callChainRpc",
+        "tags": [
+          "chains"
+        ],
+        "summary": "Ethereum JSON-RPC of a simulated chain",
+        "responses": {}
+      }
+    },
     "/_sandbox/divergences": {
       "get": {
         "operationId": "listDivergences",

@@ -22,7 +22,7 @@ export const simulatedParts: readonly SandboxSimulatedPart[] = [
  },
  {
   "name": "chains",
-  "sandbox": "balances, fees, blocks and transactions are those of a simulated chain, which executes the real signed bytes but only the contracts that this server uses.",
+  "sandbox": "balances, fees, blocks and transactions are those of a simulated chain, which executes the real signed bytes. EVM chains run the bytecode of any contract; tokens, the router, vaults, the distributor and the entry point are simulated without bytecode. Solana and Tron run only the programs that this server uses.",
   "production": "the nodes of the operator; 400 `not_supported` on chains without one.",
   "setting": "`--rpc` for one EVM or Solana chain; `CUSTOS_RPC` for `custos serve`."
  },

@@ -33,6 +33,16 @@ export interface Operations {
     body: schemas.AuthorizeSandboxPaymentRequest;
     response: schemas.SandboxCardPayment;
   };
+  /** Ethereum JSON-RPC of a simulated chain */
+  callChainRpc: {
+    path: {
+      /** The CAIP-2 id, the name or the number of a simulated EVM chain. */
+      chain: string;
+    };
+    query: {};
+    body: schemas.ChainRpcRequest;
+    response: schemas.ChainRpcResponse;
+  };
   /** Capture a payment */
   captureCardPayment: {
     path: {
@@ -761,6 +771,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "POST",
     path: "/_sandbox/card_authorizations",
     tag: "cards",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  callChainRpc: {
+    id: "callChainRpc",
+    method: "POST",
+    path: "/_sandbox/rpc/{chain}",
+    tag: "chains",
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,

@@ -22,6 +22,7 @@ export const registry: Handlers = {
   addFault: faults.addFault,
   addOperator: operators.addOperator,
   authorizeCardPayment: cards.authorizeCardPayment,
+  callChainRpc: chains.callChainRpc,
   captureCardPayment: cards.captureCardPayment,
   changeEarnVault: earn.changeEarnVault,
   changeOperatorRole: operators.changeOperatorRole,

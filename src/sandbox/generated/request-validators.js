@@ -748,6 +748,26 @@ function validateSandboxCardAmount(data, { instancePath = "", parentData, parent
 }
 
 const pattern4 = new RegExp("^\\d{1,7}(\\.\\d{1,2})?$", "u");
+function validateChainRpcRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (!data || typeof data != "object") {
+  validateChainRpcRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: schemaChainRpcRequest.type }, message: "must be object,array" }];
+  return false;
+ }
+ if (errors === 0) {
+  if (Array.isArray(data)) {
+   if (data.length > 1e3) {
+    validateChainRpcRequest.errors = [{ instancePath, schemaPath: "#/maxItems", keyword: "maxItems", params: { limit: 1e3 }, message: "must NOT have more than 1000 items" }];
+    return false;
+   }
+  }
+ }
+ validateChainRpcRequest.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaChainRpcRequest = { "$id": "ChainRpcRequest", "type": ["object", "array"], "maxItems": 1e3 };
 function validateCaptureSandboxPaymentRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3562,6 +3582,7 @@ const requestValidators = {
  addFault: { params: params.addFault, body: validateAddSandboxFaultRequest },
  addOperator: { params: params.addOperator, body: validateAddOperatorRequest },
  authorizeCardPayment: { params: params.authorizeCardPayment, body: validateAuthorizeSandboxPaymentRequest },
+ callChainRpc: { params: params.callChainRpc, body: validateChainRpcRequest },
  captureCardPayment: { params: params.captureCardPayment, body: validateCaptureSandboxPaymentRequest },
  changeEarnVault: { params: params.changeEarnVault, body: validateChangeSandboxEarnVaultRequest },
  changeOperatorRole: { params: params.changeOperatorRole, body: validateChangeOperatorRoleRequest },

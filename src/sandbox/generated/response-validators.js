@@ -673,6 +673,18 @@ function validateSandboxCardPaymentClosed(data, { instancePath = "", parentData,
 }
 
 const schemaSandboxCardPaymentClosed = { "$id": "SandboxCardPayment-closed", "type": "object", "required": ["amount", "card_id", "currency", "decline_reason", "id", "kind", "merchant_name", "status", "transaction_hash"], "properties": { "amount": { "type": "string" }, "card_id": { "type": "string" }, "currency": { "type": "string" }, "decline_reason": { "type": ["string", "null"] }, "id": { "type": "string" }, "kind": { "type": "string", "enum": ["purchase", "refund"] }, "merchant_name": { "type": ["string", "null"] }, "status": { "type": "string", "enum": ["pending", "posted", "declined", "expired", "reversed"] }, "transaction_hash": { "type": ["string", "null"] } }, "additionalProperties": false };
+function validateChainRpcResponse(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (!data || typeof data != "object") {
+  validateChainRpcResponse.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: schemaChainRpcResponse.type }, message: "must be object,array" }];
+  return false;
+ }
+ validateChainRpcResponse.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaChainRpcResponse = { "$id": "ChainRpcResponse", "type": ["object", "array"] };
 function validateSandboxEarnVaultClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -8935,6 +8947,7 @@ const responseValidators = {
  addFault: { 200: validateSandboxFault, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  addOperator: { 200: validateAddedOperator, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  authorizeCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
+ callChainRpc: { 200: validateChainRpcResponse, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  captureCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  changeEarnVault: { 200: validateSandboxEarnVaultClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  changeOperatorRole: { 200: validateAppOperator, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },

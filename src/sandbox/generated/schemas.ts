@@ -100,6 +100,12 @@ export type CaptureSandboxPaymentRequest = {
   amount?: SandboxCardAmount | undefined;
 };
 
+/** A call of JSON-RPC 2.0, or a batch of at most 1,000. */
+export type ChainRpcRequest = { [key: string]: unknown } | unknown[];
+
+/** A response of JSON-RPC 2.0, or one for each call of the batch. */
+export type ChainRpcResponse = { [key: string]: unknown } | unknown[];
+
 export type ChangeOperatorRoleRequest = {
   role: OperatorRole;
 };

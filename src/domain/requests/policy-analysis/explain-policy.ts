@@ -3,7 +3,7 @@ import { callingAccount, unfoldBatches } from '../../../engine/actions/account-c
 import { decodeRpcAction, exportAction } from '../../../engine/actions/decode-action.ts';
 import { decodeRawSignAction } from '../../../engine/actions/decode-raw-bytes.ts';
 import type { PolicyAction } from '../../../engine/policy/action.ts';
-import { type CompiledPolicy, compilePolicy, } from '../../../engine/policy/compile.ts';
+import { type CompiledPolicy, compilePolicy } from '../../../engine/policy/compile.ts';
 import { decisionOf, type ImpliedDecision, type UnitTrace } from '../../../engine/policy/evaluate.ts';
 import { strictly } from '../../../engine/policy/strict-methods.ts';
 import { traceLength } from '../../../engine/policy/trace-length.ts';

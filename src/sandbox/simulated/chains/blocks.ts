@@ -33,6 +33,8 @@ export interface Blocks {
   atHead<T>(work: () => T): Promise<T>;
   /** The latest block that was processed. */
   head(): Block;
+  /** About when a block without transactions was made, Unix seconds. */
+  secondsOf(blockNumber: number): number;
   /** Mines extra blocks immediately; the first one includes every ready transaction. */
   mine(count: number): Promise<Block>;
   /** The time at which a transaction received now is due for inclusion. */
@@ -140,6 +142,11 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
     head() {
       const row = read();
       return { number: row.height, seconds: Math.floor(row.seen_ms / 1000) };
+    },
+    secondsOf(blockNumber) {
+      const row = read();
+      const ms = row.base_ms + (blockNumber - row.base_height) * terms.blockMs;
+      return Math.floor(Math.max(0, Math.min(ms, row.seen_ms)) / 1000);
     },
     mine: (count) => exclusively(() => mine(count)),
     dueMs() {

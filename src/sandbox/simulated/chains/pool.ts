@@ -72,6 +72,7 @@ export interface Pool<Plan> {
   add(entry: NewEntry<Plan>): void;
   isKnown(hash: string): boolean;
   isPending(hash: string): boolean;
+  senderOf(hash: string): string | undefined;
   waiting(sender: string, lane: string): readonly PoolEntry<Plan>[];
   /** Pending transactions due by `untilMs`, in order of arrival. */
   due(untilMs: number): readonly PoolEntry<Plan>[];
@@ -123,6 +124,7 @@ export function makePool<Plan>(
       const row = rowOf(hash);
       return row !== undefined && row.state !== 'dropped';
     },
+    senderOf: (hash) => rowOf(hash)?.sender,
     isPending: (hash) => rowOf(hash)?.state === 'pending',
     waiting: (sender, lane) =>
       store

@@ -21,6 +21,7 @@ import { type MovablePrices, movablePrices } from '../prices.ts';
 import type { AssetBooks } from './books.ts';
 import { type SimulatedEarn, simulateEarn } from './earn.ts';
 import type { VaultPlan } from './evm/programs/deploy-vault.ts';
+import type { RpcOutcome } from './evm/rpc.ts';
 import { NATIVE } from './ledger.ts';
 import { FEE_PAYER_ADDRESS, PAYMASTER_ADDRESS, tempoChains } from './sponsors.ts';
 import { steerPending, type TransactionEffect } from './steer-transaction.ts';
@@ -56,6 +57,8 @@ export interface SimulatedChains extends Chains {
   used(): Promise<readonly string[]>;
   /** Mines blocks on one chain or on every chain in use; returns the latest block numbers. */
   mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
+  /** Answers a method of the Ethereum JSON-RPC, on an EVM chain. */
+  rpc(caip2: string, method: string, params: readonly unknown[]): Promise<RpcOutcome>;
   /** Changes what happens to a pending transaction; false when none with this hash waits for its first block. */
   steer(caip2: string, hash: string, effect: TransactionEffect): Promise<boolean>;
   /** The sum of an asset over all accounts, including fees. */
@@ -286,6 +289,11 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
         heights.set(name, BigInt(number));
       }
       return heights;
+    },
+    async rpc(caip2, method, params) {
+      const { rpc } = await simulatedOf(caip2);
+      assert(rpc, `expected an EVM chain, got \`${caip2}\``);
+      return rpc(method, params);
     },
     async steer(caip2, hash, effect) {
       const [store] = [await open(), await caughtUp(caip2)];

@@ -90,6 +90,7 @@ function decode(bytes: Uint8Array, chainId: number): Decoded {
     nonceKey: (nonce >> 64n).toString(16),
     sequence: nonce & 0xffff_ffff_ffff_ffffn,
     plan: {
+      raw: null,
       sender,
       feePayer: operation.paymaster?.toLowerCase() ?? sender,
       feeToken: null,

@@ -21,6 +21,7 @@ export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
   const parts = makeEvmParts(world, caip2);
   const { state, blocks } = parts;
   const { ledger } = state;
+  const { broadcast, statusOf } = transactions(parts);
   return {
     chain: {
       kind: 'evm',
@@ -28,7 +29,7 @@ export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
       chainId: state.chainId,
       ...(tempoChains.has(caip2) ? {} : { bundler: simulateBundler(parts) }),
       ...queries(parts),
-      ...transactions(parts),
+      ...{ broadcast, statusOf },
       ...transferLists(parts),
     },
     ledger,
@@ -39,6 +40,11 @@ export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
     head: () => blocks.head(),
     view: () => ({ state, block: blocks.head() }),
     mine: (count) => blocks.mine(count),
+    async rpc(method, params) {
+      // Most sandboxes serve the wallet API only.
+      const { answerRpc } = await import('./rpc.ts');
+      return answerRpc({ parts, broadcast }, method, params);
+    },
   };
 }
 

@@ -11,7 +11,8 @@ import { hasNativeAsset } from '../sponsors.ts';
 import type { Frame } from './frame.ts';
 import { nativeAt } from './natives.ts';
 import type { Overlay } from './overlay.ts';
-import { hashOf } from './state.ts';
+import { approvalLog, type EvmLog, TRANSFER_TOPIC, transferLog } from './receipts.ts';
+import { blockHash, hashOf } from './state.ts';
 import { stateManagerOf, textOf } from './state-manager.ts';
 
 /*
@@ -47,13 +48,6 @@ export interface CallResult {
   readonly returned: Uint8Array;
   readonly revert: RevertError | undefined;
   readonly logs: readonly EvmLog[];
-}
-
-/** An event of a contract. Lower-case 0x hex. */
-export interface EvmLog {
-  readonly address: string;
-  readonly topics: readonly string[];
-  readonly data: string;
 }
 
 /** The calls of one transaction. */
@@ -163,9 +157,6 @@ function recordValue({ movements }: Running, message: Message, to: Address): voi
   movements.push({ sender, recipient, asset: NATIVE, amount: message.value });
 }
 
-const TRANSFER_TOPIC = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
-const APPROVAL_TOPIC = '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925';
-
 /** The movements of tokens with bytecode. Source: ERC-20, event Transfer(address, address, uint256). */
 function transfersIn({ state }: Overlay, logs: readonly EvmLog[]): Movement[] {
   return logs.flatMap(({ address, topics: [topic, from, to, ...others], data }) => {
@@ -176,24 +167,19 @@ function transfersIn({ state }: Overlay, logs: readonly EvmLog[]): Movement[] {
   });
 }
 
-/** The events of a token without bytecode. */
-function tokenLogs(movements: readonly Movement[], message: Message): Log[] {
-  const transfers = movements
-    .filter(({ asset }) => asset !== NATIVE)
-    .map(({ asset, sender, recipient, amount }) => logOf(asset, [TRANSFER_TOPIC, sender, recipient], amount));
+/** The events of a call of a contract without bytecode: those of its tokens. */
+function eventsOf(movements: readonly Movement[], message: Message): Log[] {
+  const logs = movements.filter(({ asset }) => asset !== NATIVE).map(transferLog);
   const call = decodeTokenCall(message.data);
-  if (call?.name !== 'approve') return transfers;
-  const topics = [APPROVAL_TOPIC, textOf(message.caller), call.spender];
-  return [...transfers, logOf(textOf(message.to!), topics, call.amount)];
-}
-
-function logOf(address: string, topics: readonly string[], amount: bigint): Log {
-  const word = (hex: string): Uint8Array => hexToBytes(hex.padStart(64, '0'));
-  return [
+  if (call?.name === 'approve') {
+    const { spender, amount } = call;
+    logs.push(approvalLog({ token: textOf(message.to!), owner: textOf(message.caller), spender, amount }));
+  }
+  return logs.map(({ address, topics, data }) => [
     hexToBytes(address.slice(2)),
-    topics.map((topic) => word(topic.slice(2))),
-    word(amount.toString(16)),
-  ];
+    topics.map((topic) => hexToBytes(topic.slice(2))),
+    hexToBytes(data.slice(2)),
+  ]);
 }
 
 async function runTopCall(evm: EVM, running: Running, call: TopCall): Promise<CallResult> {
@@ -275,7 +261,7 @@ async function runNative(
     });
     if (frame.gas > gasLimit) return failed(EVMError.errorMessages.OUT_OF_GAS, gasLimit);
     movements.push(...frame.movements);
-    logs.push(...tokenLogs(frame.movements, message));
+    logs.push(...eventsOf(frame.movements, message));
     return { executionGasUsed: frame.gas, returnValue, logs };
   } catch (error) {
     if (!(error instanceof RevertError)) throw error;
@@ -362,11 +348,10 @@ function blockOf({ number, seconds }: Block, baseFee: bigint) {
   };
 }
 
-/** CHOICE: the hash of a block is that of its number and chain, so that it is known without storing blocks. */
 function blockchainOf(caip2: string) {
   const blockchain = {
     getBlock: async (number: number) => ({
-      hash: () => hexToBytes(hashOf(`block ${number} of ${caip2}`).slice(2)),
+      hash: () => hexToBytes(blockHash(caip2, number).slice(2)),
     }),
     putBlock: async () => undefined,
     shallowCopy: () => blockchain,

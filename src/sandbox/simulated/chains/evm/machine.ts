@@ -5,10 +5,10 @@ import type { Machine } from '../blocks.ts';
 import { type Movement, NATIVE, RevertError } from '../ledger.ts';
 import type { Block, Execution, Pool, PoolEntry } from '../pool.ts';
 import { buyGas, canAfford } from './gas-payment.ts';
-import type { EvmLog, Interpreter } from './interpreter.ts';
+import type { Interpreter } from './interpreter.ts';
 import { makeOverlay, type Overlay } from './overlay.ts';
 import type { EvmPlan, PlannedAuthorization } from './plan.ts';
-import { type NewReceipt, storeReceipt } from './receipts.ts';
+import { type EvmLog, type NewReceipt, storeReceipt } from './receipts.ts';
 import type { EvmState } from './state.ts';
 
 /** Also the maximum gas of one transaction. */

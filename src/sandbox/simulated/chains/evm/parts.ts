@@ -1,7 +1,7 @@
 import { loadOnce, once } from '../../../../engine/load-once.ts';
 import { type Blocks, makeBlocks } from '../blocks.ts';
 import { termsOf } from '../chain-terms.ts';
-import { makeContractAccounts, makeLedger } from '../ledger.ts';
+import { makeContractAccounts, makeLedger, NATIVE } from '../ledger.ts';
 import { makePool, type Pool } from '../pool.ts';
 import type { World } from '../world.ts';
 import { recordDeposit, registerToken } from '../world.ts';
@@ -10,6 +10,7 @@ import { makeEvmMachine } from './machine.ts';
 import type { EvmPlan } from './plan.ts';
 import { makeContractState } from './programs/contract-state.ts';
 import { pairsOn } from './programs/pools.ts';
+import { storeReceipt, transferLog } from './receipts.ts';
 import { type EvmState, hashOf, storedBytecode } from './state.ts';
 
 /** The components of one simulated EVM chain. */
@@ -43,7 +44,7 @@ export function makeEvmParts(world: World, caip2: string): EvmParts {
 function makeEvmState(world: World, caip2: string): EvmState {
   const { store } = world;
   const chain = { world, caip2, chainId: BigInt(caip2.slice('eip155:'.length)) };
-  return {
+  const state: EvmState = {
     ...chain,
     plannedPairs: once(() => pairsOn(chain)),
     baseFee: termsOf(caip2).baseFee,
@@ -52,6 +53,21 @@ function makeEvmState(world: World, caip2: string): EvmState {
     contracts: makeContractState(store, caip2),
     bytecode: storedBytecode(store, caip2),
     registerToken: (token) => registerToken(world, caip2, { ...token, program: null }),
-    recordDeposit: (deposit) => recordDeposit(world, caip2, { ...deposit, hashOf }),
+    recordDeposit(deposit) {
+      const hash = recordDeposit(world, caip2, { ...deposit, hashOf });
+      const { sender, recipient, asset, block } = deposit;
+      const isNativeAsset = asset === NATIVE;
+      storeReceipt(state, {
+        ...{ hash, block, sender, recipient: isNativeAsset ? recipient : asset, contract: null },
+        ...{
+          gasUsed: 0n,
+          gasPrice: 0n,
+          isReverted: false,
+          logs: isNativeAsset ? [] : [transferLog(deposit)],
+        },
+      });
+      return hash;
+    },
   };
+  return state;
 }

@@ -31,6 +31,8 @@ export interface PlannedAuthorization {
 
 /** A decoded EVM transaction, ready for execution. */
 export interface EvmPlan {
+  /** The signed transaction, 0x hex. Null for a user operation. */
+  readonly raw: string | null;
   readonly sender: string;
   /** Pays the gas; differs from the sender for user operations and on Tempo. */
   readonly feePayer: string;
@@ -78,6 +80,7 @@ export async function decodeSigned(signedBytes: Uint8Array): Promise<DecodedTran
     nonce: view.nonce,
     lane: nonceKey === 0n ? '' : nonceKey.toString(16),
     plan: {
+      raw: hex,
       sender,
       feePayer: await recoverFeePayer(hex, view, sender),
       feeToken: view.tempo?.feeToken?.toLowerCase() ?? null,

@@ -1,7 +1,36 @@
-import { readWithBigints, writeWithBigints } from '../ledger.ts';
+import { type Movement, readWithBigints, writeWithBigints } from '../ledger.ts';
 import type { Block } from '../pool.ts';
-import type { EvmLog } from './interpreter.ts';
 import type { EvmState } from './state.ts';
+
+/** An event of a contract. Lower-case 0x hex. */
+export interface EvmLog {
+  readonly address: string;
+  readonly topics: readonly string[];
+  readonly data: string;
+}
+
+// keccak256("Transfer(address,address,uint256)"), keccak256("Approval(address,address,uint256)")
+export const TRANSFER_TOPIC = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
+const APPROVAL_TOPIC = '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925';
+
+export function transferLog({ asset, sender, recipient, amount }: Movement): EvmLog {
+  return { address: asset, topics: [TRANSFER_TOPIC, word(sender), word(recipient)], data: word(amount) };
+}
+
+export function approvalLog(approval: {
+  token: string;
+  owner: string;
+  spender: string;
+  amount: bigint;
+}): EvmLog {
+  const { token, owner, spender, amount } = approval;
+  return { address: token, topics: [APPROVAL_TOPIC, word(owner), word(spender)], data: word(amount) };
+}
+
+function word(value: string | bigint): string {
+  const hex = typeof value === 'string' ? value.slice(2) : value.toString(16);
+  return `0x${hex.padStart(64, '0')}`;
+}
 
 /** What a node keeps of an included transaction. Addresses are lower-case 0x hex. */
 export interface Receipt extends NewReceipt {

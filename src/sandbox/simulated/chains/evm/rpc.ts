@@ -1,0 +1,346 @@
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { bytesTo0xHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
+import type { BroadcastOutcome, EvmAuthorization } from '../../../../ports/chains.ts';
+import { termsOf } from '../chain-terms.ts';
+import { NATIVE } from '../ledger.ts';
+import { dryRun } from './dry-run.ts';
+import { BLOCK_GAS_LIMIT } from './machine.ts';
+import { codeAt } from './natives.ts';
+import { makeOverlay, type Overlay } from './overlay.ts';
+import type { EvmParts } from './parts.ts';
+import { findReceipt, receiptsIn } from './receipts.ts';
+import {
+  blockView,
+  inBlock,
+  logViews,
+  MOST_RECEIPTS,
+  quantity,
+  receiptView,
+  transactionBy,
+} from './rpc-views.ts';
+import { numberOfBlock } from './state.ts';
+
+/** An error of JSON-RPC. Codes and messages are those of geth. */
+class RpcError extends Error {
+  readonly code: number;
+  readonly data: string | undefined;
+
+  constructor(code: number, message: string, data?: string) {
+    super(message);
+    this.name = 'RpcError';
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/** A chain with its way in for signed transactions. */
+export interface RpcChain {
+  readonly parts: EvmParts;
+  broadcast(signedBytes: Uint8Array): Promise<BroadcastOutcome>;
+}
+
+type Method = (chain: RpcChain, params: readonly unknown[]) => unknown;
+
+const INVALID_PARAMS = -32_602;
+const METHOD_NOT_FOUND = -32_601;
+const SERVER_ERROR = -32_000;
+const LIMIT_EXCEEDED = -32_005;
+const REVERTED = 3;
+const MOST_LOGS = 10_000;
+const MOST_FEE_BLOCKS = 1_024;
+const NO_ADDRESS = `0x${'0'.repeat(40)}`;
+
+/** What JSON-RPC answers to one call. */
+export type RpcOutcome =
+  | { readonly result: unknown }
+  | { readonly error: { readonly code: number; readonly message: string; readonly data?: string } };
+
+/** Answers one method on the latest state, in the format of the Ethereum JSON-RPC. */
+export async function answerRpc(
+  chain: RpcChain,
+  method: string,
+  params: readonly unknown[],
+): Promise<RpcOutcome> {
+  try {
+    const found = Object.hasOwn(methods, method) ? methods[method] : undefined;
+    if (found === undefined) {
+      throw new RpcError(METHOD_NOT_FOUND, `the method ${method} does not exist/is not available`);
+    }
+    await chain.parts.blocks.catchUp();
+    return { result: await found(chain, params) };
+  } catch (error) {
+    if (!(error instanceof RpcError)) throw error;
+    const { code, message, data } = error;
+    return { error: { code, message, ...(data === undefined ? {} : { data }) } };
+  }
+}
+
+const methods: Readonly<Record<string, Method>> = {
+  web3_clientVersion: () => 'custos',
+  web3_sha3: (_, [data]) => bytesTo0xHex(keccak_256(bytesOf(data))),
+  net_version: ({ parts }) => String(parts.state.chainId),
+  net_listening: () => true,
+  eth_chainId: ({ parts }) => quantity(parts.state.chainId),
+  eth_syncing: () => false,
+  eth_accounts: () => [],
+  eth_blockNumber: ({ parts }) => quantity(parts.blocks.head().number),
+  eth_gasPrice: ({ parts }) => {
+    const { baseFee, priorityFee } = termsOf(parts.caip2);
+    return quantity(baseFee + priorityFee);
+  },
+  eth_maxPriorityFeePerGas: ({ parts }) => quantity(termsOf(parts.caip2).priorityFee),
+  eth_blobBaseFee: () => quantity(1n),
+  eth_feeHistory: ({ parts }, [count, newest, percentiles]) => feeHistory(parts, count, newest, percentiles),
+  eth_getBalance: ({ parts }, [address, block]) => {
+    requireLatest(parts, block);
+    return quantity(parts.state.ledger.balance(addressOf(address), NATIVE));
+  },
+  eth_getCode: ({ parts }, [address, block]) => {
+    requireLatest(parts, block);
+    return bytesTo0xHex(codeAt(parts.state, addressOf(address)));
+  },
+  eth_getStorageAt: ({ parts }, [address, slot, block]) => {
+    requireLatest(parts, block);
+    const key = numberOf(slot, 'slot').toString(16).padStart(64, '0');
+    return `0x${parts.state.bytecode.word(addressOf(address), key)}`;
+  },
+  eth_getTransactionCount: ({ parts }, [address, block]) => {
+    const account = addressOf(address);
+    let next = parts.state.accounts.nonce(account, '');
+    if (block !== 'pending') return quantity(next);
+    for (const entry of parts.pool.waiting(account, '')) if (entry.nonce === next) next += 1;
+    return quantity(next);
+  },
+  eth_call: async ({ parts }, [call, block, overrides]) => {
+    requireLatest(parts, block);
+    return bytesTo0xHex((await callOnly(parts, call, overrides)).returned);
+  },
+  eth_estimateGas: async ({ parts }, [call, block]) => {
+    if (block !== undefined) requireLatest(parts, block);
+    // The data of a revert comes from a call without a limit.
+    await callOnly(parts, call, undefined);
+    const { from, to, value, data, authorizationList } = callOf(call);
+    const estimate = await dryRun(await parts.interpreter(), parts.state, {
+      block: parts.blocks.head(),
+      call: { from, to: to ?? undefined, value, data, authorizationList },
+    });
+    if (!estimate.succeeds) throw new RpcError(SERVER_ERROR, estimate.message);
+    return quantity(estimate.units);
+  },
+  eth_sendRawTransaction: async ({ broadcast }, [signed]) => {
+    const outcome = await broadcast(bytesOf(signed));
+    if (!outcome.isAccepted) throw new RpcError(SERVER_ERROR, outcome.message);
+    return outcome.hash;
+  },
+  eth_getTransactionByHash: ({ parts }, [hash]) => transactionBy(parts, hashText(hash)),
+  eth_getTransactionReceipt: ({ parts }, [hash]) => {
+    const receipt = findReceipt(parts.state, hashText(hash));
+    return receipt === undefined ? null : receiptView(parts, receipt);
+  },
+  eth_getBlockByNumber: ({ parts }, [block, isFull]) =>
+    blockView(parts, knownBlock(parts, block), isFull === true),
+  eth_getBlockByHash: ({ parts }, [hash, isFull]) =>
+    blockView(parts, knownBlock(parts, { blockHash: hash }), isFull === true),
+  eth_getBlockReceipts: ({ parts }, [block]) => {
+    const number = knownBlock(parts, block);
+    return number === undefined ? null : inBlock(parts, number).map((receipt) => receiptView(parts, receipt));
+  },
+  eth_getBlockTransactionCountByNumber: ({ parts }, [block]) => {
+    const number = knownBlock(parts, block);
+    return number === undefined ? null : quantity(inBlock(parts, number).length);
+  },
+  eth_getTransactionByBlockNumberAndIndex: ({ parts }, [block, index]) => {
+    const number = knownBlock(parts, block);
+    const receipt =
+      number === undefined ? undefined : inBlock(parts, number)[Number(numberOf(index, 'index'))];
+    return receipt === undefined ? null : transactionBy(parts, receipt.hash);
+  },
+  eth_getLogs: ({ parts }, [filter]) => logsOf(parts, filter),
+  evm_mine: async ({ parts }) => {
+    await parts.blocks.mine(1);
+    return '0x0';
+  },
+};
+
+function invalid(message: string): RpcError {
+  return new RpcError(INVALID_PARAMS, message);
+}
+
+function bytesOf(value: unknown): Uint8Array {
+  if (typeof value !== 'string' || !/^0x([0-9a-fA-F]{2})*$/.test(value)) {
+    throw invalid('invalid argument: expected 0x and pairs of hex digits');
+  }
+  return hexToBytes(value.slice(2));
+}
+
+function addressOf(value: unknown): string {
+  if (typeof value === 'string' && /^0x[0-9a-fA-F]{40}$/.test(value)) return value.toLowerCase();
+  throw invalid('invalid argument: expected an address of 0x and 40 hex digits');
+}
+
+function hashText(value: unknown): string {
+  if (typeof value === 'string' && /^0x[0-9a-fA-F]{64}$/.test(value)) return value.toLowerCase();
+  throw invalid('invalid argument: expected a hash of 0x and 64 hex digits');
+}
+
+function numberOf(value: unknown, name: string): bigint {
+  if (typeof value === 'string' && /^0x[0-9a-fA-F]{1,64}$/.test(value)) return BigInt(value);
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return BigInt(value);
+  throw invalid(`invalid argument: expected \`${name}\` as 0x and hex digits`);
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The number that a block parameter names. Undefined for a block that does not exist. */
+function knownBlock({ caip2, blocks }: EvmParts, block: unknown): number | undefined {
+  const head = blocks.head().number;
+  if (block === undefined || block === null || block === 'latest' || block === 'pending') return head;
+  if (block === 'earliest') return 0;
+  if (block === 'safe' || block === 'finalized') {
+    return Math.max(0, head - termsOf(caip2).finalityBlocks);
+  }
+  if (isRecord(block)) {
+    if (block.blockNumber !== undefined) return upTo(head, numberOf(block.blockNumber, 'blockNumber'));
+    const number = numberOfBlock(caip2, hashText(block.blockHash));
+    return number === undefined ? undefined : upTo(head, BigInt(number));
+  }
+  return upTo(head, numberOf(block, 'block'));
+}
+
+function upTo(head: number, number: bigint): number | undefined {
+  return number > BigInt(head) ? undefined : Number(number);
+}
+
+/** CHOICE: simulated chains keep the latest state only, so earlier blocks answer as long as nothing has changed. */
+function requireLatest(parts: EvmParts, block: unknown): void {
+  const number = knownBlock(parts, block);
+  if (number === undefined) throw new RpcError(SERVER_ERROR, 'header not found');
+  const [later] = receiptsIn(parts.state, { from: number + 1, to: Number.MAX_SAFE_INTEGER, limit: 1 });
+  if (later !== undefined) {
+    throw new RpcError(SERVER_ERROR, `the state of block ${number} is not kept: use the latest block`);
+  }
+}
+
+function callOf(value: unknown) {
+  if (!isRecord(value)) throw invalid('invalid argument: expected a transaction object');
+  const { from, to, data, input, value: amount, gas, authorizationList: list } = value;
+  return {
+    from: from == null ? NO_ADDRESS : addressOf(from),
+    to: to == null ? null : addressOf(to),
+    value: amount == null ? 0n : numberOf(amount, 'value'),
+    data: bytesOf(input ?? data ?? '0x'),
+    gas: gas == null ? BLOCK_GAS_LIMIT : numberOf(gas, 'gas'),
+    authorizationList: Array.isArray(list) ? list.map(authorizationOf) : [],
+  };
+}
+
+function authorizationOf(value: unknown): EvmAuthorization {
+  if (!isRecord(value)) throw invalid('invalid argument: expected a signed authorization');
+  const { address, chainId, nonce, yParity, r, s } = value;
+  const [first, second] = [r, s].map((each) => numberOf(each, 'signature').toString(16).padStart(64, '0'));
+  return {
+    contract: addressOf(address),
+    chainId: Number(numberOf(chainId, 'chainId')),
+    nonce: numberOf(nonce, 'nonce'),
+    signature: `0x${first}${second}${numberOf(yParity, 'yParity').toString(16).padStart(2, '0')}`,
+  };
+}
+
+async function callOnly(parts: EvmParts, value: unknown, overrides: unknown) {
+  const { from, to, value: amount, data, gas } = callOf(value);
+  const overlay = makeOverlay(parts.state);
+  if (overrides != null) override(overlay, overrides);
+  const { accounts } = overlay.state;
+  accounts.setNonce(from, '', accounts.nonce(from, '') + 1);
+  const interpreter = await parts.interpreter();
+  const result = await interpreter.transaction(overlay, parts.blocks.head(), (calls) =>
+    calls.run({
+      ...{ from, to, value: amount, data, gasPrice: 0n, accessList: [] },
+      gasLimit: gas < BLOCK_GAS_LIMIT ? gas : BLOCK_GAS_LIMIT,
+    }),
+  );
+  const { revert } = result;
+  if (revert === undefined) return result;
+  if (revert.message.startsWith('execution reverted')) {
+    throw new RpcError(REVERTED, revert.message, bytesTo0xHex(result.returned));
+  }
+  throw new RpcError(SERVER_ERROR, revert.message);
+}
+
+/** Changes the state for one call. Source: geth, state overrides of eth_call. */
+function override({ state }: Overlay, overrides: unknown): void {
+  if (!isRecord(overrides)) throw invalid('invalid argument: expected overrides by address');
+  for (const [text, changes] of Object.entries(overrides)) {
+    const address = addressOf(text);
+    if (!isRecord(changes)) throw invalid('invalid argument: expected overrides of an account');
+    const { balance, nonce, code, stateDiff, state: whole } = changes;
+    if (whole !== undefined) throw invalid('`state` is not supported: use `stateDiff`');
+    if (balance !== undefined) state.ledger.setBalance(address, NATIVE, numberOf(balance, 'balance'));
+    if (nonce !== undefined) state.accounts.setNonce(address, '', Number(numberOf(nonce, 'nonce')));
+    if (code !== undefined) state.bytecode.setCode(address, bytesOf(code));
+    for (const [slot, word] of Object.entries(isRecord(stateDiff) ? stateDiff : {})) {
+      const [key, content] = [numberOf(slot, 'slot'), numberOf(word, 'word')].map((each) =>
+        each.toString(16).padStart(64, '0'),
+      ) as [string, string];
+      state.bytecode.setWord(address, key, content);
+    }
+  }
+}
+
+function feeHistory(parts: EvmParts, count: unknown, newest: unknown, percentiles: unknown) {
+  const last = knownBlock(parts, newest);
+  if (last === undefined) throw new RpcError(SERVER_ERROR, 'request beyond head block');
+  const asked = numberOf(count, 'blockCount');
+  const blocks = Math.min(Number(asked > BigInt(MOST_FEE_BLOCKS) ? MOST_FEE_BLOCKS : asked), last + 1);
+  const { baseFee, priorityFee } = termsOf(parts.caip2);
+  const rewards = Array.isArray(percentiles)
+    ? percentiles.slice(0, 100).map(() => quantity(priorityFee))
+    : [];
+  return {
+    oldestBlock: quantity(last - blocks + 1),
+    baseFeePerGas: Array.from({ length: blocks + 1 }, () => quantity(baseFee)),
+    gasUsedRatio: Array.from({ length: blocks }, () => 0.5),
+    ...(rewards.length === 0 ? {} : { reward: Array.from({ length: blocks }, () => rewards) }),
+  };
+}
+
+function logsOf(parts: EvmParts, filter: unknown) {
+  if (!isRecord(filter)) throw invalid('invalid argument: expected a filter');
+  const { fromBlock, toBlock, address, topics, blockHash: hash } = filter;
+  const [from, to] =
+    hash === undefined
+      ? [knownBlock(parts, fromBlock), knownBlock(parts, toBlock) ?? parts.blocks.head().number]
+      : [knownBlock(parts, { blockHash: hash }), knownBlock(parts, { blockHash: hash })];
+  if (from === undefined || to === undefined) {
+    if (hash !== undefined) throw new RpcError(SERVER_ERROR, 'unknown block');
+    return [];
+  }
+  const addresses =
+    address == null ? undefined : (Array.isArray(address) ? address : [address]).map(addressOf);
+  const wanted = topics == null ? [] : topicsOf(topics);
+  const receipts = receiptsIn(parts.state, { from, to, limit: MOST_RECEIPTS + 1 });
+  const found = receipts
+    .flatMap((receipt) => logViews(parts, receipt))
+    .filter(
+      (log) =>
+        (addresses === undefined || addresses.includes(log.address)) &&
+        wanted.every((any, index) => any === undefined || any.includes(log.topics[index] ?? '')),
+    );
+  if (found.length > MOST_LOGS || receipts.length > MOST_RECEIPTS) {
+    throw new RpcError(LIMIT_EXCEEDED, `query returned more than ${MOST_LOGS} results: ask for fewer blocks`);
+  }
+  return found;
+}
+
+/** By position: the topics of which one must be there, or undefined for any. */
+function topicsOf(topics: unknown): readonly (readonly string[] | undefined)[] {
+  if (!Array.isArray(topics) || topics.length > 4)
+    throw invalid('invalid argument: expected at most 4 topics');
+  return topics.map((topic) => {
+    if (topic === null) return undefined;
+    const any = (Array.isArray(topic) ? topic : [topic]).map(hashText);
+    return any.length === 0 ? undefined : any;
+  });
+}
