@@ -11,7 +11,8 @@ import { readAppSettings } from './app-settings.ts';
 import { type AppSecretHash, drawAppSecret, getApp, hashAppSecret, secretsInForce } from './find-app.ts';
 import { keepTestCodes } from './test-account-codes.ts';
 
-// HOT: every request with a user's token looks up its app; the entity manager takes twelve times as long on SQLite.
+// KYSELY: every request with a user's token looks up its app; the entity manager takes twelve times as long on
+// SQLite.
 
 const selectApp = prepareQuery<{ id: string }, { id: string; secret_hashes: string; settings: string }>(
   (database, { id }) =>

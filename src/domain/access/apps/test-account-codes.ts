@@ -14,7 +14,7 @@ import { AppEntity, type AppSettings } from './app.entity.ts';
 import { readAppSettings, type TestAccountSettings } from './app-settings.ts';
 import { findApp } from './find-app.ts';
 
-// HOT: finds the few apps with codes by the text of their settings, instead of reading all; no bench case covers it.
+// KYSELY: finds the few apps with codes by the text of their settings.
 
 /**
  * Replaces the codes of test accounts by sealed ones, so that the settings can be stored. Asks the vault: call it outside

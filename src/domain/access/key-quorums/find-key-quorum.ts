@@ -154,7 +154,7 @@ function missingKeyQuorums(ids: readonly string[], pointer: string): ApiError {
   });
 }
 
-/** HOT: runs for every wallet created with an owner or signers; the entity manager has no key-share lock. */
+/** KYSELY: the entity manager has no key-share lock. */
 function selectForKeyShare({ app, em }: KeyQuorumContext, ids: readonly string[]) {
   return em
     .getKysely<Tables>()

@@ -192,7 +192,7 @@ export async function lockKeyQuorum({ app, em }: KeyQuorumContext, id: string): 
  * Locks key quorums and the quorums nested in them against change and deletion until the transaction ends, so that
  * repeated authorization checks agree.
  *
- * HOT: runs for every intent that is executed; the entity manager has no key-share lock.
+ * KYSELY: the entity manager has no key-share lock.
  */
 export async function lockKeyQuorumsForShare(
   context: KeyQuorumContext,
@@ -277,7 +277,7 @@ export async function checkKeyQuorumChange(
   return after;
 }
 
-// HOT: queries tables of higher layers by name: their entities must not be imported here. No bench case covers it.
+// KYSELY: queries tables of higher layers by name, whose entities cannot be imported here.
 
 /** A column in which another resource refers to a key quorum. */
 interface KeyQuorumReference {
@@ -365,7 +365,7 @@ export async function requireFewMembers(
   }
 }
 
-/** HOT: runs for every wallet created with signers; one count instead of reading the members. */
+/** KYSELY: one count over a union of members. */
 async function countMembers({ em }: KeyQuorumContext, ids: readonly string[]): Promise<number> {
   const { count } = await em
     .getKysely<Tables>()

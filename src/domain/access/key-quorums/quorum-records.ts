@@ -21,7 +21,7 @@ import type { StoredKeyQuorum } from './find-key-quorum.ts';
 import { KeyQuorumEntity, KeyQuorumMemberEntity } from './key-quorum.entity.ts';
 import { findVoucherKey } from './voucher-keys.ts';
 
-// HOT: runs for every use of a wallet that is sealed under an authority.
+// KYSELY: joins changes of key quorums with their seals; upserts.
 
 type RecordContext = Parameters<typeof knownQuorumRows>[0];
 

@@ -3,8 +3,9 @@ import type { OperationContext, Services } from '../../../ports/operation-contex
 import { sentSeal, voucherKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
+import { LinkedAccountEntity } from '../user-records/user.entity.ts';
 
-// HOT: read for every use of a wallet whose owner has pinned users.
+// KYSELY: read for every use of a wallet whose owner has pinned users; upserts.
 
 type Context = Pick<OperationContext, 'app' | 'em'> & {
   readonly vault: Pick<Services['vault'], 'loginApps'>;
@@ -65,17 +66,14 @@ export async function subjectsOf(
   userIds: readonly string[],
 ): Promise<PinnedUsers['subjects']> {
   if (userIds.length === 0) return {};
-  const rows = await em
-    .getKysely<Tables>()
-    .selectFrom('linked_accounts')
-    .select(['user_id', 'subject'])
-    .where('app_id', '=', app.id)
-    .where('user_id', 'in', [...userIds])
-    .where('type', '=', 'custom_auth')
-    .execute();
+  const accounts = await em.find(
+    LinkedAccountEntity,
+    { appId: app.id, userId: { $in: userIds }, type: 'custom_auth' },
+    { fields: ['userId', 'subject'], disableIdentityMap: true },
+  );
   // The id itself is not stored if it is too long for an index, see `lookupKey`.
-  const readable = rows.filter(({ subject }) => !subject.startsWith('sha256:'));
-  return Object.fromEntries(readable.map(({ user_id: userId, subject }) => [userId, subject]));
+  const readable = accounts.filter(({ subject }) => !subject.startsWith('sha256:'));
+  return Object.fromEntries(readable.map(({ userId, subject }) => [userId, subject]));
 }
 
 /**

@@ -151,7 +151,7 @@ export function organizationView(organization: StoredOrganization): Organization
   };
 }
 
-// HOT: part of creating a wallet; it counts rows of `wallets` (bench `sqlite`, `postgres`).
+// KYSELY: counts rows of `wallets`, whose entity belongs to a higher layer.
 
 /** How many wallets an organization can have. */
 const MAX_ORGANIZATION_WALLETS = 150;

@@ -42,7 +42,7 @@ interface SignatureReport {
 const MAX_KEYS = 50;
 const MAX_QUORUMS = 5;
 
-// HOT: joins tables of other nouns, which have no entity here, for a refusal with diagnostics only.
+// KYSELY: joins tables of higher layers, whose entities cannot be imported here.
 
 /** `data` of refused signatures: `diagnoseSignatures`, and the key quorums of the app that have a key which signed. */
 export async function explainRefused(

@@ -138,7 +138,7 @@ export async function requirePolicies(
   }
 }
 
-/** HOT: runs for every wallet created under a policy; the entity manager has no key-share lock. */
+/** KYSELY: the entity manager has no key-share lock. */
 function selectChainType({ app, em }: Pick<OperationContext, 'app' | 'em'>, id: string) {
   return em
     .getKysely<Tables>()

@@ -12,8 +12,9 @@ import type { Tables } from '../../tables.ts';
 import { knownUsers, loadQuorumRecords, withRecordedOwner } from '../key-quorums/quorum-records.ts';
 import { evidenceOf } from '../owners/require-owner.ts';
 import type { StoredPolicy } from './find-policy.ts';
+import { PolicySealEntity } from './policy.entity.ts';
 
-// HOT: reads the policy of every signature of a wallet that is sealed under one.
+// KYSELY: reads lists of ids with prepared statements, as wallets under a policy are.
 
 type ReadContext = Pick<OperationContext, 'app' | 'em'>;
 
@@ -120,7 +121,7 @@ export async function changePolicySeal(
 
 /** Forgets the secret of a policy that is deleted. */
 export async function deletePolicySeal({ em }: ReadContext, policyId: string): Promise<void> {
-  await em.getKysely<Tables>().deleteFrom('policy_seals').where('id', '=', policyId).execute();
+  await em.nativeDelete(PolicySealEntity, { id: policyId });
 }
 
 function bindingOf({ app }: ReadContext, { id }: StoredPolicy): SealBinding {

@@ -246,7 +246,7 @@ export async function deletePolicy(context: OperationContext, id: string): Promi
   await dismissIntentsAbout(context, { resource: 'policy', id, change: 'deleted' });
 }
 
-/** HOT: reads `wallets`, whose entity belongs to a higher layer (bench `sqlite`, `postgres`). */
+/** KYSELY: reads `wallets`, whose entity belongs to a higher layer. */
 async function isInUse({ em }: Pick<OperationContext, 'em'>, id: string): Promise<boolean> {
   const database = em.getKysely<Tables>();
   const wallet = await database

@@ -12,7 +12,7 @@ import {
   userColumns,
 } from './user.entity.ts';
 
-// HOT: look-ups and searches of users (bench `users`).
+// HOT: look-ups of users with their accounts (bench `users`).
 
 export type { StoredUser };
 

@@ -180,7 +180,7 @@ async function getDelivery(
     .executeTakeFirst();
 }
 
-// HOT: the log can hold a million events, so the database counts them.
+// KYSELY: the log can hold a million events, so the database counts them.
 
 /** How often events of a type were recorded, and their deliveries acknowledged. */
 interface EventCount {

@@ -82,7 +82,7 @@ const addAttempt = prepareQuery<Outcome>((database, outcome) =>
  * Updates the deliveries that have not changed since their attempt began, and returns their ids: another process may
  * have finished one if this process was stalled for longer than its lease.
  *
- * HOT: one statement for all outcomes, a JSON object by delivery id, so that its text is the same for any number of
+ * KYSELY: one statement for all outcomes, a JSON object by delivery id, so that its text is the same for any number of
  * them.
  */
 const updateDeliveries = prepareQuery<{ outcomes: string }, { id: string }>((database, { outcomes }) => ({

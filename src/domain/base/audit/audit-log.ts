@@ -145,7 +145,8 @@ export function createAuditTrail({ vault, entropy, reader, inUnit }: TrailOption
   };
 }
 
-// HOT: handles every record. Tiles, checkpoints and keys stay, so what was trimmed can still be proved from an export.
+// KYSELY: bounded deletions by subquery. Tiles, checkpoints and keys stay, so what was trimmed can still be proved
+// from an export.
 
 /** The records are dropped by a command only, once they are exported. */
 export const partitionedRecords: PartitionedTable = {

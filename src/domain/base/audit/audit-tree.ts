@@ -151,7 +151,7 @@ async function storeTiles(em: SqlEntityManager, tiles: readonly ExtendedTile[]):
  * - a record that was committed is neither pending nor in the log, and no trim can have deleted it,
  * - the log does not begin with what a process has seen of it.
  *
- * HOT: Kysely, not for measured speed: statements over records with and without a place in the log.
+ * KYSELY: statements over records with and without a place in the log.
  */
 
 /** The log as a process has seen it. */

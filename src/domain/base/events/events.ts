@@ -8,8 +8,7 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { UnitNotes } from '../../../ports/unit-notes.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
-
-// HOT: runs for every recorded event (bench `webhooks`).
+import { OutboxEventEntity } from './outbox-event.entity.ts';
 
 /** An event as it was recorded. */
 export interface RecordedEvent {
@@ -22,25 +21,23 @@ export interface RecordedEvent {
   readonly createdAtMs: number;
 }
 
-const columns = ['sequence', 'id', 'app_id', 'type', 'payload', 'created_at_ms'] as const;
+const unmanaged = { disableIdentityMap: true } as const;
 
 /** The sequence of the newest event; 0 when there are no events. */
 export async function newestSequence(em: SqlEntityManager): Promise<number> {
-  const row = await em
-    .getKysely<Tables>()
-    .selectFrom('outbox_events')
-    .select('sequence')
-    .orderBy('sequence', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-  return row?.sequence ?? 0;
+  const [newest] = await em.find(
+    OutboxEventEntity,
+    {},
+    { ...unmanaged, fields: ['sequence'], orderBy: { sequence: 'desc' }, limit: 1 },
+  );
+  return newest?.sequence ?? 0;
 }
 
 /**
  * The next events after `afterSequence` up to `untilSequence`, in the order in which they were recorded, at most
  * `limit`. `types` and `appId` filter them.
  */
-export async function listEvents(
+export function listEvents(
   em: SqlEntityManager,
   range: {
     readonly afterSequence: number;
@@ -51,16 +48,12 @@ export async function listEvents(
   },
 ): Promise<RecordedEvent[]> {
   const { afterSequence, untilSequence, limit, types, appId } = range;
-  let query = em
-    .getKysely<Tables>()
-    .selectFrom('outbox_events')
-    .select(columns)
-    .where('sequence', '>', afterSequence)
-    .where('sequence', '<=', untilSequence);
-  if (types !== undefined) query = query.where('type', 'in', types);
-  if (appId !== undefined) query = query.where('app_id', '=', appId);
-  const rows = await query.orderBy('sequence').limit(limit).execute();
-  return rows.map(toEvent);
+  const wanted = {
+    sequence: { $gt: afterSequence, $lte: untilSequence },
+    ...(types === undefined ? {} : { type: { $in: types } }),
+    ...(appId === undefined ? {} : { appId }),
+  };
+  return em.find(OutboxEventEntity, wanted, { ...unmanaged, orderBy: { sequence: 'asc' }, limit });
 }
 
 /**
@@ -69,14 +62,9 @@ export async function listEvents(
  * @throws ApiError not_found
  */
 export async function findEvent(em: SqlEntityManager, id: string): Promise<RecordedEvent> {
-  const row = await em
-    .getKysely<Tables>()
-    .selectFrom('outbox_events')
-    .select(columns)
-    .where('id', '=', id)
-    .executeTakeFirst();
-  if (row === undefined) throw notFound('Event');
-  return toEvent(row);
+  const event = await em.findOne(OutboxEventEntity, { id }, unmanaged);
+  if (event === null) throw notFound('Event');
+  return event;
 }
 
 /**
@@ -93,32 +81,14 @@ export async function listEventsAbout(
   }: { readonly ids: readonly string[]; readonly sinceMs: number; readonly limit: number },
 ): Promise<RecordedEvent[]> {
   if (ids.length === 0) return [];
-  const rows = await em
-    .getKysely<Tables>()
-    .selectFrom('outbox_events')
-    .select(columns)
-    .where('created_at_ms', '>=', sinceMs)
-    .where(({ eb, or }) => or(ids.map((id) => eb('payload', 'like', `%"${id}"%`))))
-    .orderBy('sequence')
-    .limit(limit)
-    .execute();
-  return rows.map(toEvent);
+  const about = ids.map((id) => ({ payload: { $like: `%"${id}"%` } }));
+  const wanted = { createdAtMs: { $gte: sinceMs }, $or: about };
+  return em.find(OutboxEventEntity, wanted, { ...unmanaged, orderBy: { sequence: 'asc' }, limit });
 }
 
 /** Deletes every event. */
 export async function dropEvents(em: SqlEntityManager): Promise<void> {
-  await em.getKysely<Tables>().deleteFrom('outbox_events').execute();
-}
-
-function toEvent(row: Pick<Selectable<Tables['outbox_events']>, (typeof columns)[number]>): RecordedEvent {
-  return {
-    sequence: row.sequence,
-    id: row.id,
-    appId: row.app_id,
-    type: row.type,
-    payload: row.payload,
-    createdAtMs: row.created_at_ms,
-  };
+  await em.nativeDelete(OutboxEventEntity, {});
 }
 
 /** Notes an event that is recorded in a unit of work. */
@@ -208,12 +178,7 @@ interface StoredEvent {
  */
 export async function recordEventForOne(context: EventContext, event: NewEvent): Promise<StoredEvent> {
   const id = await storeEvent(context, event, context.nowMs);
-  return context.em
-    .getKysely<Tables>()
-    .selectFrom('outbox_events')
-    .select(['id', 'sequence'])
-    .where('id', '=', id)
-    .executeTakeFirstOrThrow();
+  return context.em.findOneOrFail(OutboxEventEntity, { id }, unmanaged);
 }
 
 async function storeEvent(
@@ -240,6 +205,7 @@ async function storeEvent(
   return id;
 }
 
+// HOT: runs for every recorded event (bench `webhooks`).
 type EventRow = Omit<Selectable<Tables['outbox_events']>, 'sequence'>;
 
 const insertEvent = prepareQuery<EventRow>((database, event) =>

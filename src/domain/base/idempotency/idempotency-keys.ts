@@ -29,7 +29,7 @@ export async function requireSigners(
   if (!isEnough(keys)) throw new ApiError('insufficient_correct_authorization_signatures');
 }
 
-// HOT: runs for every request with an idempotency key; no bench case covers it.
+// KYSELY: upserts that say whether they wrote.
 
 /** The part of the tables that is used here. */
 interface Tables {

@@ -7,7 +7,7 @@ import type { Tables } from '../../tables.ts';
 import { requireSigners } from '../idempotency/idempotency-keys.ts';
 import { readSafeguards } from '../safeguards/safeguards.ts';
 
-// HOT: with the setting on, runs for every request that an owner signs; no bench case covers it.
+// KYSELY: upserts that say who was first.
 
 /** How far the clocks of two processes may differ. */
 const CLOCK_SKEW_MS = 5 * 60_000;

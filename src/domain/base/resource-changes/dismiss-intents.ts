@@ -2,8 +2,7 @@ import { sql } from 'kysely';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 
-// HOT: runs for every change of a resource with an owner; one statement for any number of intents. No bench case
-// covers it.
+// KYSELY: one statement for any number of intents, which belong to a higher layer.
 
 /** A change of a resource with an owner. */
 export interface ResourceChange {

@@ -5,7 +5,7 @@ import type { Ids } from '../../../ports/runtime.ts';
 import { lockName } from '../../../storage/locks.ts';
 import { AcceptedAccountEntity, DatabaseIdentityEntity, RestoreEntity } from './restore.entity.ts';
 
-// HOT: Kysely, not for measured speed: one statement over tables of several nouns.
+// KYSELY: one statement over tables of several nouns.
 
 /**
  * Why the database counts as restored. `copied`: it is in another cluster, or was loaded from a dump. `recovered`: its

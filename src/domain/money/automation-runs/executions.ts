@@ -5,7 +5,7 @@ import { type Claimant, claimedUntil } from '../../base/processes/server-process
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 
-// HOT: Kysely, not for measured speed: a correlated subquery finds the first open execution of each asset.
+// KYSELY: a correlated subquery finds the first open execution of each asset.
 
 /** How long a claimed execution belongs to the process that claimed it. */
 const LEASE_MS = 60_000;
@@ -66,15 +66,11 @@ export async function claimDueExecutions(
       ? (await selectDue(em, wanted)).rows
       : await dueOf(database, wanted).where('due.caip2', 'not in', busy).execute();
   for (const { id, retryUntilMs } of due) {
-    await database
-      .updateTable('wallet_automation_executions')
-      .set({
-        next_run_at_ms: nowMs + LEASE_MS,
-        retry_until_ms: retryUntilMs ?? nowMs + RETRY_MS,
-        claimed_by: owner,
-      })
-      .where('id', '=', id)
-      .execute();
+    await em.nativeUpdate(
+      ExecutionEntity,
+      { id },
+      { nextRunAtMs: nowMs + LEASE_MS, retryUntilMs: retryUntilMs ?? nowMs + RETRY_MS, claimedBy: owner },
+    );
   }
   if (due.length === 0) return [];
   return em.find(
@@ -93,7 +89,7 @@ export async function releaseExecutionsOf(em: SqlEntityManager, dead: Claimant):
   );
 }
 
-// HOT: Kysely, not for measured speed: each change is one statement that says whether another process was first.
+// KYSELY: each change is a compare-and-set.
 
 /** How an execution goes on. */
 type ExecutionChange =
@@ -164,23 +160,12 @@ export async function findSweep(
 
 /** Puts off an execution that is still pending. */
 export async function putOffExecution(em: SqlEntityManager, id: string, untilMs: number): Promise<void> {
-  await em
-    .getKysely<Tables>()
-    .updateTable('wallet_automation_executions')
-    .set({ next_run_at_ms: untilMs })
-    .where('id', '=', id)
-    .where('status', '=', 'pending')
-    .execute();
+  await em.nativeUpdate(ExecutionEntity, { id, status: 'pending' }, { nextRunAtMs: untilMs });
 }
 
 /** Removes an execution that nothing but the wallet itself has triggered. */
 export async function dropExecution(em: SqlEntityManager, id: string): Promise<void> {
-  await em
-    .getKysely<Tables>()
-    .deleteFrom('wallet_automation_executions')
-    .where('id', '=', id)
-    .where('status', '=', 'pending')
-    .execute();
+  await em.nativeDelete(ExecutionEntity, { id, status: 'pending' });
 }
 
 /** Completes or fails the execution that started an action, in the transaction that settles the action. */

@@ -24,7 +24,7 @@ import {
 import { findWallet, findWalletByAddress } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 
-// HOT: Kysely, not for measured speed: all statements on the table of executions go through it.
+// KYSELY: the condition has a branch that depends on the newest transfer.
 
 /** What the chain says about the asset of a wallet. */
 export interface Holding {

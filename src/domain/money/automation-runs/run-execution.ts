@@ -15,10 +15,11 @@ import { ExecutionEntity, type StoredExecution } from '../../access/automations/
 import { recordEvent } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';
 import { originOf } from '../../wallets/wallet-automations/trigger-automations.ts';
+import { WalletEntity } from '../../wallets/wallets/wallet.entity.ts';
 import { dropExecution, findSweep, moveExecution, putOffExecution } from './executions.ts';
 import { budgetRefusal, planSweep, type Sweep, shareRefusal } from './sweep.ts';
 
-// HOT: Kysely, not for measured speed: all statements on the tables of executions and wallets go through it.
+// KYSELY: locks the columns of a wallet that it judges by.
 
 /** CHOICE: the pause before an execution is tried again. */
 const AGAIN_MS = 5000;
@@ -164,16 +165,8 @@ async function isSweeping(
   em: SqlEntityManager,
   { walletId, caip2, assetAddress }: StoredExecution,
 ): Promise<boolean> {
-  const open = await em
-    .getKysely<Tables>()
-    .selectFrom('wallet_automation_executions')
-    .select('id')
-    .where('wallet_id', '=', walletId)
-    .where('caip2', '=', caip2)
-    .where('asset_address', '=', assetAddress)
-    .where('status', '=', 'submitted')
-    .executeTakeFirst();
-  return open !== undefined;
+  const open = { walletId, caip2, assetAddress, status: 'submitted' };
+  return (await em.count(ExecutionEntity, open)) > 0;
 }
 
 async function submitted(
@@ -238,13 +231,8 @@ async function requireDestination(
   walletId: string,
   agreedById: string | null,
 ): Promise<void> {
-  const wallet = await em
-    .getKysely<Tables>()
-    .selectFrom('wallets')
-    .select(['owner_id', 'archived_at_ms'])
-    .where('id', '=', walletId)
-    .executeTakeFirst();
-  if (wallet?.archived_at_ms === null && wallet.owner_id === agreedById) return;
+  const wallet = await em.findOne(WalletEntity, { id: walletId }, { disableIdentityMap: true });
+  if (wallet?.archivedAtMs === null && wallet.ownerId === agreedById) return;
   throw new ApiError(
     'invalid_state',
     'the wallet that the deposit is for was archived or given to another owner after the deposit',

@@ -25,7 +25,7 @@ import { executeWalletSwap, planSwapRequest } from '../swaps/swap.ts';
 import { planTransferRequest, transferFromWallet } from '../wallet-actions/transfer.ts';
 import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts';
 
-// HOT: Kysely, not for measured speed: reads the tables of executions and transactions, as the other files here.
+// KYSELY: joins executions, steps and transactions.
 
 /** CHOICE: the share of the proceeds that an automation may pay for gas, where the operator sets nothing. */
 const USUAL_SHARE = 0.5;

@@ -295,7 +295,7 @@ interface MovedFilter {
   readonly type: 'earn_deposit' | 'earn_withdraw';
 }
 
-// HOT: read in batches, only the columns that are summed. No bench case covers it.
+// KYSELY: read in batches, only the columns that are summed.
 async function movedBy(
   { em }: OperationContext,
   wallet: WalletRow,

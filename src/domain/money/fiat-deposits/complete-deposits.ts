@@ -11,7 +11,7 @@ import type { Tables } from '../../tables.ts';
 import { FiatDepositAccountEntity, FiatDepositEntity } from './fiat-deposit.entity.ts';
 import { recordDepositCompleted } from './record-fiat-deposits.ts';
 
-// HOT: jobs of several processes claim these rows. No bench case covers it.
+// KYSELY: rows are claimed with `skip locked`.
 
 /** CHOICE: how often a chain is asked for the transaction of a deposit. */
 const AGAIN_MS = 2000;
@@ -66,16 +66,11 @@ export async function claimSentDeposits(
       ? (await selectDue(em, wanted)).rows
       : await dueOf(em.getKysely<Tables>(), wanted).where('accounts.chain', 'not in', busy).execute();
   if (due.length > 0) {
-    await em
-      .getKysely<Tables>()
-      .updateTable('fiat_deposits')
-      .set({ next_check_at_ms: nowMs + AGAIN_MS })
-      .where(
-        'id',
-        'in',
-        due.map(({ id }) => id),
-      )
-      .execute();
+    await em.nativeUpdate(
+      FiatDepositEntity,
+      { id: { $in: due.map(({ id }) => id) } },
+      { nextCheckAtMs: nowMs + AGAIN_MS },
+    );
   }
   return due;
 }

@@ -296,7 +296,7 @@ async function requireRoom({ em }: Pick<PlanContext, 'em'>, walletId: string): P
   throw new ApiError('invalid_request', `expected at most ${MAX_ACCOUNTS} fiat deposit accounts of a wallet`);
 }
 
-// HOT: jobs of several processes claim these rows. No bench case covers it.
+// KYSELY: rows are claimed with `skip locked`.
 
 /** CHOICE: how often a provider is asked for instructions that it prepares, and to close an account. */
 const AGAIN_MS = 2000;

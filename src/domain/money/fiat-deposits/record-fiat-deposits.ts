@@ -99,7 +99,7 @@ function dataOf(account: StoredDepositAccount, deposit: StoredDeposit) {
   };
 }
 
-// HOT: jobs of several processes read the same history. No bench case covers it.
+// KYSELY: an insertion that another process may have made.
 
 type RecordContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>;
 
@@ -115,7 +115,7 @@ interface ReadDeposits extends FiatPosition {
   readonly page: FiatDepositPage;
 }
 
-// HOT: runs every second; a prepared statement takes a tenth of the CPU (idle sandbox).
+// KYSELY: read every second, also where nothing happens; a prepared statement takes a tenth of the CPU.
 const selectPositions = prepareQuery<
   Record<never, never>,
   { provider: string; environment: string; position: string }

@@ -36,7 +36,7 @@ export async function costInUsd(
   return gas.map(({ asset, amount }) => worthOf(amount, priceOf(asset) ?? ZERO)).reduce(add, ZERO);
 }
 
-// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+// KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
 
 const MAX_SPAN_MS = 30 * 24 * 60 * 60 * 1000;
 

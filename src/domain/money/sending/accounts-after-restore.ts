@@ -7,7 +7,7 @@ import { releasedStatuses } from '../transactions/transaction.entity.ts';
 import type { BuiltTransaction } from './broadcast.ts';
 import type { Account } from './nonces.ts';
 
-// HOT: runs for every transaction that is sent, and reads `transactions`, which is not changed through entities.
+// KYSELY: transactions are rows as they are stored.
 
 /** The last restore, if it says anything about this account; without one, this is all that is asked. */
 const selectRestore = prepareQuery<Account, { noticedAtMs: number; isAccepted: string | null }>(

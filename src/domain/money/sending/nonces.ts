@@ -13,7 +13,7 @@ import {
   type TransactionStatus,
 } from '../transactions/transaction.entity.ts';
 
-// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+// KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
 
 type NonceContext = Pick<OperationContext, 'em' | 'nowMs'>;
 
@@ -189,7 +189,7 @@ function withoutUnsent<Row extends OwnRow>(rows: readonly Row[]): Row[] {
   });
 }
 
-// HOT: reads `transactions`, which jobs of several processes claim; no bench case covers it.
+// KYSELY: transactions are rows as they are stored, and here joined with others.
 
 /** A transaction whose nonces are to be held. */
 interface NonceDraft {

@@ -3,11 +3,8 @@ import type { BatchCall } from '../../../engine/signing/ethereum/batch-executor.
 import { encodeTokenCall } from '../../../engine/signing/ethereum/token-calls.ts';
 import type { EvmChain } from '../../../ports/chains.ts';
 import type { PlanContext } from '../../../ports/operation-context.ts';
-import type { Tables } from '../../tables.ts';
-import { openStatuses } from '../transactions/transaction.entity.ts';
+import { openStatuses, TransactionEntity } from '../transactions/transaction.entity.ts';
 import { callChain } from './call-chain.ts';
-
-// HOT: reads `transactions`, which jobs of several processes claim. No bench case covers it.
 
 /** What a contract is to take from an account by the next call. */
 export interface Allowance {
@@ -56,15 +53,6 @@ async function hasOpenTransactions(
   { caip2 }: EvmChain,
   sender: string,
 ): Promise<boolean> {
-  const row = await em
-    .getKysely<Tables>()
-    .selectFrom('transactions')
-    .select('id')
-    .where('caip2', '=', caip2)
-    .where('sender', '=', sender)
-    .where('nonce', 'is not', null)
-    .where('status', 'in', openStatuses)
-    .limit(1)
-    .executeTakeFirst();
-  return row !== undefined;
+  const open = { caip2, sender, nonce: { $ne: null }, status: { $in: openStatuses } };
+  return (await em.count(TransactionEntity, open)) > 0;
 }

@@ -1,5 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Kysely } from 'kysely';
+import { WebhookDeliveryEntity } from '../../access/webhooks/webhook.entity.ts';
 import { LONGEST_RETRY_MS } from '../../access/webhooks/webhook-retries.ts';
 import { type Claimant, claimedUntil } from '../../base/processes/server-processes.ts';
 import { prepareQuery } from '../../prepared-query.ts';
@@ -11,7 +12,7 @@ import {
   transactionColumns,
 } from './transaction.entity.ts';
 
-// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+// KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
 
 /** A transaction that is due for a status check. */
 export interface DueTransaction extends TransactionRow {
@@ -61,16 +62,11 @@ export async function claimDueTransactions(
       : await dueOf(em.getKysely<Tables>(), wanted).where('transactions.caip2', 'not in', busy).execute();
   if (rows.length === 0) return [];
   const leasedUntilMs = nowMs + LEASE_MS;
-  await em
-    .getKysely<Tables>()
-    .updateTable('transactions')
-    .set({ next_check_at_ms: leasedUntilMs, claimed_by: owner })
-    .where(
-      'id',
-      'in',
-      rows.map(({ id }) => id),
-    )
-    .execute();
+  await em.nativeUpdate(
+    TransactionEntity,
+    { id: { $in: rows.map(({ id }) => id) } },
+    { nextCheckAtMs: leasedUntilMs, claimedBy: owner },
+  );
   return rows.map((row) => ({ ...row, next_check_at_ms: leasedUntilMs }));
 }
 
@@ -83,7 +79,7 @@ export async function releaseTransactionsOf(em: SqlEntityManager, dead: Claimant
   );
 }
 
-// HOT: Kysely, not for measured speed: the same statement for tables of several layers.
+// KYSELY: the same statement for tables of several layers.
 
 const MINUTE_MS = 60_000;
 /** The clocks of processes may differ by as much. */
@@ -137,12 +133,11 @@ async function pullBackRetries(em: SqlEntityManager, nowMs: number): Promise<num
     .returning('id')
     .execute();
   for (const { id } of endpoints) {
-    await database
-      .updateTable('webhook_deliveries')
-      .set({ next_attempt_at_ms: nowMs })
-      .where('endpoint_id', '=', id)
-      .where('next_attempt_at_ms', '>', latestMs)
-      .execute();
+    await em.nativeUpdate(
+      WebhookDeliveryEntity,
+      { endpointId: id, nextAttemptAtMs: { $gt: latestMs } },
+      { nextAttemptAtMs: nowMs },
+    );
   }
   return endpoints.length;
 }

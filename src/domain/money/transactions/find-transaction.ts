@@ -9,7 +9,7 @@ import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { TransactionEntity, type TransactionRow, transactionColumns } from './transaction.entity.ts';
 import type { Asked } from './wallet-transactions.ts';
 
-// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+// KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
 
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
 

@@ -9,6 +9,7 @@ import { addLook, type Doubt, isProven, readDoubt, writeDoubt } from './reorgs-a
 import {
   isTerminal,
   neverHasEffect,
+  TransactionEntity,
   type TransactionRow,
   type TransactionStatus,
   wayTo,
@@ -41,7 +42,7 @@ function nextCheckAt(
   return nowMs + Math.min(RAREST_CHECK_MS, Math.max(FIRST_CHECK_MS, Math.floor(ageMs / PART_OF_AGE)));
 }
 
-// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+// KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
 
 type AdvanceContext = Pick<OperationContext, 'chains' | 'em' | 'ids' | 'notes' | 'nowMs' | 'prices'>;
 
@@ -310,10 +311,5 @@ export async function recordStillPending(
       transaction_request: request,
     },
   });
-  await context.em
-    .getKysely<Tables>()
-    .updateTable('transactions')
-    .set({ is_slow_told: 1 })
-    .where('id', '=', row.id)
-    .execute();
+  await context.em.nativeUpdate(TransactionEntity, { id: row.id }, { isSlowTold: 1 });
 }

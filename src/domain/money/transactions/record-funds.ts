@@ -15,8 +15,9 @@ import {
   triggerAutomations,
 } from '../../wallets/wallet-automations/trigger-automations.ts';
 import type { TransactionRow } from './transaction.entity.ts';
+import { TransactionEntity } from './transaction.entity.ts';
 
-// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+// KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
 
 /**
  * Records the `wallet.funds_*` events of one of our transactions once it is included: withdrawn for the sender,
@@ -44,7 +45,7 @@ export async function recordFunds(
     block: { number: block, timestamp: row.block_timestamp_seconds ?? 0 },
     ...(row.fee_paid === null ? {} : { transaction_fee: row.fee_paid }),
   };
-  const database = context.em.getKysely<Tables>();
+
   await recordEvent(context, {
     appId: row.app_id,
     type: 'wallet.funds_withdrawn',
@@ -56,7 +57,7 @@ export async function recordFunds(
   });
   const isListed = context.chains.find(row.caip2)?.transfersAfter !== undefined;
   if (!isListed) await recordFundsDeposited(context, row, payload);
-  await database.updateTable('transactions').set({ are_funds_told: 1 }).where('id', '=', row.id).execute();
+  await context.em.nativeUpdate(TransactionEntity, { id: row.id }, { areFundsTold: 1 });
 }
 
 async function recordFundsDeposited(
@@ -321,7 +322,7 @@ function storedAddress(caip2: string, recipient: string): string {
   return key === undefined ? normalizeAddress(recipient) : sparkAddress(key, 'MAINNET');
 }
 
-// HOT: asked for the recipients of every block of the chains that are followed. No bench case covers it.
+// KYSELY: asked for the recipients of every block of the chains that are followed.
 
 /** Parameters of one statement are limited, and so is the time it may take. */
 const AT_ONCE = 500;

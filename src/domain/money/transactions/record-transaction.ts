@@ -7,9 +7,9 @@ import { noteTransaction, recordEvent } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';
 import { costInUsd } from '../gas-spend/gas-spend.ts';
 import type { PlainTransfer } from './plain-transfer.ts';
-import { releasedStatuses, type TransactionRow } from './transaction.entity.ts';
+import { releasedStatuses, TransactionEntity, type TransactionRow } from './transaction.entity.ts';
 
-// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+// KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
 
 /** An EIP-7702 authorization in a transaction, which uses a nonce of the account that signed it. */
 export interface HeldAuthorization {
@@ -163,12 +163,7 @@ export async function recordGasCost(
       source_id: row.id,
     },
   });
-  await context.em
-    .getKysely<Tables>()
-    .updateTable('transactions')
-    .set({ is_gas_told: 1 })
-    .where('id', '=', row.id)
-    .execute();
+  await context.em.nativeUpdate(TransactionEntity, { id: row.id }, { isGasTold: 1 });
 }
 
 function completedOf(row: TransactionRow, { blockNumber, feePaid, operation }: Inclusion) {

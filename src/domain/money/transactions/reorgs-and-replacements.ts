@@ -3,7 +3,7 @@ import type { Look } from '../../../ports/chains.ts';
 import type { Tables } from '../../tables.ts';
 import type { TransactionRow } from './transaction.entity.ts';
 
-// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+// KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
 
 /**
  * What nodes have said against a transaction's stored state, and for how long. A node that lags, forks or lies says the

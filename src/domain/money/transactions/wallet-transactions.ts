@@ -24,7 +24,7 @@ import {
 } from './find-transaction.ts';
 import type { TransactionRow } from './transaction.entity.ts';
 
-// HOT: jobs of several processes claim transactions and move them from status to status. No bench case covers it.
+// KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
 
 /** One list entry: one of our transactions, or a transfer from the chain's list. */
 type Seen = { readonly atMs: number } & (

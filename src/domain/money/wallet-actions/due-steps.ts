@@ -9,7 +9,7 @@ import type { Tables } from '../../tables.ts';
 import { WalletActionStepEntity } from './wallet-action.entity.ts';
 import type { ExternalKind } from './wallet-action-steps.ts';
 
-// HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
+// KYSELY: steps are claimed with `skip locked` and moved by compare-and-set, and read with their transactions.
 
 /** CHOICE: how often an external step that waits is polled. */
 const AGAIN_MS = 2000;
@@ -224,36 +224,27 @@ export async function storeEffects(
 
 /** The external id of an action's payout; undefined for other actions and unknown ones. */
 export async function getPayoutOfAction(em: SqlEntityManager, actionId: string): Promise<string | undefined> {
-  const row = await em
-    .getKysely<Tables>()
-    .selectFrom('wallet_action_steps')
-    .select('external_id')
-    .where('action_id', '=', actionId)
-    .where('external_kind', '=', 'payout')
-    .executeTakeFirst();
-  return row?.external_id ?? undefined;
+  const payout = { actionId, externalKind: 'payout' };
+  const row = await em.findOne(WalletActionStepEntity, payout, { disableIdentityMap: true });
+  return row?.externalId ?? undefined;
 }
 
 /** Makes the steps of an action that wait for a check due now. */
 export async function checkStepsNow(em: SqlEntityManager, actionId: string, nowMs: number): Promise<void> {
-  await em
-    .getKysely<Tables>()
-    .updateTable('wallet_action_steps')
-    .set({ next_check_at_ms: nowMs })
-    .where('action_id', '=', actionId)
-    .where('next_check_at_ms', '>', nowMs)
-    .execute();
+  await em.nativeUpdate(
+    WalletActionStepEntity,
+    { actionId, nextCheckAtMs: { $gt: nowMs } },
+    { nextCheckAtMs: nowMs },
+  );
 }
 
 /** Stops the checks of an action's steps. */
 export async function stopChecks(em: SqlEntityManager, actionId: string): Promise<void> {
-  await em
-    .getKysely<Tables>()
-    .updateTable('wallet_action_steps')
-    .set({ next_check_at_ms: null })
-    .where('action_id', '=', actionId)
-    .where('next_check_at_ms', 'is not', null)
-    .execute();
+  await em.nativeUpdate(
+    WalletActionStepEntity,
+    { actionId, nextCheckAtMs: { $ne: null } },
+    { nextCheckAtMs: null },
+  );
 }
 
 /** Makes the steps due that a process had claimed before it ended. */
@@ -270,12 +261,9 @@ async function putOff(
   { actionId, position }: DueStep,
   { untilMs, claimedBy }: { readonly untilMs: number; readonly claimedBy: string | null },
 ): Promise<void> {
-  await em
-    .getKysely<Tables>()
-    .updateTable('wallet_action_steps')
-    .set({ next_check_at_ms: untilMs, claimed_by: claimedBy })
-    .where('action_id', '=', actionId)
-    .where('position', '=', position)
-    .where('next_check_at_ms', 'is not', null)
-    .execute();
+  await em.nativeUpdate(
+    WalletActionStepEntity,
+    { actionId, position, nextCheckAtMs: { $ne: null } },
+    { nextCheckAtMs: untilMs, claimedBy },
+  );
 }

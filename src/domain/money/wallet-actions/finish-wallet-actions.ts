@@ -4,16 +4,15 @@ import type { OperationContext, Services } from '../../../ports/operation-contex
 import type { UnitContext } from '../../../ports/unit-notes.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { prepareQuery } from '../../prepared-query.ts';
-import type { Tables } from '../../tables.ts';
 import { worthOf } from '../../wallets/balances/balances.ts';
 import { openStatuses } from '../transactions/transaction.entity.ts';
 import { actionTypeOf, type EndedSteps } from './action-types.ts';
 import { includedStatuses, stopChecks } from './due-steps.ts';
-import { type WalletActionRow, walletActionColumns } from './wallet-action.entity.ts';
+import { WalletActionEntity, type WalletActionRow, walletActionColumns } from './wallet-action.entity.ts';
 import { actionEvent, actionEventType, walletActionView } from './wallet-action.ts';
 import { actionStatusOf, failureOf, loadSteps, type StoredStep } from './wallet-action-steps.ts';
 
-// HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
+// KYSELY: steps are claimed with `skip locked` and moved by compare-and-set, and read with their transactions.
 
 /** Actions settled in one transaction. */
 const BATCH = 50;
@@ -50,12 +49,7 @@ export async function finishWalletActions(
     if (status === 'pending') continue;
     const outcome = JSON.stringify(outcomeOf(action, status, own));
     const row = { ...action, status, outcome, ended_at_ms: nowMs };
-    await em
-      .getKysely<Tables>()
-      .updateTable('wallet_actions')
-      .set({ status, outcome, ended_at_ms: nowMs })
-      .where('id', '=', row.id)
-      .execute();
+    await em.nativeUpdate(WalletActionEntity, { id: row.id }, { status, outcome, endedAtMs: nowMs });
     // The checks of a deposit that never arrived end too.
     await stopChecks(em, row.id);
     const context = { ...services, em, notes, nowMs };

@@ -14,7 +14,7 @@ import {
   transactionColumns,
 } from '../transactions/transaction.entity.ts';
 
-// HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
+// KYSELY: steps are claimed with `skip locked` and moved by compare-and-set, and read with their transactions.
 
 /** A step that is one of our transactions. */
 interface TransactionStep {

@@ -56,7 +56,7 @@ export function actionEvent(row: WalletActionRow, steps?: readonly StoredStep[])
   };
 }
 
-// HOT: jobs of several processes claim these rows and move them from status to status. No bench case covers it.
+// KYSELY: steps are claimed with `skip locked` and moved by compare-and-set, and read with their transactions.
 
 interface NewWalletAction {
   readonly type: WalletActionType;
@@ -165,14 +165,8 @@ export async function requireFreshNonce(
   nonce: string | undefined,
 ): Promise<void> {
   if (nonce === undefined) return;
-  const seen = await em
-    .getKysely<Tables>()
-    .selectFrom('wallet_actions')
-    .select('id')
-    .where('wallet_id', '=', walletId)
-    .where('nonce', '=', nonce)
-    .executeTakeFirst();
-  if (seen !== undefined) throw nonceSeen();
+  const seen = await em.count(WalletActionEntity, { walletId, nonce });
+  if (seen > 0) throw nonceSeen();
 }
 
 function nonceSeen(): ApiError {

@@ -18,9 +18,11 @@ import { recordEvent } from '../../base/events/events.ts';
 import { useForIntent } from '../../base/replay-protection/single-use-signatures.ts';
 import { inSlices } from '../../in-slices.ts';
 import type { Tables } from '../../tables.ts';
+import { UserKeyEntity } from '../../wallets/user-keys/user-key.entity.ts';
 import { executeIntent } from './execute-intent.ts';
 import { findIntent, findPendingForUpdate, reloadIntent } from './find-intent.ts';
 import type { IntentRow } from './intent.entity.ts';
+import { IntentEntity, IntentSignatureEntity } from './intent.entity.ts';
 import {
   agreementOf,
   authorizationDetails,
@@ -38,8 +40,7 @@ export function fillTemplate(template: string, path: Readonly<Record<string, str
   return template.replaceAll(/\{([^{}]+)\}/g, (_, name: string) => encodeURIComponent(path[name] ?? ''));
 }
 
-// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
-// bench case covers it.
+// KYSELY: intents are rows as they are stored; they move from status to status by compare-and-set.
 
 /** CHOICE: how far a member's clock may be ahead of ours, or behind it. */
 const CLOCK_SKEW_MS = 5 * 60_000;
@@ -193,16 +194,13 @@ async function requireWithinKeyLifetime(
 ): Promise<void> {
   const userIds = members.filter(({ kind }) => kind === 'user').map(({ member }) => member);
   if (userIds.length === 0) return;
-  const rows = await em
-    .getKysely<Tables>()
-    .selectFrom('user_keys')
-    .select(['created_at_ms', 'expires_at_ms'])
-    .where('app_id', '=', app.id)
-    .where('user_id', 'in', userIds)
-    .where('public_key', '=', key)
-    .execute();
-  const isWithin = rows.every(
-    (row) => row.created_at_ms - CLOCK_SKEW_MS <= timestamp && timestamp < row.expires_at_ms,
+  const keys = await em.find(
+    UserKeyEntity,
+    { appId: app.id, userId: { $in: userIds }, publicKey: key },
+    { disableIdentityMap: true },
+  );
+  const isWithin = keys.every(
+    ({ createdAtMs, expiresAtMs }) => createdAtMs - CLOCK_SKEW_MS <= timestamp && timestamp < expiresAtMs,
   );
   if (!isWithin) throw invalidField('/timestamp', 'the user key was not valid at that time');
 }
@@ -231,13 +229,7 @@ async function dropStale(
     const { kind, member } = signature;
     const signsNow = members.some((each) => each.kind === kind && each.member === member);
     if (!signsNow || !isStale(parties, signature)) continue;
-    await em
-      .getKysely<Tables>()
-      .deleteFrom('intent_signatures')
-      .where('intent_id', '=', intentId)
-      .where('kind', '=', kind)
-      .where('member', '=', member)
-      .execute();
+    await em.nativeDelete(IntentSignatureEntity, { intentId, kind, member });
   }
 }
 
@@ -268,10 +260,5 @@ async function addSignatures(
 }
 
 async function storeDetails({ em, nowMs }: OperationContext, id: string, details: string): Promise<void> {
-  await em
-    .getKysely<Tables>()
-    .updateTable('intents')
-    .set({ authorization_details: details, updated_at_ms: nowMs })
-    .where('id', '=', id)
-    .execute();
+  await em.nativeUpdate(IntentEntity, { id }, { authorizationDetails: details, updatedAtMs: nowMs });
 }

@@ -16,12 +16,11 @@ import type { EndedAction } from '../../money/wallet-actions/finish-wallet-actio
 import { inSavepoint } from '../../savepoint.ts';
 import type { Tables } from '../../tables.ts';
 import { findPendingForUpdate, moveIntent, reloadIntent } from './find-intent.ts';
-import { type IntentRow, intentColumns } from './intent.entity.ts';
+import { IntentEntity, type IntentRow, intentColumns } from './intent.entity.ts';
 import { intentSummary, readIntentView } from './intent-view.ts';
 import type { AnyInput, AnyProposal, Subject } from './proposals.ts';
 
-// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
-// bench case covers it.
+// KYSELY: intents are rows as they are stored; they move from status to status by compare-and-set.
 
 const settledEvents = { executed: 'intent.executed', failed: 'intent.failed' } as const;
 
@@ -216,12 +215,11 @@ async function keepResult(
   result: IntentActionResult,
   awaitedActionId: string | null = null,
 ): Promise<void> {
-  await em
-    .getKysely<Tables>()
-    .updateTable('intents')
-    .set({ action_result: JSON.stringify(result), awaited_action_id: awaitedActionId, claimed_by: processId })
-    .where('id', '=', id)
-    .execute();
+  await em.nativeUpdate(
+    IntentEntity,
+    { id },
+    { actionResult: JSON.stringify(result), awaitedActionId, claimedBy: processId },
+  );
 }
 
 /**

@@ -8,8 +8,7 @@ import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import { type IntentRow, intentColumns } from './intent.entity.ts';
 
-// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
-// bench case covers it.
+// KYSELY: intents are rows as they are stored; they move from status to status by compare-and-set.
 
 /** The allowed transitions. No other transition happens. */
 const transitions = {

@@ -28,8 +28,7 @@ import { listWalletsOfIds, walletView } from '../../wallets/wallets/find-wallet.
 import { statusAt } from './find-intent.ts';
 import type { IntentRow } from './intent.entity.ts';
 
-// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
-// bench case covers it.
+// KYSELY: intents are rows as they are stored; they move from status to status by compare-and-set.
 
 /** A member's signature of an intent. */
 interface IntentSignature extends Member {

@@ -11,8 +11,7 @@ import { visibleIntents } from './find-intent.ts';
 import type { IntentRow } from './intent.entity.ts';
 import { readIntentViews } from './intent-view.ts';
 
-// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
-// bench case covers it.
+// KYSELY: intents are rows as they are stored; they move from status to status by compare-and-set.
 
 const MAX_PAGE = 100;
 

@@ -10,8 +10,7 @@ import type { IntentRow } from './intent.entity.ts';
 import { authorizationDetails, intentSummary, readIntentView } from './intent-view.ts';
 import { type AnyInput, type ProposableId, proposalOf, type Subject } from './proposals.ts';
 
-// HOT: changes of resources dismiss intents in one statement, so every write to `intents` goes through Kysely. No
-// bench case covers it.
+// KYSELY: intents are rows as they are stored; they move from status to status by compare-and-set.
 
 const LIFETIME_MS = 72 * 60 * 60_000;
 /** The end of the year 9999: the last time that the contract can express. */

@@ -10,14 +10,10 @@ import { KeyQuorumMemberEntity } from '../../access/key-quorums/key-quorum.entit
 import { recordEvent } from '../../base/events/events.ts';
 import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import { walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
-import type { Tables } from '../../tables.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
-import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import { WalletEntity, type WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { evidenceForVault, findWalletKey, useWithEvidence } from '../../wallets/wallets/wallet-keys.ts';
-
-// HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
-// Kysely.
 
 /**
  * Exports a wallet's private key or its seed phrase to its owner, encrypted to the recipient's key (HPKE). The policy
@@ -87,12 +83,7 @@ async function markExported(
   { export_type: exportSource }: ExportWalletRequest,
   isPhrase: boolean,
 ): Promise<void> {
-  await context.em
-    .getKysely<Tables>()
-    .updateTable('wallets')
-    .set({ exported_at_ms: context.nowMs })
-    .where('id', '=', wallet.id)
-    .execute();
+  await context.em.nativeUpdate(WalletEntity, { id: wallet.id }, { exportedAtMs: context.nowMs });
   await endAttachments(context.em, wallet.id, { isExport: true });
   const userId = await soleUserOf(context, wallet.owner_id);
   await recordEvent(context, {

@@ -167,7 +167,7 @@ async function setUpRecovery(
   await context.em.flush();
 }
 
-// HOT: the `wallets` table is read by Kysely, as everywhere (bench `sqlite`, `postgres`).
+// KYSELY: the condition has a subquery of memberships.
 
 /**
  * Records `wallet.recovered`, once for each wallet, when its recovery user gets a key that signs for it. Wallets that

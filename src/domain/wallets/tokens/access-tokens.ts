@@ -67,7 +67,7 @@ function base64UrlJson(value: object): string {
   return Buffer.from(JSON.stringify(value), 'utf8').toString('base64url');
 }
 
-// HOT: every request with a user's token needs it; the entity manager takes ten times the CPU.
+// KYSELY: every request with a user's token needs it; the entity manager takes ten times the CPU.
 const selectPublicKey = prepareQuery<{ id: string; appId: string }, { public_key: string }>(
   (database, { id, appId }) =>
     database

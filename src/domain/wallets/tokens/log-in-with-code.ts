@@ -25,8 +25,7 @@ import { linkedAccountView, userView } from '../users/user-view.ts';
 import { identityClaims, issueAccessToken, issueIdentityToken } from './access-tokens.ts';
 import { UserSessionEntity } from './session.entity.ts';
 
-// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
-// Kysely.
+// KYSELY: users are rows as they are stored, which prepared queries read.
 
 /**
  * Logs the user of a test account in and opens a session. `planned`: from `findTestAccount`.

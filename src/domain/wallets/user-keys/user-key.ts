@@ -195,8 +195,7 @@ function handOverKey({ privateKey }: NewUserKey): HandedOverKey {
   };
 }
 
-// HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
-// Kysely.
+// KYSELY: wallets are rows as they are stored; they change by compare-and-set with `returning`.
 
 /** CHOICE: the list has no pages, so it ends with the newest of these; `GET /v1/wallets` has the others. */
 const MAX_LISTED = 1_000;
@@ -233,7 +232,7 @@ async function isQuorumMember({ em }: Pick<OperationContext, 'em'>, userId: stri
   return (await quorums.limit(1).executeTakeFirst()) !== undefined;
 }
 
-// HOT: reads `intents`, which Kysely writes; no bench case covers it.
+// KYSELY: `intents` belong to a higher layer, whose entities cannot be imported here.
 
 interface AuthenticateInput<Body> {
   readonly body: Body;

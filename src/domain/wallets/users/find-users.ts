@@ -14,8 +14,7 @@ import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import { type LinkedAccountRecord, normalizeEmail, normalizePhoneNumber } from './linked-account-kinds.ts';
 
-// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
-// Kysely.
+// HOT: lists and searches of users (bench `users`).
 
 const MAX_PAGE = 100;
 

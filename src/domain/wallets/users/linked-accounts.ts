@@ -9,6 +9,7 @@ import { membershipsOf } from '../../access/key-quorums/find-key-quorum.ts';
 import { hasLiveKey, requireUserKey } from '../../access/owners/require-owner.ts';
 import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
 import type { StoredAccount } from '../../access/user-records/user.entity.ts';
+import { LinkedAccountEntity } from '../../access/user-records/user.entity.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import { readSafeguards } from '../../base/safeguards/safeguards.ts';
@@ -24,7 +25,7 @@ import {
 import { cannotLinkMore, removeSearchTerms, storeAccounts, storeSearchTerms } from './store-accounts.ts';
 import { linkedAccountView, userView } from './user-view.ts';
 
-// HOT: reads memberships as key quorums do; no bench case covers it.
+// KYSELY: memberships are a subquery that several nouns use.
 
 const HOUR_MS = 60 * 60_000;
 
@@ -109,8 +110,7 @@ function nameOf({ type, subject }: NamedAccount): string {
   return `${type} ${lookupKey(subject)}`;
 }
 
-// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
-// Kysely.
+// KYSELY: users are rows as they are stored, which prepared queries read.
 
 /**
  * Links an account to a user. An account the user already has is updated with the given data and a new verification
@@ -209,7 +209,7 @@ export async function unlinkAccount(
   }
   await authorizeIdentityChange(context, user);
   await removeSearchTerms(context, [account.id]);
-  await context.em.getKysely<Tables>().deleteFrom('linked_accounts').where('id', '=', account.id).execute();
+  await context.em.nativeDelete(LinkedAccountEntity, { id: account.id });
   const changed = { row: user.row, linkedAccounts };
   await recordEvent(context, {
     appId: context.app.id,

@@ -8,8 +8,7 @@ import type { WalletRow } from '../wallets/wallet.entity.ts';
 import { searchTermsOf } from './find-users.ts';
 import { type LinkedAccountRecord, REPEATABLE_TYPES } from './linked-account-kinds.ts';
 
-// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
-// Kysely.
+// KYSELY: users are rows as they are stored, which prepared queries read.
 
 /** CHOICE: the most accounts of one user. Every response and event with the user contains all of them. */
 const MAX_ACCOUNTS = 500;

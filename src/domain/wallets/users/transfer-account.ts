@@ -4,14 +4,16 @@ import { membershipsOf } from '../../access/key-quorums/find-key-quorum.ts';
 import { type OperatorCaller, recordChange, requireOwnApp } from '../../access/operators/operator.ts';
 import { didOf, findUserForUpdate, getUser } from '../../access/user-records/find-user.ts';
 import type { StoredUser } from '../../access/user-records/user.entity.ts';
+import { UserEntity } from '../../access/user-records/user.entity.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';
+import { WalletEntity } from '../wallets/wallet.entity.ts';
 import { REPEATABLE_TYPES } from './linked-account-kinds.ts';
 import { removeUser } from './user.ts';
+import { UserSearchTermEntity } from './user-search-term.entity.ts';
 import { linkedAccountView, userView } from './user-view.ts';
 
-// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
-// Kysely.
+// KYSELY: users are rows as they are stored, which prepared queries read.
 
 type OperatorContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'> & {
   readonly by: OperatorCaller;
@@ -46,11 +48,11 @@ export async function transferAccount(
   const position = 1 + Math.max(-1, ...to.linkedAccounts.map((linked) => linked.position));
   const change = { user_id: to.row.id, position };
   await database.updateTable('linked_accounts').set(change).where('id', '=', account.id).execute();
-  await database
-    .updateTable('user_search_terms')
-    .set({ user_id: to.row.id, user_created_at_ms: to.row.created_at_ms })
-    .where('account_id', '=', account.id)
-    .execute();
+  await context.em.nativeUpdate(
+    UserSearchTermEntity,
+    { accountId: account.id },
+    { userId: to.row.id, userCreatedAtMs: to.row.created_at_ms },
+  );
   await removeUser(context, from.row);
   const moved = { ...account, ...change };
   const changed = { row: to.row, linkedAccounts: [...to.linkedAccounts, moved] };
@@ -75,11 +77,10 @@ export async function transferAccount(
 async function findAppOfUser({ em, by }: OperatorContext, userId: string): Promise<string> {
   const id = didOf(userId);
   if (id === undefined) throw notFound('User');
-  const database = em.getKysely<Tables>();
-  const row = await database.selectFrom('users').select('app_id').where('id', '=', id).executeTakeFirst();
-  if (row === undefined) throw notFound('User');
-  requireOwnApp(by, row.app_id, 'User');
-  return row.app_id;
+  const user = await em.findOne(UserEntity, { id }, { disableIdentityMap: true });
+  if (user === null) throw notFound('User');
+  requireOwnApp(by, user.appId, 'User');
+  return user.appId;
 }
 
 /** INVARIANT: locked in the order of their ids, so that opposite transfers cannot deadlock. */
@@ -96,13 +97,8 @@ async function lockBoth(context: TransferContext, fromUserId: string, toUserId: 
 async function requireNoWallets({ em }: TransferContext, { row, linkedAccounts }: StoredUser): Promise<void> {
   const database = em.getKysely<Tables>();
   const member = await membershipsOf(database, { kind: 'user', member: row.id }).limit(1).executeTakeFirst();
-  const entity = await database
-    .selectFrom('wallets')
-    .select('id')
-    .where('entity_id', '=', row.id)
-    .limit(1)
-    .executeTakeFirst();
+  const ofEntity = await em.count(WalletEntity, { entityId: row.id });
   const hasEmbedded = linkedAccounts.some(({ wallet }) => wallet !== null);
-  if (member === undefined && entity === undefined && !hasEmbedded) return;
+  if (member === undefined && ofEntity === 0 && !hasEmbedded) return;
   throw new ApiError('invalid_state', `the user \`${row.id}\` owns a wallet or belongs to a key quorum`);
 }

@@ -4,7 +4,7 @@ import type { CustomMetadata, LinkedAccount, User, WalletChainType } from '../..
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findUserForUpdate } from '../../access/user-records/find-user.ts';
 import type { AccountWallet, StoredAccount, StoredUser } from '../../access/user-records/user.entity.ts';
-import type { Tables } from '../../tables.ts';
+import { UserEntity } from '../../access/user-records/user.entity.ts';
 
 /**
  * The main network of each chain type, as CAIP-2. CHOICE: `pearl` has no registered namespace, so its name is used;
@@ -86,8 +86,7 @@ export function userView({ row, linkedAccounts }: StoredUser): User {
   };
 }
 
-// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
-// Kysely.
+// KYSELY: users are rows as they are stored, which prepared queries read.
 
 const MAX_BYTES = 1024;
 
@@ -140,11 +139,6 @@ async function store(
   metadata: CustomMetadata,
 ): Promise<StoredUser> {
   const custom_metadata = encodeCustomMetadata(metadata);
-  await em
-    .getKysely<Tables>()
-    .updateTable('users')
-    .set({ custom_metadata })
-    .where('id', '=', row.id)
-    .execute();
+  await em.nativeUpdate(UserEntity, { id: row.id }, { customMetadata: custom_metadata });
   return { row: { ...row, custom_metadata }, linkedAccounts };
 }

@@ -10,6 +10,7 @@ import type {
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
 import type { UserRow } from '../../access/user-records/user.entity.ts';
+import { DeletedUserEntity, LinkedAccountEntity, UserEntity } from '../../access/user-records/user.entity.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { inSavepoint } from '../../savepoint.ts';
 import type { Tables } from '../../tables.ts';
@@ -23,8 +24,7 @@ import {
 import { encodeCustomMetadata, userView } from './user-view.ts';
 import { addWallets, announceWallets, type PlannedWallets, planWallets } from './user-wallets.ts';
 
-// HOT: users are looked up and searched by prepared queries (bench `users`), so every write to them goes through
-// Kysely.
+// KYSELY: users are rows as they are stored, which prepared queries read.
 
 /** A validated user to create, with everything checked that needs no database. */
 interface PlannedUser {
@@ -192,8 +192,7 @@ export async function deleteUser(context: OperationContext, userId: string): Pro
     context,
     user.linkedAccounts.map((account) => account.id),
   );
-  const database = context.em.getKysely<Tables>();
-  await database.deleteFrom('linked_accounts').where('user_id', '=', user.row.id).execute();
+  await context.em.nativeDelete(LinkedAccountEntity, { userId: user.row.id });
   await removeUser(context, user.row);
   await recordEvent(context, {
     appId: context.app.id,
@@ -222,8 +221,8 @@ export async function removeUser(
     .where('user_id', '=', id)
     .where('status', '<>', 'canceled')
     .execute();
-  await database.deleteFrom('users').where('id', '=', id).execute();
-  await database.insertInto('deleted_users').values({ id, app_id: app.id, created_at_ms }).execute();
+  await em.nativeDelete(UserEntity, { id });
+  await em.insert(DeletedUserEntity, { id, appId: app.id, createdAtMs: created_at_ms });
 }
 
 /** What the user's devices hold: waiting codes, grants and their refresh tokens. */

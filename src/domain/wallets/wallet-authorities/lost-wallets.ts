@@ -5,7 +5,7 @@ import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
 import { findRecordedOwner, loadQuorumRecords } from '../../access/key-quorums/quorum-records.ts';
 import type { Tables } from '../../tables.ts';
 
-// HOT: reads the keys of all wallets; the entity manager would make entities of them. No bench case covers it.
+// KYSELY: joins wallets with their keys, page by page.
 
 /** How many wallets are read at once. */
 const PAGE = 500;

@@ -3,7 +3,7 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import { isSameAsset, matchesFilter } from '../../access/automations/automation.ts';
 import type { Tables } from '../../tables.ts';
 
-// HOT: Kysely, not for measured speed: it joins tables of higher layers, whose entities cannot be imported here.
+// KYSELY: joins tables of higher layers, whose entities cannot be imported here.
 
 /** A deposit to a wallet that is being recorded. */
 export interface TriggerDeposit {

@@ -28,7 +28,7 @@ import { findWallet } from '../wallets/find-wallet.ts';
 import type { FoundWallet, WalletRow } from '../wallets/wallet.entity.ts';
 import { changeAuthority } from '../wallets/wallet-keys.ts';
 
-// HOT: Kysely, not for measured speed: every statement on the table of wallets goes through it, locks included.
+// KYSELY: locks a wallet by the state that was verified.
 
 /**
  * Lets automations act on later deposits to a wallet. The wallet's owner must sign, if it has one. An automation that

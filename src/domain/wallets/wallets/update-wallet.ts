@@ -19,10 +19,10 @@ import { readSafeguards } from '../../base/safeguards/safeguards.ts';
 import type { Tables } from '../../tables.ts';
 import { checkWalletFields, externalIdTaken, replaceSigners } from './create-wallet.ts';
 import { findWallet } from './find-wallet.ts';
-import { type WalletRow, walletColumns } from './wallet.entity.ts';
+import { WalletEntity, type WalletRow, walletColumns } from './wallet.entity.ts';
 import { changeAuthority } from './wallet-keys.ts';
 
-// HOT: runs in the transactions that change wallets, which go through Kysely (bench `sqlite`, `postgres`).
+// KYSELY: tables of higher layers, whose entities cannot be imported here.
 
 /**
  * Cancels the cards that spend from a wallet, in the transaction that archives it or changes its owner. A job cancels
@@ -44,8 +44,7 @@ async function endCards(
     .execute();
 }
 
-// HOT: the `wallets` table is on the measured path (bench `sqlite`, `postgres`), so every write to it goes through
-// Kysely.
+// KYSELY: wallets are rows as they are stored; they change by compare-and-set with `returning`.
 
 /** The app setting that allows adding an external id after creation. */
 const LATE_EXTERNAL_ID = 'late_external_id';
@@ -237,14 +236,9 @@ async function requireWalletOfCaller(
   { em, by }: Pick<OperationContext, 'em'> & { readonly by: OperatorCaller },
   id: string,
 ): Promise<void> {
-  const known = await em
-    .getKysely<Tables>()
-    .selectFrom('wallets')
-    .select('app_id')
-    .where('id', '=', id)
-    .executeTakeFirst();
-  if (known === undefined) throw notFound('Wallet');
-  requireOwnApp(by, known.app_id, 'Wallet');
+  const known = await em.findOne(WalletEntity, { id }, { disableIdentityMap: true });
+  if (known === null) throw notFound('Wallet');
+  requireOwnApp(by, known.appId, 'Wallet');
 }
 
 /**

@@ -60,8 +60,6 @@ export async function findWalletKey(
   return sealed;
 }
 
-// HOT: the evidence is built for every signature of a wallet with an authority.
-
 type UseContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;
 
 /** What shows the vault that a wallet's key may be used for a request; undefined for a key without an authority. */
