@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { cases } from '../../bench/cases.ts';
 import { sourceFiles, withoutComments } from './source-files.ts';
 
 const files = sourceFiles('src/**/*.{ts,tsx}', 'mocks/*.ts').map(({ path, text }) => ({
@@ -75,7 +76,7 @@ test('an intent’s status is written where its transitions are, and where a cha
   ]);
 });
 
-test('the domain uses Kysely only where a comment `HOT:` gives the reason', () => {
+test('the domain uses Kysely only where a comment gives the reason: `HOT:` with its bench case, or `KYSELY:`', () => {
   // They define what the others use.
   const definitions = [
     'src/domain/prepared-query.ts',
@@ -87,8 +88,18 @@ test('the domain uses Kysely only where a comment `HOT:` gives the reason', () =
     .filter(({ text }) =>
       /\b(getKysely|prepareQuery|prepareQueryOfIds|prepareInsertPair)\b/.test(withoutComments(text)),
     )
-    .filter(({ text }) => !/(\/\/|\*) HOT: \S/.test(text));
+    .filter(({ text }) => !/(\/\/|\*) (HOT|KYSELY): \S/.test(text));
   expect(unmarked.map(({ path }) => path)).toEqual([]);
+  const named = sourceFiles('src/domain/**/*.ts').flatMap(({ path, text }) =>
+    [...text.matchAll(/HOT: ([^]*?)(?:\n\n|\*\/|\n *[a-z])/g)].map(([, comment = '']) => ({
+      path,
+      cases: [...(/\(bench ([^)]*)/.exec(comment)?.[1] ?? '').matchAll(/`([^`]+)`/g)].map(
+        ([, name = '']) => name,
+      ),
+    })),
+  );
+  const isCase = (name: string): boolean => Object.hasOwn(cases, name);
+  expect(named.filter((each) => each.cases.length === 0 || !each.cases.every(isCase))).toEqual([]);
 });
 
 test('queries name their columns: a prepared `select *` breaks when a migration adds one', () => {
