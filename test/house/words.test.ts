@@ -91,7 +91,7 @@ test('the domain uses Kysely only where a comment gives the reason: `HOT:` with 
     .filter(({ text }) => !/(\/\/|\*) (HOT|KYSELY): \S/.test(text));
   expect(unmarked.map(({ path }) => path)).toEqual([]);
   const named = sourceFiles('src/domain/**/*.ts').flatMap(({ path, text }) =>
-    [...text.matchAll(/HOT: ([^]*?)(?:\n\n|\*\/|\n *[a-z])/g)].map(([, comment = '']) => ({
+    [...text.matchAll(/HOT: ([\s\S]*?)(?:\n\n|\*\/|\n *[a-z])/g)].map(([, comment = '']) => ({
       path,
       cases: [...(/\(bench ([^)]*)/.exec(comment)?.[1] ?? '').matchAll(/`([^`]+)`/g)].map(
         ([, name = '']) => name,

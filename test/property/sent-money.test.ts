@@ -85,6 +85,10 @@ async function openWorld() {
     services: operations.services,
     inUnit: inUnitOf(unitsOf(operations.database)),
   });
+  // The token exists on every chain: a call of an address without a contract would succeed and move nothing.
+  for (const caip2 of caip2s) {
+    await simulated.fund(caip2, { address: wallets[0]!.address, tokenAddress: token, rawAmount: 0n });
+  }
   const given = new Map<string, bigint>();
   const keyOf = (caip2: string, address: string, asset: string | null) =>
     `${caip2} ${address.toLowerCase()} ${asset ?? 'native'}`;

@@ -1048,7 +1048,13 @@ export const divergences: readonly OperationDivergences[] = [
  {
   "operation": "deleteUser",
   "simulated": [],
-  "decisions": []
+  "decisions": [
+   {
+    "text": "null, and then omitted from responses, for all users: the published API has no operation that freezes a user.",
+    "path": "src/domain/access/user-records/user.entity.ts",
+    "symbol": "UserEntity"
+   }
+  ]
  },
  {
   "operation": "deleteUserExternalFiatAccount",
@@ -2312,7 +2318,13 @@ export const divergences: readonly OperationDivergences[] = [
  {
   "operation": "setUserCustomMetadata",
   "simulated": [],
-  "decisions": []
+  "decisions": [
+   {
+    "text": "null, and then omitted from responses, for all users: the published API has no operation that freezes a user.",
+    "path": "src/domain/access/user-records/user.entity.ts",
+    "symbol": "UserEntity"
+   }
+  ]
  },
  {
   "operation": "submitOrganizationKyb",
@@ -2636,7 +2648,13 @@ export const divergences: readonly OperationDivergences[] = [
  {
   "operation": "updateUserCustomMetadata",
   "simulated": [],
-  "decisions": []
+  "decisions": [
+   {
+    "text": "null, and then omitted from responses, for all users: the published API has no operation that freezes a user.",
+    "path": "src/domain/access/user-records/user.entity.ts",
+    "symbol": "UserEntity"
+   }
+  ]
  },
  {
   "operation": "updateWallet",

@@ -190,7 +190,7 @@ async function insertCustomer(
   context: OperationContext,
   environment: CardEnvironment,
 ): Promise<StoredCardCustomer> {
-  const { app, em, ids, nowMs } = context;
+  const { app, ids, nowMs } = context;
   const row = {
     ...{ id: ids.cuid2(), appId: app.id, userId: requireCardUser(context), environment },
     ...{ disclosureAcceptedAtMs: null, acceptedAgreements: '[]', agreementsAcceptedAtMs: null },
