@@ -247,11 +247,11 @@ async function openPostgres(
       hung: dialect.hung(),
       waiting: pool.waitingCount,
     }),
-    close: () => closeAll(orm, () => Promise.all([pool.ended ? undefined : pool.end(), beside.close()])),
+    close: () => closeAll(orm, () => Promise.all([dialect.close(), beside.close()])),
   };
 }
 
-/** Kysely closes its driver only if it was used; the handle must always be closed. */
+/** The entity manager closes its driver only if it was used; the handle must always be closed. */
 async function closeAll(orm: { close(): Promise<void> }, closeHandle: () => unknown): Promise<void> {
   await orm.close();
   await closeHandle();

@@ -106,7 +106,7 @@ export function postgresDialect(
   pool: Pool,
   session: Session = wholeSession,
   { onFailure, silenceMs, ask }: DialectOptions = {},
-): OwnDialect & { hung(): number } {
+): OwnDialect & { hung(): number; close(): Promise<void> } {
   const hung = keepHung({ pool, ask, isPooledByTransaction: !session.areStatementsNamed });
   const tools = {
     hung,
@@ -124,6 +124,7 @@ export function postgresDialect(
     open,
     execute: (query, options) => open().executeQuery(query, options),
     hung: hung.count,
+    close: destroy,
     createDriver: () => driverOf({ open }, destroy),
     createQueryCompiler: () => new PostgresQueryCompiler(),
     createAdapter: () => new PostgresAdapter(),
