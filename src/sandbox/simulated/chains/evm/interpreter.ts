@@ -28,7 +28,7 @@ const JUMPS_PER_LOOK = 512;
 const MAX_DEPTH = 1_024;
 
 /** A call or, without `to`, the creation of a contract. Addresses are lower-case 0x hex. */
-export interface TopCall {
+interface TopCall {
   readonly from: string;
   readonly to: string | null;
   readonly value: bigint;
@@ -41,7 +41,7 @@ export interface TopCall {
 
 export type AccessList = readonly { readonly address: string; readonly storageKeys: readonly string[] }[];
 
-export interface CallResult {
+interface CallResult {
   readonly gasUsed: bigint;
   readonly refund: bigint;
   /** Return data or the data of the revert. For a creation, the code of the new contract. */
@@ -51,7 +51,7 @@ export interface CallResult {
 }
 
 /** The calls of one transaction. */
-export interface Calls {
+interface Calls {
   /**
    * What moved, in order; nothing of calls that reverted.
    *

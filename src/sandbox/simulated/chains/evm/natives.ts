@@ -18,7 +18,7 @@ import { answerTokenQuery } from './token-queries.ts';
 // Contracts that run without bytecode. To bytecode they look like other contracts.
 
 /** A call of a contract that has no bytecode. Addresses are lower-case 0x hex. `value` has already moved. */
-export interface NativeCall {
+interface NativeCall {
   /** The account whose code runs. */
   readonly self: string;
   readonly from: string;
@@ -33,7 +33,7 @@ export interface NativeCall {
 export type Native = (frame: Frame, call: NativeCall) => Uint8Array | Promise<Uint8Array>;
 
 /** What EXTCODECOPY finds at a contract without bytecode: INVALID. */
-export const NATIVE_CODE = Uint8Array.of(0xfe);
+const NATIVE_CODE = Uint8Array.of(0xfe);
 
 const NOTHING = new Uint8Array();
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
@@ -64,7 +64,7 @@ export function tokenAt(state: EvmState, address: string): { decimals: number; s
 }
 
 /** Whether a contract without bytecode is at an address. */
-export function isNative(state: EvmState, address: string): boolean {
+function isNative(state: EvmState, address: string): boolean {
   return (
     passive.has(address) || tokenAt(state, address) !== undefined || programAt(state, address) !== undefined
   );
