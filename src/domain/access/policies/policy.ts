@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import type { PolicyAction } from '../../../engine/policy/action.ts';
 import { type CompiledRule, compileRule, refuseUnseenValues } from '../../../engine/policy/compile.ts';
-import type { ConditionInput } from '../../../engine/policy/condition-source.ts';
 import { requireFewFunctions } from '../../../engine/policy/conditions/abi-calldata.ts';
 import { referencedAggregation } from '../../../engine/policy/conditions/reference.ts';
 import { PolicyFormatError } from '../../../engine/policy/policy-format-error.ts';
@@ -75,8 +74,9 @@ export function checkRuleCount(count: number): void {
 
 /** @throws ApiError invalid_policy_format when the ABIs of a policy would have too many functions. */
 function checkFunctions(rules: readonly PolicyRuleRequest[]): void {
+  const conditions = rules.flatMap((rule) => [...rule.conditions]);
   try {
-    requireFewFunctions(rules.flatMap(({ conditions }) => conditions as unknown as ConditionInput[]));
+    requireFewFunctions(conditions.map((condition) => ('abi' in condition ? { abi: condition.abi } : {})));
   } catch (error) {
     if (error instanceof PolicyFormatError) throw malformed('/rules', error.message, error);
     throw error;
