@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Pool, type PoolClient } from 'pg';
+import type { Pool, PoolClient } from 'pg';
 import type { KeyVault } from '../../src/ports/key-vault.ts';
+import { serverDriver } from './postgres/server-driver.ts';
 
 interface Request {
   readonly name: string;
@@ -33,14 +34,14 @@ export function askedWithoutConnection(vault: KeyVault): KeyVault {
   });
 }
 
-const connect = Pool.prototype.connect as (this: Pool) => Promise<PoolClient>;
+const connect = serverDriver.Pool.prototype.connect as (this: Pool) => Promise<PoolClient>;
 
 // Counts what a request takes from any pool. Connections outside of requests are not counted.
-Pool.prototype.connect = function (this: Pool, ...callback: never[]) {
+serverDriver.Pool.prototype.connect = function (this: Pool, ...callback: never[]) {
   const request = requests.getStore();
   if (request === undefined || callback.length > 0) return connect.apply(this, callback as never);
   return take(this, request);
-} as typeof Pool.prototype.connect;
+} as typeof serverDriver.Pool.prototype.connect;
 
 async function take(pool: Pool, request: Request): Promise<PoolClient> {
   if (request.held > 0) throw new Error(`\`${request.name}\` takes a second connection while it holds one`);

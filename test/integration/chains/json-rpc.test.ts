@@ -30,10 +30,11 @@ let url: string;
 
 beforeAll(async () => {
   sandbox = await startSandbox();
-  sandbox.trust();
   url = `${sandbox.baseUrl}/_sandbox/rpc/base`;
 });
 afterAll(() => sandbox.close());
+
+const transport = () => http(url, { fetchFn: sandbox.fetch });
 
 /** The raw response of JSON-RPC. */
 async function ask(body: unknown, chain = 'base'): Promise<{ status: number; body: unknown }> {
@@ -46,8 +47,8 @@ async function ask(body: unknown, chain = 'base'): Promise<{ status: number; bod
 describe('viem', () => {
   const account = privateKeyToAccount(key);
   const clients = () => ({
-    reader: createPublicClient({ chain: base, transport: http(url), pollingInterval: 20 }),
-    writer: createWalletClient({ account, chain: base, transport: http(url) }),
+    reader: createPublicClient({ chain: base, transport: transport(), pollingInterval: 20 }),
+    writer: createWalletClient({ account, chain: base, transport: transport() }),
   });
   let token: Hex;
 

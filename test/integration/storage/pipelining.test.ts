@@ -1,15 +1,10 @@
-import { createRequire } from 'node:module';
 import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { prepareQuery } from '../../../src/domain/prepared-query.ts';
 import { inSavepoint } from '../../../src/domain/savepoint.ts';
 import { unitsOf } from '../../../src/server/unit-of-work.ts';
 import { databaseKinds, openTestDatabase } from '../../support/databases.ts';
-
-/** The driver that the server loads: `test/node_modules` has one of its own for the PostgreSQL of tests. */
-const ofServer = createRequire(new URL('../../../package.json', import.meta.url)) as (
-  name: 'pg',
-) => typeof import('pg');
+import { serverDriver } from '../../support/postgres/server-driver.ts';
 
 const insertApp = prepareQuery<{ id: string; createdAtMs: number; name: string }>((database, input) =>
   database.insertInto('apps').values({
@@ -144,7 +139,7 @@ describe('postgres', () => {
       });
     };
     await run('1');
-    const sent = vi.spyOn(ofServer('pg').Client.prototype, 'query');
+    const sent = vi.spyOn(serverDriver.Client.prototype, 'query');
     onTestFinished(() => sent.mockRestore());
     await run('2');
     expect(sent).toHaveBeenCalledTimes(2);
