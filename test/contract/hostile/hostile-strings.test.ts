@@ -248,7 +248,7 @@ async function send(operation: DocumentedOperation, { target, headers, body }: P
   return answer.statusCode;
 }
 
-const ATTEMPTS = 4;
+const ATTEMPTS = 12;
 
 /** What is wrong with the answer to a text, if anything. A slice is judged by its shortest of several attempts. */
 async function judge(one: Target, text: string): Promise<string | undefined> {

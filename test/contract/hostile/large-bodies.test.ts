@@ -7,7 +7,7 @@ import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 // Requests of the greatest size that are accepted, and those that are refused late: none keeps the thread from others.
 const MAX_SLICE_MS = 50;
-const ATTEMPTS = 6;
+const ATTEMPTS = 40;
 /** A little less than a body may have. */
 const LARGE = 900_000;
 
@@ -181,7 +181,7 @@ const cases: Readonly<Record<string, readonly [status: number, make: () => Sent]
   'an XRP Ledger transaction of many memos': [200, () => xrplTransaction(memos(400, 80))],
   'an XRP Ledger transaction of nested memos': [200, () => xrplTransaction(nested(3, memos(380, 90)))],
   'an XRP Ledger transaction of many signers': [
-    200,
+    400,
     () =>
       xrplTransaction({
         TransactionType: 'SignerListSet',

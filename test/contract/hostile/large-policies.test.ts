@@ -7,7 +7,7 @@ import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 // The most that the rules of an app may ask for keeps the thread from no other app.
 const MAX_SLICE_MS = 50;
-const ATTEMPTS = 6;
+const ATTEMPTS = 20;
 
 let sandbox: TestSandbox;
 beforeAll(async () => {

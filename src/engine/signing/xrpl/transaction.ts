@@ -10,6 +10,8 @@ const MAX_BYTES = 40 * 1024;
 const MAX_DEPTH = 10;
 const MAX_FIELDS = 1_600;
 const MAX_STEPS = 100;
+/** Of a list of signers. Source: XRPL docs, SignerListSet. */
+const MAX_SIGNERS = 32;
 
 type Definition = ReturnType<typeof DEFAULT_DEFINITIONS.field.fromString>;
 
@@ -79,8 +81,13 @@ function readObject(cursor: Cursor, bytes: Uint8Array, progress: Progress, isInn
     before = definition.ordinal;
     const { name } = definition.type;
     if (name === 'STObject') nested[definition.name] = readNested(cursor, bytes, progress);
-    else if (name === 'STArray') nested[definition.name] = readArray(cursor, bytes, progress);
-    else {
+    else if (name === 'STArray') {
+      const items = readArray(cursor, bytes, progress);
+      if (definition.name === 'SignerEntries' && items.length > MAX_SIGNERS) {
+        throw tooLarge(`${MAX_SIGNERS} signers`, items.length);
+      }
+      nested[definition.name] = items;
+    } else {
       skipValue(cursor, definition, progress);
       plain.push(bytes.subarray(start, cursor.at));
     }
