@@ -88,8 +88,15 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
   async function process(): Promise<ChainRow> {
     const nowMs = clock.now();
     const row = chain.read(nowMs);
-    if (nowMs < row.seen_ms) rebase(store, caip2, row, nowMs);
-    if (nowMs !== row.seen_ms) {
+    const hasMoved = nowMs !== row.seen_ms;
+    if (nowMs < row.seen_ms) {
+      // Stored at once: a process that is killed while it makes blocks would delay pending transactions twice.
+      store.atomically(() => {
+        rebase(store, caip2, row, nowMs);
+        chain.write(row);
+      });
+    }
+    if (hasMoved) {
       const isExtra = confirmAfterMs !== undefined;
       // Checked at each due time, and at the current time for validity windows that opened or closed since.
       for (const atMs of [...new Set(pool.due(nowMs).map(({ dueMs }) => dueMs)), nowMs]) {
@@ -192,6 +199,7 @@ function rebase(store: ChainStore, caip2: string, row: ChainRow, nowMs: number):
   const shiftMs = nowMs - row.seen_ms;
   row.base_height = row.height;
   row.base_ms = nowMs;
+  row.seen_ms = nowMs;
   store.run(
     `update transactions set received_ms = received_ms + ?, due_ms = due_ms + ? where caip2 = ? and state = 'pending'`,
     ...[shiftMs, shiftMs, caip2],

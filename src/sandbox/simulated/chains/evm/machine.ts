@@ -39,8 +39,11 @@ export function makeEvmMachine(
   return {
     readiness: (entry, nowSeconds) => readinessOf(state, entry, nowSeconds),
     async execute(entry, block) {
+      const loaded = await interpreter();
       const overlay = makeOverlay(state);
-      const { execution, receipt } = await include(await interpreter(), overlay, { entry, block });
+      // The payer may have spent its funds since the readiness was decided.
+      if (!canAfford(overlay.state, [entry.plan])) return () => undefined;
+      const { execution, receipt } = await include(loaded, overlay, { entry, block });
       return () => {
         if (!overlay.isCurrent()) return undefined;
         overlay.apply();
