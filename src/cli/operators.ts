@@ -63,7 +63,7 @@ export function operatorsCommand(): Command {
       }),
   );
   operators.addCommand(
-    common(new Command('remove').description('remove an operator, whose secret is refused from then on'))
+    common(new Command('remove').description('remove an operator and revoke their secret'))
       .argument('<operator-id>', 'id of the operator')
       .action(async (appId: string, operatorId: string, flags: OperatorsFlags) => {
         const operator = await (await administration(flags)).remove(appId, operatorId);

@@ -44,7 +44,7 @@ export function candidateUrls({ publicBaseUrls, origin, target }: RequestAddress
 const ENCODED_DELIMITER = /%(?=2[356BbFf]|3[DdFf])/g;
 
 /**
- * Without percent-encoding; undefined if there is none, or if it does not decode.
+ * Decodes percent-encoding. Returns undefined if nothing is encoded, or if the encoding is malformed.
  *
  * INVARIANT: encoded delimiters stay as they are, so a signature never counts for a request to another resource.
  */

@@ -366,7 +366,7 @@ async function recordEntries(
     await em.getKysely<Tables>().insertInto('aggregation_records').values(rows).execute();
 }
 
-/** What a request adds to each group. */
+/** The amounts that a request adds, by group. */
 function sumsOf(entries: readonly Entry[]): readonly GroupSum[] {
   const sums = new Map<string, GroupSum>();
   for (const { aggregationId, groupKey, amount = 0n } of entries) {

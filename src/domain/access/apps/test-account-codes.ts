@@ -113,7 +113,7 @@ export async function sealStoredTestCodes(
     const sealed = await sealTestCodes(vault, id, settings);
     await inTransaction(async (em) => {
       const app = await em.findOneOrFail(AppEntity, { id }, lockForUpdate);
-      // Otherwise they were changed meanwhile, which seals the new codes.
+      // If the codes were changed in between, that change has sealed the new ones.
       if (JSON.stringify(app.settings) === JSON.stringify(settings)) app.settings = sealed;
     });
   }

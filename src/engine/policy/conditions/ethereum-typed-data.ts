@@ -162,7 +162,7 @@ interface FoundStructs {
 }
 
 /**
- * What is known of typed data, so that one search serves all conditions. INVARIANT: the typed data of a unit never
+ * Caches the fields found in typed data, so that one search serves all conditions. INVARIANT: the typed data of a unit never
  * change.
  */
 const searched = new WeakMap<TypedData, { found?: FoundStructs; readonly encoded: Map<string, string> }>();

@@ -10,7 +10,7 @@ const MAX_BYTES = 40 * 1024;
 const MAX_DEPTH = 10;
 const MAX_FIELDS = 1_600;
 const MAX_STEPS = 100;
-/** Of a list of signers. Source: XRPL docs, SignerListSet. */
+/** The most signers of a list. Source: XRPL docs, SignerListSet. */
 const MAX_SIGNERS = 32;
 
 type Definition = ReturnType<typeof DEFAULT_DEFINITIONS.field.fromString>;
