@@ -6,11 +6,21 @@ import type { TestProject } from 'vitest/node';
 import { combinationsOf } from '../../src/tools/contract/combinations.ts';
 import { noteFigure } from '../figures/figure.ts';
 import { readDocument, root, routesOf } from './documented.ts';
-import { faultsOf, figures, judge, readGaps, readLedger, readRecords, writeLedger } from './ledger.ts';
+import {
+  faultsOf,
+  figures,
+  type Judgement,
+  judge,
+  readGaps,
+  readLedger,
+  readRecords,
+  writeLedger,
+} from './ledger.ts';
 
 /**
  * A vitest global setup: gives the processes of the run a folder to record answers in, and at the end merges them into
- * `coverage/ledger.json`. A run of every test file is judged by the list of gaps, and fails when they disagree.
+ * `coverage/ledger.json`. Every run fails on an answer that the document does not have; a run of every test file also
+ * fails when it and the list of gaps disagree.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const document = readDocument();
@@ -31,19 +41,26 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     const before = Object.entries(isWhole ? {} : readLedger()).filter(([file]) => !ran.includes(file));
     const ledger = { ...Object.fromEntries(before), ...records };
     writeLedger(ledger);
+    const documented = combinationsOf(document);
+    const undocumented = judge(documented, records, []).undocumented;
+    report({ unlisted: [], closed: [], undocumented });
     // The long variants exercise more, also of what is listed as a gap.
     if (!isWhole || process.env.TEST_LONG === '1') return;
-    const documented = combinationsOf(document);
     const lines = figures(documented, ledger);
     noteFigure(Object.fromEntries(lines.map((line) => line.split(/ {2,}/))));
     print(['', 'Ledger: what the tests exercise of the contract', ...lines]);
     if (hasFailed) {
       return print(['not compared with test/house/uncovered.txt: the tests that failed may exercise more']);
     }
-    const faults = faultsOf(judge(documented, ledger, readGaps()));
-    if (faults.length > 0) process.exitCode = 1;
-    print(faults);
+    report({ ...judge(documented, ledger, readGaps()), undocumented: [] });
   };
+}
+
+function report(judgement: Judgement): void {
+  const faults = faultsOf(judgement);
+  if (faults.length === 0) return;
+  process.exitCode = 1;
+  print(faults);
 }
 
 interface Run {

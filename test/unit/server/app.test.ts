@@ -8,7 +8,10 @@ import { operations } from '../../../src/generated/operations.ts';
 import { type AppOptions, createApp } from '../../../src/server/app.ts';
 import { createAuthenticate } from '../../../src/server/authenticate.ts';
 import { startServer } from '../../../src/server/server.ts';
+import { pauseRecording } from '../../ledger/record-answers.ts';
 import { appHeaders, handlersOf, keptLog, stoppedClock, toyDirectory } from './toy-server.ts';
+
+pauseRecording();
 
 const page = { contentType: 'text/plain', content: Buffer.from('a page') };
 
