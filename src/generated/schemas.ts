@@ -59,7 +59,7 @@ export type AbiParameter = {
   type: string;
 };
 
-/** The part of a contract ABI that a condition needs: 1 to 200 items, including at least one function. Types must have canonical names (`uint256`, not `uint`), with at most 16 levels of nested arrays and tuples. */
+/** The part of a contract ABI that a condition needs: 1 to 200 items, including at least one function. Types must have canonical names (`uint256`, not `uint`), with at most 16 levels of nested arrays and tuples. The different ABIs of a policy, or of an aggregation, have at most 2,000 items in total. */
 export type AbiSchema = AbiItem[];
 
 /** Storage that the transaction accesses (EIP-2930). */
@@ -1096,7 +1096,7 @@ export type ConditionSetItem = {
   created_at: number;
   /** 24 characters. */
   id: string;
-  /** As given; EVM addresses match in any letter case. */
+  /** As given. It matches in every notation of what it is compared with, such as hex in any letter case, numbers with zeros in front of them and Tron addresses in hex; text matches character by character. */
   value: string;
 };
 
@@ -1336,7 +1336,7 @@ export type CreatePolicyRequest = {
   owner?: OwnerInput | null | undefined;
   /** The owner as an existing key quorum; null for no owner. */
   owner_id?: OwnerIdInput | undefined;
-  /** At most 100 rules. An empty list denies everything. */
+  /** At most 100 rules, with at most 1,048,576 characters of JSON and 2,000 ABI items in total. An empty list denies everything. */
   rules: PolicyRuleInput[];
   /** The only supported version of the rule language. */
   version: "1.0";
@@ -2433,7 +2433,7 @@ export type EthereumTypedDataMessageCondition = {
   field_source: "ethereum_typed_data_message";
   /** How the field is compared with the value. Operators that do not fit the field return `invalid_policy_format`. */
   operator: ConditionOperator;
-  /** The types that the request must declare. */
+  /** The types that the request must declare, at most 128 structs with 32,768 characters in their names and types. */
   typed_data: TypedDataInput;
   /** One value, or for `in` a list. */
   value: ConditionValue;

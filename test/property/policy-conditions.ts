@@ -320,9 +320,12 @@ function valueFor(operator: string, kind: Kind): fc.Arbitrary<string | string[]>
 /** The values of condition sets: the spellings of every kind, mixed. */
 export const setItems: fc.Arbitrary<string[]> = fc.array(
   fc.constantFrom(
-    ...Object.values(spellings)
+    ...Object.values(spellings).flat(),
+    ...['007', '0x00', '0x0A', '0100', '-0005', '00.500', '100.00', '0x0002'],
+    ...tronAddresses
       .flat()
-      .filter((text) => !/^0\d|\.\d*0$/.test(text)),
+      .map((text) => (text.startsWith('41') ? `41${text.slice(2).toUpperCase()}` : text)),
+    '000000000000000000000000524C555344000000'.toLowerCase(),
   ),
   { maxLength: 12 },
 );

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import type { ActionUnit, PolicyFacts, SetCandidate, SolanaAccount } from '../../src/engine/policy/action.ts';
+import type { ActionUnit, PolicyFacts, SolanaAccount } from '../../src/engine/policy/action.ts';
+import { isItem } from '../../src/engine/policy/operators.ts';
 import type { World } from '../unit/policy/oracle.ts';
 import { calldatas, messageTypeMaps, wellFormedCalldatas } from './policy-calldata.ts';
 import {
@@ -266,10 +267,6 @@ export function factsOf({ nowMs, sets, totals }: World): PolicyFacts {
     nowMs,
     aggregation: (id) => totals[id],
     inConditionSet: (id, candidate) =>
-      sets[id] === undefined ? undefined : holdsCandidate(sets[id], candidate),
+      sets[id] === undefined ? undefined : sets[id].some((item) => isItem(item, candidate)),
   };
-}
-
-function holdsCandidate(items: readonly string[], { texts: spelled, ignoreCase }: SetCandidate): boolean {
-  return items.some((item) => spelled.includes(ignoreCase ? item.toLowerCase() : item));
 }

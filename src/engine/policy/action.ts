@@ -97,10 +97,11 @@ export interface PolicyFacts {
   lookedThrough?(parts: number): void;
 }
 
-/** A value to look up in a condition set, with the comparison rule of its kind. */
+/** A value to look up in a condition set, by all notations in which a set may contain it. */
 export interface SetCandidate {
-  /** The notations in which the set may contain it, e.g. decimal and `0x` hex for a number. */
-  readonly texts: readonly string[];
-  /** EVM addresses compare case-insensitively. */
-  readonly ignoreCase: boolean;
+  readonly exact: readonly string[];
+  /** In lower case, such as EVM addresses. */
+  readonly ignoringCase: readonly string[];
+  /** `numberKey` of each notation of a number, such as decimal and `0x` hex. */
+  readonly numbers: readonly string[];
 }

@@ -119,38 +119,69 @@ export function workOfComparison(operator: Operator, observed: string): number {
   return READ_WHOLE.has(operator) ? 1 + Math.floor(observed.length / CHARACTERS_AT_ONCE) : 1;
 }
 
+const NOT_LOOKED_UP: SetCandidate = { exact: [], ignoringCase: [], numbers: [] };
+
 /** The lookup that a condition set needs for an observed value. */
 export function setCandidate(kind: ValueKind, observed: string): SetCandidate {
   switch (kind) {
     case 'number':
-      return observed.startsWith('-')
-        ? { texts: [observed], ignoreCase: false }
-        : { texts: [observed, `0x${BigInt(observed).toString(16)}`], ignoreCase: true };
+      return numberCandidate(observed);
     case 'decimal':
-      return { texts: [...new Set([observed, shortestDecimal(observed)])], ignoreCase: false };
+      return decimalCandidate(observed);
     case 'tron_address':
-      return {
-        texts: [observed, observed.toUpperCase(), tronAddressText(observed)],
-        ignoreCase: false,
-      };
+      return { ...NOT_LOOKED_UP, exact: [tronAddressText(observed)], ignoringCase: [observed] };
     case 'xrpl_address':
-      return { texts: [observed, ...xrplXAddresses(observed)], ignoreCase: false };
+      return { ...NOT_LOOKED_UP, exact: [observed, ...xrplXAddresses(observed)] };
     case 'xrpl_currency': {
       const hex = xrplCurrencyHex(observed) ?? observed;
-      return { texts: [...new Set([observed, hex, hex.toLowerCase()])], ignoreCase: false };
+      return { ...NOT_LOOKED_UP, exact: [observed], ignoringCase: [hex.toLowerCase()] };
     }
     case 'sui_address':
-      return { texts: [observed, `0x${BigInt(observed).toString(16)}`], ignoreCase: true };
+      return { ...NOT_LOOKED_UP, numbers: [hexKey(observed)] };
     case 'account':
-      return parseTronAddress(observed) === undefined
-        ? { texts: [observed], ignoreCase: isEvmAddress(observed) }
-        : setCandidate('tron_address', observed);
+      if (isEvmAddress(observed)) return { ...NOT_LOOKED_UP, ignoringCase: [observed] };
+      return setCandidate(parseTronAddress(observed) === undefined ? 'text' : 'tron_address', observed);
+    case 'evm_address':
+    case 'hex':
+      return { ...NOT_LOOKED_UP, ignoringCase: [observed] };
     default:
-      return { texts: [observed], ignoreCase: kind === 'evm_address' || kind === 'hex' };
+      return { ...NOT_LOOKED_UP, exact: [observed] };
   }
 }
 
+function numberCandidate(observed: string): SetCandidate {
+  if (observed.startsWith('-')) return { ...NOT_LOOKED_UP, numbers: [numberKey(observed)] };
+  const negative = observed === '0' ? [numberKey('-0')] : [];
+  return { ...NOT_LOOKED_UP, numbers: [numberKey(observed), hexKey(observed), ...negative] };
+}
+
+function decimalCandidate(observed: string): SetCandidate {
+  const key = numberKey(shortestDecimal(observed));
+  return { ...NOT_LOOKED_UP, numbers: key.includes('.') ? [key] : [key, `${key}.`] };
+}
+
+function hexKey(number: string): string {
+  return numberKey(`0x${BigInt(number).toString(16)}`);
+}
+
+/**
+ * Equal for notations of a number that differ in their leading zeros and, of decimals, in trailing ones. INVARIANT: the
+ * same as `NUMBER_KEY` of condition set items, in SQL.
+ */
+export function numberKey(text: string): string {
+  if (text.startsWith('.') || text.endsWith('.') || ['', '-', '0x'].includes(text)) return `.${text}`;
+  const [, sign = '', digits = ''] = /^(-|0x)?(.*)$/s.exec(text) ?? [];
+  const key = `${sign}0${digits.replace(/^0+/, '')}`;
+  return sign === '' && text.includes('.') ? key.replace(/(?<!0)0+$/, '') : key;
+}
+
 /** A key that is equal for equal candidates. */
-export function setCandidateKey({ texts, ignoreCase }: SetCandidate): string {
-  return JSON.stringify([ignoreCase, texts]);
+export function setCandidateKey({ exact, ignoringCase, numbers }: SetCandidate): string {
+  return JSON.stringify([exact, ignoringCase, numbers]);
+}
+
+/** Whether a set contains the candidate by this item. */
+export function isItem(item: string, { exact, ignoringCase, numbers }: SetCandidate): boolean {
+  const lower = item.toLowerCase();
+  return exact.includes(item) || ignoringCase.includes(lower) || numbers.includes(numberKey(lower));
 }

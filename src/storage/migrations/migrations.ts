@@ -32,6 +32,7 @@ import { listsAndRevokedSessions } from './0031-lists-and-revoked-sessions.ts';
 import { findByState } from './0032-find-by-state.ts';
 import { gasOfExecutions } from './0033-gas-of-executions.ts';
 import { developerFees } from './0034-developer-fees.ts';
+import { findNumbersInSets } from './0035-find-numbers-in-sets.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations, oldest first. Released ones never change: test/house/released-migrations.txt. */
@@ -70,4 +71,5 @@ export const migrations: readonly SchemaMigration[] = [
   findByState,
   gasOfExecutions,
   developerFees,
+  findNumbersInSets,
 ];

@@ -13,6 +13,16 @@ afterAll(() => sandbox[Symbol.asyncDispose]());
 /** A rule for transactions with one condition. */
 const transactions = (condition: object, method = 'eth_signTransaction') =>
   ({ name: 'a rule', method, action: 'ALLOW', conditions: [condition] }) as unknown as RuleInput;
+const transfers = (field: string, given: string | string[]) =>
+  transactions(
+    {
+      field_source: 'action_request_body',
+      field,
+      operator: Array.isArray(given) ? 'in' : 'eq',
+      value: given,
+    },
+    'transfer',
+  );
 const value = (operator: string, given: unknown) => ({
   field_source: 'ethereum_transaction',
   field: 'value',
@@ -98,6 +108,18 @@ const meaningless: readonly [what: string, rule: RuleInput, pointer: string, mes
     transactions(value('in_condition_set', unknownId)),
     '/conditions/0/value',
     `no condition set \`${unknownId}\``,
+  ],
+  [
+    'another letter case of an asset',
+    { ...transfers('source.asset', 'USDC'), action: 'DENY' },
+    '/conditions/0/value',
+    'expected `usdc`, got `USDC`',
+  ],
+  [
+    'another letter case of a chain in a list',
+    { ...transfers('destination.chain', ['base', 'Base']), action: 'DENY' },
+    '/conditions/0/value/1',
+    'expected `base`, got `Base`',
   ],
   [
     'an aggregation that is not there',

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { PolicyAction, PolicyFacts } from '../../../src/engine/policy/action.ts';
 import { compilePolicy } from '../../../src/engine/policy/compile.ts';
 import { collectLookups, decisionOf, evaluatePolicy } from '../../../src/engine/policy/evaluate.ts';
-import { setCandidateKey } from '../../../src/engine/policy/operators.ts';
+import { isItem, setCandidateKey } from '../../../src/engine/policy/operators.ts';
 
 const alice = '0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045';
 const friends = 'friends00000000000000000';
@@ -131,6 +131,7 @@ describe('decisionOf', () => {
 });
 
 describe('collectLookups', () => {
+  const nothing = { exact: [], ignoringCase: [], numbers: [] };
   const spelled = (policy: ReturnType<typeof compile>, action: PolicyAction) =>
     Object.fromEntries(
       collectLookups(policy, action, 0).map(({ conditionSetId, candidates }) => [conditionSetId, candidates]),
@@ -154,10 +155,10 @@ describe('collectLookups', () => {
       rule('d', 'ALLOW', [on('value', 'lte', '5')]),
     ]);
     expect(spelled(policy, calls(255n, 255n, 1n))).toEqual({
-      [friends]: [{ texts: [alice.toLowerCase()], ignoreCase: true }],
+      [friends]: [{ ...nothing, ignoringCase: [alice.toLowerCase()] }],
       [amounts]: [
-        { texts: ['255', '0xff'], ignoreCase: true },
-        { texts: ['1', '0x1'], ignoreCase: true },
+        { ...nothing, numbers: ['0255', '0x0ff'] },
+        { ...nothing, numbers: ['01', '0x01'] },
       ],
     });
   });
@@ -172,18 +173,19 @@ describe('collectLookups', () => {
     const condition = on('current_unix_timestamp', 'in_condition_set', friends, 'system');
     const policy = compile('ethereum', [rule('a', 'ALLOW', [condition])]);
     expect(collectLookups(policy, calls(1n), 1999)).toEqual([
-      { conditionSetId: friends, candidates: [{ texts: ['1', '0x1'], ignoreCase: true }] },
+      { conditionSetId: friends, candidates: [{ ...nothing, numbers: ['01', '0x01'] }] },
     ]);
   });
 
-  test('uses the spellings that a set may contain', () => {
+  test('finds a value in every notation of its kind, and no other value', () => {
     const abi = parseAbi(['function f(int256 delta, bytes proof, string note, bool done)']);
     const cases: readonly [
       chain: string,
       method: string,
       condition: Condition,
       unit: object,
-      expected: object,
+      contained: readonly string[],
+      others: readonly string[],
     ][] = [
       [
         'tron',
@@ -195,42 +197,45 @@ describe('collectLookups', () => {
             fields: { to_address: '41a614f803b6fd780986a42c78ec9c7f77e6ded13c' },
           },
         },
-        {
-          texts: [
-            '41a614f803b6fd780986a42c78ec9c7f77e6ded13c',
-            '41A614F803B6FD780986A42C78EC9C7F77E6DED13C',
-            'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t',
-          ],
-          ignoreCase: false,
-        },
+        [
+          '41a614f803b6fd780986a42c78ec9c7f77e6ded13c',
+          '41A614F803B6FD780986A42C78EC9C7F77E6DED13C',
+          '41A614f803b6fd780986a42c78ec9c7f77e6DED13c',
+          'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t',
+        ],
+        ['tr7nhqjekqxgtci8q8zy4pl8otszgjlj6t', '0xa614f803b6fd780986a42c78ec9c7f77e6ded13c'],
       ],
       [
         'sui',
         'signTransactionBytes',
         on('recipient', 'in_condition_set', friends, 'sui_transfer_objects_command'),
         { suiCommands: [{ name: 'TransferObjects', recipient: '0x0A' }] },
-        { texts: [`0x${'0'.repeat(63)}a`, '0xa'], ignoreCase: true },
+        [`0x${'0'.repeat(63)}a`, '0xa', '0x0A', '0x000a'],
+        ['0xa0', 'a', '0xb'],
       ],
       [
         'xrpl',
         'xrpl_signTransaction',
         on('TrustSet.LimitAmount.value', 'in_condition_set', friends, 'xrpl_transaction'),
         { xrplTransaction: { TransactionType: 'TrustSet', LimitAmount: { value: '010.500' } } },
-        { texts: ['010.500', '10.5'], ignoreCase: false },
+        ['010.500', '10.5', '10.50', '0010.5'],
+        ['10', '10.05', '1.5', '105', '10.5.0'],
       ],
       [
         'xrpl',
         'xrpl_signTransaction',
         on('TrustSet.LimitAmount.value', 'in_condition_set', friends, 'xrpl_transaction'),
         { xrplTransaction: { TransactionType: 'TrustSet', LimitAmount: { value: '100' } } },
-        { texts: ['100'], ignoreCase: false },
+        ['100', '100.0', '100.00', '0100'],
+        ['1', '10', '1000', '100.01', '0x64'],
       ],
       [
         'solana',
         'signTransaction',
         on('programId', 'in_condition_set', friends, 'solana_program_instruction'),
         { solanaInstruction: { programId: '1'.repeat(32), program: 'system', name: undefined, fields: {} } },
-        { texts: ['1'.repeat(32)], ignoreCase: false },
+        ['1'.repeat(32)],
+        ['1'.repeat(31), `0${'1'.repeat(32)}`],
       ],
       [
         'ethereum',
@@ -244,23 +249,27 @@ describe('collectLookups', () => {
             data: toBytes(encodeFunctionData({ abi, args: [-5n, '0xab', '', true] })),
           },
         },
-        { texts: ['-5'], ignoreCase: false },
+        ['-5', '-05', '-0005'],
+        ['5', '-50', '--5', '0x5'],
       ],
     ];
-    for (const [chain, method, condition, unit, expected] of cases) {
+    for (const [chain, method, condition, unit, contained, others] of cases) {
       const policy = compile(chain, [rule('a', 'ALLOW', [condition], method)]);
       const action = { method, units: [{ label: 'unit', ...unit }] } as PolicyAction;
-      expect(spelled(policy, action)).toEqual({ [friends]: [expected] });
+      const [{ candidates } = { candidates: [] }] = collectLookups(policy, action, 0);
+      const isIn = (item: string) => candidates.map((candidate) => isItem(item, candidate));
+      expect(contained.map(isIn)).toEqual(contained.map(() => [true]));
+      expect(others.map(isIn)).toEqual(others.map(() => [false]));
     }
   });
 
   test('different look-ups have different keys', () => {
     const keys = [
-      { texts: ['1'], ignoreCase: false },
-      { texts: ['1'], ignoreCase: true },
-      { texts: ['1', '0x1'], ignoreCase: true },
-      { texts: ['1,0x1'], ignoreCase: true },
-      { texts: ['1', '0x1'], ignoreCase: false },
+      { ...nothing, exact: ['1'] },
+      { ...nothing, ignoringCase: ['1'] },
+      { ...nothing, numbers: ['1'] },
+      { ...nothing, exact: ['1', '0x1'] },
+      { ...nothing, exact: ['1,0x1'] },
     ].map(setCandidateKey);
     expect(new Set(keys).size).toBe(5);
   });

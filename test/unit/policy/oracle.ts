@@ -173,20 +173,11 @@ function satisfies({ operator, value }: Condition, kind: Kind, seen: string, wor
     : String(own).endsWith(String(given));
 }
 
-/** A set is looked up by spelling: numbers and Sui addresses without zeros in front (or with all), decimals the shortest way. */
-const IN_SETS: Partial<Record<Kind, RegExp>> = {
-  number: /^(-?(0|[1-9]\d*)|0x(0|[1-9a-f][\da-f]*))$/i,
-  decimal: /^(0|[1-9]\d*)(\.\d*[1-9])?$/,
-  sui: /^0x([\da-f]{64}|0|[1-9a-f][\da-f]*)$/i,
-};
-
 function isInSet(kind: Kind, seen: string, items: readonly string[]): boolean {
   if (kind === 'account') return isInSet(kindOfAccount(seen), seen, items);
   return items.some((item) => {
     if (kind === 'tron') return TronWeb.isAddress(item) && meaning(kind, item) === meaning(kind, seen);
-    if (kind === 'xrpl' || kind === 'currency') return meaning(kind, item) === meaning(kind, seen);
-    const isSpelledSo = (IN_SETS[kind] ?? SHAPES[kind]).test(item) || item === seen;
-    return isSpelledSo && SHAPES[kind].test(item) && meaning(kind, item) === meaning(kind, seen);
+    return SHAPES[kind].test(item) && meaning(kind, item) === meaning(kind, seen);
   });
 }
 

@@ -8,6 +8,7 @@ import { compilePolicy, compileRule, refuseUnseenValues } from '../../../src/eng
 import type { ConditionInput } from '../../../src/engine/policy/condition-source.ts';
 import { xrplTransactionTypes } from '../../../src/engine/policy/conditions/xrpl-transaction.ts';
 import { allowsAction, collectLookups } from '../../../src/engine/policy/evaluate.ts';
+import { isItem } from '../../../src/engine/policy/operators.ts';
 import { decodeXrplTransaction } from '../../../src/engine/signing/xrpl/transaction.ts';
 
 const [owner, friend, evil] = [
@@ -49,7 +50,7 @@ async function isAllowed(
   collectLookups(policy, action, 0);
   return allowsAction(policy, action, {
     nowMs: 0,
-    inConditionSet: (_id, { texts }) => texts.some((text) => set.includes(text)),
+    inConditionSet: (_id, candidate) => set.some((item) => isItem(item, candidate)),
     aggregation: () => undefined,
   });
 }

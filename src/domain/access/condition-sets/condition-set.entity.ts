@@ -1,5 +1,13 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
+/** `numberKey` of an item, in SQL. Indexed, so that a number is found in all of its notations. */
+export const NUMBER_KEY = `case \
+when ltrim(rtrim(value_lower, '.'), '.') <> value_lower or value_lower in ('', '-', '0x') then '.' || value_lower \
+when substr(value_lower, 1, 2) = '0x' then '0x0' || ltrim(substr(value_lower, 3), '0') \
+when substr(value_lower, 1, 1) = '-' then '-0' || ltrim(substr(value_lower, 2), '0') \
+when replace(value_lower, '.', '') <> value_lower then rtrim('0' || ltrim(value_lower, '0'), '0') \
+else '0' || ltrim(value_lower, '0') end`;
+
 /** One value of a condition set. */
 export const ConditionSetItemEntity = defineEntity({
   name: 'ConditionSetItem',
@@ -15,6 +23,10 @@ export const ConditionSetItemEntity = defineEntity({
   indexes: [
     { name: 'condition_set_items_by_age', properties: ['conditionSetId', 'createdAtMs', 'id'] },
     { name: 'condition_set_items_by_value', properties: ['conditionSetId', 'valueLower'] },
+    {
+      name: 'condition_set_items_by_number',
+      expression: `create index "condition_set_items_by_number" on "condition_set_items" ("condition_set_id", (${NUMBER_KEY}))`,
+    },
   ],
   uniques: [{ name: 'condition_set_items_value', properties: ['conditionSetId', 'value'] }],
 });

@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { bytesTo0xHex } from '../../../engine/crypto/encoding.ts';
 import type { ActionUnit, PolicyAction, PolicyFacts, SetCandidate } from '../../../engine/policy/action.ts';
@@ -17,6 +17,7 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import type { SpendingTotals } from '../aggregations/spending-totals.ts';
+import { NUMBER_KEY } from '../condition-sets/condition-set.entity.ts';
 
 // HOT: runs for every signature under a policy (bench `policy`).
 
@@ -179,34 +180,49 @@ async function findMembers(
     .where('app_id', '=', app.id)
     .executeTakeFirst();
   if (set === undefined) return undefined;
-  const held = {
-    any: await valuesHeld(database, conditionSetId, 'value_lower', candidates),
-    exact: await valuesHeld(database, conditionSetId, 'value', candidates),
+  const held = async (asked: keyof SetCandidate): Promise<ReadonlySet<string>> =>
+    itemsHeld(
+      database,
+      conditionSetId,
+      itemKeys[asked],
+      candidates.flatMap((candidate) => candidate[asked]),
+    );
+  const items = {
+    exact: await held('exact'),
+    ignoringCase: await held('ignoringCase'),
+    numbers: await held('numbers'),
   };
-  const isHeld = ({ texts, ignoreCase }: SetCandidate): boolean =>
-    texts.some((text) => (ignoreCase ? held.any : held.exact).has(text));
+  const isHeld = ({ exact, ignoringCase, numbers }: SetCandidate): boolean =>
+    exact.some((text) => items.exact.has(text)) ||
+    ignoringCase.some((text) => items.ignoringCase.has(text)) ||
+    numbers.some((text) => items.numbers.has(text));
   return new Set(candidates.filter(isHeld).map(setCandidateKey));
 }
 
-/** The candidate values contained in the set in this column; batched transactions may look up many. */
-async function valuesHeld(
+/** What the notations of a candidate are compared with. */
+const itemKeys = {
+  exact: sql<string>`value`,
+  ignoringCase: sql<string>`value_lower`,
+  numbers: sql<string>`${sql.raw(NUMBER_KEY)}`,
+};
+
+/** The keys among these that items of the set have; batched transactions may look up many. */
+async function itemsHeld(
   database: Kysely<Tables>,
   conditionSetId: string,
-  column: 'value' | 'value_lower',
-  candidates: readonly SetCandidate[],
+  key: RawBuilder<string>,
+  asked: readonly string[],
 ): Promise<ReadonlySet<string>> {
-  const asked = candidates.flatMap((candidate) =>
-    candidate.ignoreCase === (column === 'value_lower') ? candidate.texts : [],
-  );
   // No set contains such a text, and PostgreSQL does not accept it as a parameter.
-  const texts = asked.filter((text) => text.isWellFormed() && !text.includes('\0'));
+  const keys = asked.filter((text) => text.isWellFormed() && !text.includes('\0'));
   const held = new Set<string>();
-  for (let at = 0; at < texts.length; at += MAX_ASKED) {
+  for (let at = 0; at < keys.length; at += MAX_ASKED) {
     const rows = await database
       .selectFrom('condition_set_items')
-      .select(({ ref }) => ref(column).as('text'))
+      .select(key.as('text'))
+      .distinct()
       .where('condition_set_id', '=', conditionSetId)
-      .where(column, 'in', texts.slice(at, at + MAX_ASKED))
+      .where(key, 'in', keys.slice(at, at + MAX_ASKED))
       .execute();
     for (const { text } of rows) held.add(text);
   }

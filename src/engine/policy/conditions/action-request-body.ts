@@ -1,4 +1,6 @@
-import type { ConditionSource } from '../condition-source.ts';
+import { assetsOf } from '../../assets/known-assets.ts';
+import { knownChains } from '../../assets/known-chains.ts';
+import { type ConditionSource, expectCaseOf, type ResolvedField } from '../condition-source.ts';
 import { absent, parseDecimal, present, unreadable, type ValueKind } from '../values.ts';
 
 const FIELDS: Readonly<Record<string, ValueKind>> = {
@@ -13,6 +15,16 @@ const FIELDS: Readonly<Record<string, ValueKind>> = {
   amount: 'decimal',
   raw_amount: 'decimal',
   developer_fee_percent: 'decimal',
+};
+
+const chains = [true, false].flatMap((isTestnet) => knownChains({ isTestnet }));
+const expectCaseOfAsset = expectCaseOf(chains.flatMap(assetsOf).map(({ asset }) => asset));
+const expectCaseOfChain = expectCaseOf(chains.map(({ name }) => name));
+const expectedInstead: Readonly<Record<string, ResolvedField['expectedInstead']>> = {
+  'source.asset': expectCaseOfAsset,
+  'source.chain': expectCaseOfChain,
+  'destination.asset': expectCaseOfAsset,
+  'destination.chain': expectCaseOfChain,
 };
 
 function lookUp(body: Readonly<Record<string, unknown>>, path: readonly string[]): unknown {
@@ -34,6 +46,7 @@ export const actionRequestBody: ConditionSource = {
     const path = field.split('.');
     return {
       kind,
+      expectedInstead: expectedInstead[field],
       ...(kind === 'decimal' && { operators: ['eq', 'gt', 'gte', 'lt', 'lte'] as const }),
       read: ({ requestBody }) => {
         if (requestBody === undefined) return absent('not a wallet action');

@@ -1,5 +1,5 @@
 import type { ActionUnit, SuiCommand } from '../action.ts';
-import type { ConditionSource } from '../condition-source.ts';
+import { type ConditionSource, expectCaseOf } from '../condition-source.ts';
 import type { Operator } from '../operators.ts';
 import { absent, type Observation, presentAll, unreadable } from '../values.ts';
 
@@ -32,6 +32,7 @@ export const suiTransactionCommand: ConditionSource = {
     return {
       kind: 'text',
       operators: NAME_OPERATORS,
+      expectedInstead: expectCaseOf(['TransferObjects', 'SplitCoins', 'MergeCoins']),
       read: (unit) =>
         readCommands(unit, (commands) => {
           const names = commands.map(({ name }) => name);

@@ -1,5 +1,9 @@
+import { messageWithIntent } from '@mysten/sui/cryptography';
+import { Transaction as SuiTransaction } from '@mysten/sui/transactions';
 import { Keypair } from '@solana/web3.js';
-import { expect, test } from 'vitest';
+import { TronWeb } from 'tronweb';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { classicAddressToXAddress, encode as encodeXrpl } from 'xrpl';
 import { call } from '../../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../../support/sandbox.ts';
 import { allow, allowed, denied, deny, makeWallet, outcome, payment, type Rule } from './policies.ts';
@@ -107,4 +111,152 @@ test('numbers match in decimal and in hex, Solana addresses exactly', async () =
   };
   expect(await send(SystemProgram.programId.toBase58())).toBe(allowed);
   expect(await send(program)).toBe(denied);
+});
+
+/** A request that signs a transfer of 1 sun on Tron. */
+function tronTransfer(address: string, to: string) {
+  const [owner_address, to_address] = [address, to].map((text) => TronWeb.address.toHex(text));
+  const contract = [{ type: 'TransferContract', owner_address, to_address, amount: 1 }];
+  const block = {
+    ref_block_bytes: '1234',
+    ref_block_hash: 'aabbccddeeff0011',
+    expiration: 1_767_225_660_000,
+  };
+  return { method: 'tron_signTransaction', params: { raw_data: { contract, ...block } } };
+}
+
+/** A request that signs a transfer of 1 MIST on Sui. */
+async function suiTransfer(address: string, to: string) {
+  const transaction = new SuiTransaction();
+  const [coin] = transaction.splitCoins(transaction.gas, [1]);
+  transaction.transferObjects([coin as never], to);
+  transaction.setSender(address);
+  transaction.setGasPrice(1000);
+  transaction.setGasBudget(5_000_000);
+  const digest = '11111111111111111111111111111111';
+  transaction.setGasPayment([{ objectId: `0x${'7'.repeat(64)}`, version: '1', digest }]);
+  const message = messageWithIntent('TransactionData', await transaction.build());
+  const bytes = Buffer.from(message).toString('base64');
+  return { params: { bytes, encoding: 'base64', hash_function: 'blake2b256' } };
+}
+
+describe('a set contains a value in every notation of its chain', () => {
+  let sandbox: TestSandbox;
+  beforeAll(async () => {
+    sandbox = await startSandbox();
+  });
+  afterAll(() => sandbox[Symbol.asyncDispose]());
+
+  /** What an ALLOW and a DENY with the set decide on a request. */
+  async function decisions(
+    chain: 'ethereum' | 'tron' | 'sui' | 'xrpl',
+    condition: { method: Rule['method']; field_source: string; field: string },
+    items: readonly string[],
+    bodyOf: (wallet: { address: string }) => Promise<object> | object,
+  ) {
+    const set = await makeSet(sandbox, items);
+    const on = inSet(condition.field_source, condition.field, set);
+    const rules = [[allow(condition.method, on)], [allow(condition.method), deny(condition.method, on)]];
+    const found: string[] = [];
+    for (const own of rules) {
+      const wallet = await makeWallet(sandbox, chain, { rules: own });
+      const body = await bodyOf(wallet);
+      const operation = chain === 'sui' ? 'rawSignWallet' : 'walletRpc';
+      found.push(await outcome(sandbox, operation, { wallet, body }));
+    }
+    return found;
+  }
+  const contained = [allowed, denied];
+  const missing = [denied, allowed];
+
+  test('numbers with zeros in front, in decimal and in hex', async () => {
+    const value = {
+      method: 'eth_signTransaction',
+      field_source: 'ethereum_transaction',
+      field: 'value',
+    } as const;
+    const judge = (item: string, wei: number) =>
+      decisions('ethereum', value, [item], () => payment({ to: address(1), value: wei }));
+    for (const item of ['0100', '0x64', '0x0064', '0X64'.toLowerCase()])
+      expect(await judge(item, 100)).toEqual(contained);
+    for (const item of ['10', '1000', '0x640', '0x6400']) expect(await judge(item, 100)).toEqual(missing);
+    for (const item of ['0', '00', '0x0', '0x00', '-0']) expect(await judge(item, 0)).toEqual(contained);
+    for (const item of ['1', '-1', '0x1']) expect(await judge(item, 0)).toEqual(missing);
+  });
+
+  test('EVM addresses in any letter case', async () => {
+    const to = { method: 'eth_signTransaction', field_source: 'ethereum_transaction', field: 'to' } as const;
+    const usdc = '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48';
+    for (const item of [usdc, usdc.toLowerCase(), `0x${usdc.slice(2).toUpperCase()}`]) {
+      expect(await decisions('ethereum', to, [item], () => payment({ to: usdc }))).toEqual(contained);
+    }
+    expect(await decisions('ethereum', to, [usdc.slice(0, -1)], () => payment({ to: usdc }))).toEqual(
+      missing,
+    );
+  });
+
+  test('Tron addresses in base58 and in hex of any letter case', async () => {
+    const to = {
+      method: 'tron_signTransaction',
+      field_source: 'tron_transaction',
+      field: 'TransferContract.to_address',
+    } as const;
+    // The USDT contract. Its hex notation is what tronweb answers.
+    const text = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t';
+    const hex = TronWeb.address.toHex(text);
+    const judge = (item: string) =>
+      decisions('tron', to, [item], (wallet) => tronTransfer(wallet.address, text));
+    for (const item of [
+      text,
+      hex.toLowerCase(),
+      hex.toUpperCase(),
+      `${hex.slice(0, 20).toUpperCase()}${hex.slice(20).toLowerCase()}`,
+    ]) {
+      expect(await judge(item)).toEqual(contained);
+    }
+    for (const item of [text.toLowerCase(), `0x${hex.slice(2)}`]) expect(await judge(item)).toEqual(missing);
+  });
+
+  test('Sui addresses with any number of zeros in front', async () => {
+    const to = {
+      method: 'signTransactionBytes',
+      field_source: 'sui_transfer_objects_command',
+      field: 'recipient',
+    } as const;
+    const judge = (item: string) =>
+      decisions('sui', to, [item], (wallet) => suiTransfer(wallet.address, `0x${'0'.repeat(60)}0aBc`));
+    for (const item of ['0xabc', '0x0abc', '0x00ABC', `0x${'0'.repeat(60)}0abc`]) {
+      expect(await judge(item)).toEqual(contained);
+    }
+    for (const item of ['0xabc0', '0xab', 'abc']) expect(await judge(item)).toEqual(missing);
+  });
+
+  test('amounts, currencies and addresses of the XRP Ledger', async () => {
+    const field_source = 'xrpl_transaction';
+    const method = 'xrpl_signTransaction';
+    const issuer = 'rHb9CJAWyB4rj91VRWn96DkukG4bwdtyTh';
+    const judge = (field: string, item: string, currency = 'USD') =>
+      decisions('xrpl', { method, field_source, field }, [item], ({ address: Account }) => {
+        const LimitAmount = { value: '100', currency, issuer };
+        const fields = { TransactionType: 'TrustSet', Account, Fee: '10', Sequence: 1, LimitAmount };
+        return { method, params: { transaction: encodeXrpl(fields as never), encoding: 'hex' } };
+      });
+    for (const item of ['100', '100.00', '0100', '100.0']) {
+      expect(await judge('TrustSet.LimitAmount.value', item)).toEqual(contained);
+    }
+    for (const item of ['10', '1', '100.01', '1000']) {
+      expect(await judge('TrustSet.LimitAmount.value', item)).toEqual(missing);
+    }
+    const usd = '0000000000000000000000005553440000000000';
+    for (const item of ['USD', usd])
+      expect(await judge('TrustSet.LimitAmount.currency', item)).toEqual(contained);
+    expect(await judge('TrustSet.LimitAmount.currency', 'usd')).toEqual(missing);
+    const rlusd = '524C555344000000000000000000000000000000';
+    for (const item of [rlusd, rlusd.toLowerCase(), `524c${rlusd.slice(4)}`]) {
+      expect(await judge('TrustSet.LimitAmount.currency', item, rlusd)).toEqual(contained);
+    }
+    for (const item of [issuer, classicAddressToXAddress(issuer, false, false)]) {
+      expect(await judge('TrustSet.LimitAmount.issuer', item)).toEqual(contained);
+    }
+  });
 });
