@@ -55,7 +55,7 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly reset: () => Promise<void>;
   readonly snapshots: ControllableSnapshots;
   readonly gate: RequestGate;
-  readonly jobs: Pick<JobRunner, 'settle' | 'finish'>;
+  readonly jobs: Pick<JobRunner, 'act' | 'settle' | 'finish'>;
   readonly eventLog: EventLog;
   readonly requests: RequestLog | undefined;
   readonly faults: FaultRules;
@@ -123,6 +123,7 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
       alice: { name: 'alice', publicKey: aliceKey.publicKey },
       bob: { name: 'bob', publicKey: bobKey.publicKey },
     },
+    actJobs: (patienceMs) => jobs.act(patienceMs),
     runDueJobs: () => jobs.settle(),
     finishJobs: () => jobs.finish(),
     read: (work) => work(database.orm.em.fork()),

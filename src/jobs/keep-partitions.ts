@@ -15,6 +15,7 @@ export function keepPartitions({ services, inUnit }: JobContext): Job {
   return {
     name: 'keep-partitions',
     everyMs: EVERY_MS,
+    isUpkeep: true,
     async run() {
       const nowMs = services.clock.now();
       let dropped = 0;

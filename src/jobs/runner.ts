@@ -7,6 +7,8 @@ export interface Job {
   readonly everyMs: number;
   /** Whether it is tried again at this pace when it fails, because all else waits for it. Others pause for longer. */
   readonly keepsPace?: boolean;
+  /** Whether it only tidies up: no other job finds work because of it, so `settle` runs it once, after the others. */
+  readonly isUpkeep?: boolean;
   /**
    * Runs one bounded batch in its own transactions. Several processes may run the same job at once, so it claims what
    * it works on. Result: whether there is more to do right away.
@@ -29,9 +31,11 @@ export interface JobRunner {
   /** Runs a job right away, or once more after its current batch. */
   wake(name: string): void;
   /**
-   * Runs every job until none finds more to do. Does not wait for work that continues after a batch, such as requests
-   * to endpoints that do not answer.
+   * Runs every job but those of upkeep until none finds more to do. Waits for work that continues after a
+   * batch, such as requests to endpoints that do not answer, at most `patienceMs` of real time from the call.
    */
+  act(patienceMs: number): Promise<void>;
+  /** Runs every job until none finds more to do. Does not wait for work that continues after a batch. */
   settle(): Promise<void>;
   /** Like `settle`, and also waits for the work that continues after batches. */
   finish(): Promise<void>;
@@ -50,17 +54,26 @@ export type ObserveJob = (name: string, durationMs: number, hasFailed: boolean) 
 /** Starts the jobs, each in its own loop, so a slow one does not delay the others. */
 export function startJobs(jobs: readonly Job[], log: Log, observe?: ObserveJob): JobRunner {
   const loops = new Map(jobs.map((job) => [job.name, startLoop(job, log, observe)]));
-  const drainAll = async (mustFinish: boolean): Promise<void> => {
-    // One job may create work for another, so this ends after a round in which no job did anything.
-    for (let worked = true; worked; ) {
-      worked = false;
-      for (const loop of loops.values()) worked = (await loop.drain(mustFinish)) || worked;
-    }
+  const upkeep = jobs.filter(({ isUpkeep }) => isUpkeep === true).map(({ name }) => loops.get(name)!);
+  const acting = [...loops.values()].filter((loop) => !upkeep.includes(loop));
+  const act = async (patienceMs: number): Promise<void> => {
+    const endMs = performance.now() + patienceMs;
+    do {
+      // One job may create work for another, so this ends when each has found nothing since the last one that worked.
+      for (let at = 0, idle = 0; idle < acting.length; at = (at + 1) % acting.length) {
+        idle = (await acting[at]!.drain()) ? 1 : idle + 1;
+      }
+    } while (await finishWithin(jobs, endMs - performance.now()));
+  };
+  const settle = async (patienceMs: number): Promise<void> => {
+    await act(patienceMs);
+    for (const loop of upkeep) await loop.drain();
   };
   return {
     wake: (name) => loops.get(name)?.wake(),
-    settle: () => drainAll(false),
-    finish: () => drainAll(true),
+    act,
+    settle: () => settle(0),
+    finish: () => settle(Number.POSITIVE_INFINITY),
     async whilePaused(work, options) {
       const isDone = Promise.withResolvers<void>();
       try {
@@ -74,6 +87,16 @@ export function startJobs(jobs: readonly Job[], log: Log, observe?: ObserveJob):
       await Promise.all([...loops.values()].map((loop) => loop.stop()));
     },
   };
+}
+
+/** Waits for work that continues after batches. Result: whether there was any, and all of it ended in time. */
+async function finishWithin(jobs: readonly Job[], patienceMs: number): Promise<boolean> {
+  if (patienceMs <= 0) return false;
+  const ended = Promise.all(jobs.map((job) => job.finish?.() ?? false)).then((were) => were.includes(true));
+  if (patienceMs === Number.POSITIVE_INFINITY) return ended;
+  const late = Promise.withResolvers<boolean>();
+  const timer = setTimeout(late.resolve, patienceMs, false).unref();
+  return Promise.race([ended, late.promise]).finally(() => clearTimeout(timer));
 }
 
 /** CHOICE: the longest pause of a job that fails again and again; it doubles with each failure. */
@@ -130,12 +153,9 @@ function startLoop(job: Job, log: Log, observe: ObserveJob | undefined) {
   rest(job.everyMs);
   return {
     wake,
-    async drain(mustFinish: boolean) {
-      for (let worked = false; ; worked = true) {
-        const hasMore = await batch();
-        const wasUnderWay = mustFinish && ((await job.finish?.()) ?? false);
-        if (!hasMore && !wasUnderWay) return worked;
-      }
+    /** Result: whether there was more to do after the first batch. */
+    async drain() {
+      for (let worked = false; ; worked = true) if (!(await batch())) return worked;
     },
     /** When it resolves, no batch is running, and none starts before `end`. */
     async hold(end: Promise<void>, { mustForget }: { readonly mustForget: boolean }) {

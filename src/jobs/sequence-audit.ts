@@ -28,6 +28,7 @@ export function sequenceAudit({
   return {
     name: 'sequence-audit',
     everyMs: EVERY_MS,
+    isUpkeep: true,
     async forget() {
       seen = undefined;
     },

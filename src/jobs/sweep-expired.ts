@@ -34,6 +34,7 @@ export function sweepExpired({ services, inUnit }: JobContext): Job {
   return {
     name: 'sweep-expired',
     everyMs: EVERY_MS,
+    isUpkeep: true,
     async run() {
       const nowMs = services.clock.now();
       let dropped = 0;

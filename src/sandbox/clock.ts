@@ -26,7 +26,7 @@ export async function bringDueTimesTo(
   await em.nativeUpdate(WebhookEndpointEntity, { nextDueAtMs: isLater }, { nextDueAtMs: nowMs });
 }
 
-type TimeContext = Pick<ControlContext, 'clock' | 'read' | 'runDueJobs' | 'finishJobs'>;
+type TimeContext = Pick<ControlContext, 'clock' | 'read' | 'actJobs' | 'runDueJobs'>;
 
 /**
  * CHOICE: when the clock of a sandbox is moved forward, it stops at each of the first twenty due times of a resource, and
@@ -37,7 +37,7 @@ const EXACT_STOPS = 20;
 const COARSE_STOPS = 200;
 
 /**
- * CHOICE: each stop waits this long for webhook endpoints, since an attempt at one that hangs takes fifteen seconds. After
+ * CHOICE: each stop, and the start, waits this long for webhook endpoints, since an attempt at one that hangs takes fifteen seconds. After
  * the longest time, in time of the machine, the rest of the way is one jump.
  */
 const ANSWER_MS = 2000;
@@ -58,12 +58,12 @@ interface Stops {
 }
 
 /**
- * Moves the clock to `targetMs` as time would: it stops wherever something becomes due, and runs the jobs there, so that
+ * Moves the clock to `targetMs` as time would: it stops wherever something becomes due, and runs the jobs that act on it, so that
  * a retry, a step of the bank or an automation happens at its own time and can plan the next one. Waits for the answers of
  * webhook endpoints at each stop, because they decide when the next attempt is due.
  */
 export async function passTimeTo(targetMs: number, context: TimeContext): Promise<void> {
-  const { clock, read, runDueJobs, finishJobs } = context;
+  const { clock, read, actJobs, runDueJobs } = context;
   const startMs = clock.now();
   const strideMs = Math.ceil((targetMs - startMs) / COARSE_STOPS);
   const stopsOf = new Map<string, Stops>();
@@ -92,14 +92,13 @@ export async function passTimeTo(targetMs: number, context: TimeContext): Promis
     return nextMs;
   };
 
-  await runDueJobs();
+  await actJobs(ANSWER_MS);
   while (!isLate()) {
     const nextMs = await nextStop();
     if (nextMs === undefined) break;
     // Another caller, or the clock itself, may have moved it further meanwhile.
     if (nextMs > clock.now()) clock.set(nextMs);
-    await runDueJobs();
-    await Promise.race([finishJobs(), patience(ANSWER_MS)]);
+    await actJobs(ANSWER_MS);
   }
   if (targetMs > clock.now()) clock.set(targetMs);
   await runDueJobs();
@@ -107,8 +106,4 @@ export async function passTimeTo(targetMs: number, context: TimeContext): Promis
 
 function keyOf({ kind, resourceId }: Upcoming): string {
   return `${kind} ${resourceId}`;
-}
-
-function patience(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }

@@ -318,6 +318,11 @@ export interface ControlContext extends PolicyAnalysis {
   reset(): Promise<void>;
   readonly snapshots: ControllableSnapshots;
   readonly seededKeys: { readonly alice: SeededKey; readonly bob: SeededKey };
+  /**
+   * Runs the jobs that act on what is due at the clock's current time, without those of upkeep. Waits at most
+   * `patienceMs` for the responses of webhook endpoints.
+   */
+  actJobs(patienceMs: number): Promise<void>;
   /** Runs all jobs that are due at the clock's current time. */
   runDueJobs(): Promise<void>;
   /** The same, and waits for the responses of webhook endpoints. */

@@ -42,7 +42,7 @@ export const setClock: Handler<'setClock'> = async ({ body }, context) => {
   }
   if (frozen === true) clock.freeze();
   if (frozen === false) clock.resume();
-  await runDueJobs();
+  if (targetMs <= beforeMs) await runDueJobs();
   return clockView(clock);
 };
 

@@ -243,3 +243,44 @@ test('a job that all else waits for keeps its pace while it fails, and the other
     vi.useRealTimers();
   }
 });
+
+test('jobs of upkeep run once, after the others, when everything settles, and not when jobs act', async () => {
+  const done: string[] = [];
+  const tidying: Job = { ...pile('tidying', 1, done), isUpkeep: true };
+  const jobs = startJobs([tidying, pile('first', 2, done), pile('second', 2, done)], silentLog);
+  await jobs.act(0);
+  expect(done).toEqual(['first', 'first', 'second', 'second']);
+  await jobs.settle();
+  expect(done.at(-1)).toBe('tidying');
+  await jobs.stop();
+});
+
+test('acting waits for work that continues after a batch as long as it may, and then runs what follows from it', async () => {
+  const done: string[] = [];
+  const answer = Promise.withResolvers<void>();
+  const next = pile('next', 0, done);
+  let isUnderWay = true;
+  let waits = 0;
+  void answer.promise.then(() => {
+    isUnderWay = false;
+    next.add();
+  });
+  const job: Job = {
+    ...pile('hanging', 0, done),
+    async finish() {
+      if (!isUnderWay) return false;
+      waits += 1;
+      await answer.promise;
+      return true;
+    },
+  };
+  const jobs = startJobs([next, job], silentLog);
+  await jobs.act(1);
+  expect({ waits, done }).toEqual({ waits: 1, done: [] });
+  const acted = jobs.act(60_000);
+  while (waits < 2) await new Promise((resolve) => setImmediate(resolve));
+  answer.resolve();
+  await acted;
+  expect(done).toEqual(['next']);
+  await jobs.stop();
+});
