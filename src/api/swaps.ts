@@ -1,6 +1,6 @@
-import type { SwapPlan } from '../domain/money/swaps/plan-swap.ts';
 import {
   executeWalletSwap as executeWalletSwapVerb,
+  type PlannedSwapRequest,
   planSwapQuote,
   planSwapRequest,
   quoteWalletSwap as quoteWalletSwapVerb,
@@ -10,7 +10,7 @@ import { walletActionView } from '../domain/money/wallet-actions/wallet-action.t
 import type { SwapActionResponse } from '../generated/schemas.ts';
 import type { PlannedHandler } from '../ports/operation-context.ts';
 
-export const executeWalletSwap: PlannedHandler<'executeWalletSwap', SwapPlan> = {
+export const executeWalletSwap: PlannedHandler<'executeWalletSwap', PlannedSwapRequest> = {
   plan: ({ path, body }, context) => planSwapRequest(context, path.wallet_id, body),
   run: async ({ path, body }, context, planned) => {
     const action = await executeWalletSwapVerb(context, { walletId: path.wallet_id, body, planned });

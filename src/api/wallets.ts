@@ -1,10 +1,10 @@
 import { listWalletTransactions } from '../domain/money/transactions/wallet-transactions.ts';
 import {
+  type PlannedTransferRequest,
   planQuote,
   planTransferRequest,
   type QuotePlan,
   quoteWalletTransfer as quoteWalletTransferVerb,
-  type TransferPlan,
   transferFromWallet as transferFromWalletVerb,
 } from '../domain/money/wallet-actions/transfer.ts';
 import { walletActionView } from '../domain/money/wallet-actions/wallet-action.ts';
@@ -146,7 +146,7 @@ export const assignWalletEntity: Handler<'assignWalletEntity'> = ({ path, body }
 export const getWalletTransactions: Handler<'getWalletTransactions'> = ({ path, query }, context) =>
   listWalletTransactions(context, path.wallet_id, query);
 
-export const transferFromWallet: PlannedHandler<'transferFromWallet', TransferPlan> = {
+export const transferFromWallet: PlannedHandler<'transferFromWallet', PlannedTransferRequest> = {
   plan: ({ path, body }, context) => planTransferRequest(context, path.wallet_id, body),
   run: async ({ path, body }, context, planned) => {
     const action = await transferFromWalletVerb(context, {

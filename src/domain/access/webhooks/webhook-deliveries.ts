@@ -3,6 +3,7 @@ import { type Selectable, sql } from 'kysely';
 import { invalidQuery, notFound } from '../../../errors.ts';
 import type { WebhookAttempt, WebhookDelivery } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
+import { pageOf } from '../../../storage/find-page.ts';
 import { type ExpiringTable, graceOf } from '../../../storage/schema/partitions.ts';
 import { announceDelivery, recordEventForOne } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';
@@ -65,7 +66,6 @@ export async function listWebhookDeliveries(
     .select(columns)
     .where('endpoint_id', '=', endpoint.id)
     .orderBy('event_sequence', 'desc')
-    // One extra row shows whether another page follows.
     .limit(limit + 1);
   // In the text of the statement, not a parameter: the indexes of failed and pending ones name the status.
   if (status !== undefined) query = query.where('status', '=', sql.lit(status));
@@ -74,9 +74,8 @@ export async function listWebhookDeliveries(
     if (last === undefined) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
     query = query.where('event_sequence', '<', last.event_sequence);
   }
-  const rows = await query.execute();
-  const deliveries = rows.slice(0, limit);
-  return { deliveries, nextCursor: rows.length > limit ? (deliveries.at(-1)?.id ?? null) : null };
+  const { page, nextCursor } = pageOf(await query.execute(), limit);
+  return { deliveries: page, nextCursor };
 }
 
 /**

@@ -217,7 +217,8 @@ export async function planSweep(
     base_amount: String(rawAmount),
   };
   const planned = await keepPlan(() => planSwapRequest(context, walletId, body));
-  const spending = 'value' in planned ? spendingOf(caip2, asset, planned.value) : undefined;
+  const plan = 'value' in planned ? planned.value.plan : planned;
+  const spending = 'value' in plan ? spendingOf(caip2, asset, plan.value) : undefined;
   return { run: (unit) => executeWalletSwap(unit, { walletId, body, planned }), spending };
 }
 
@@ -258,9 +259,10 @@ async function prepareForwarding(
   };
   const planned = await keepPlan(() => planTransferRequest(context, walletId, body));
   const run: Sweep['run'] = (unit) => transferFromWallet(unit, { walletId, body, planned });
-  if (!('value' in planned)) return { run, spending: undefined };
+  const plan = 'value' in planned ? planned.value.plan : planned;
+  if (!('value' in plan)) return { run, spending: undefined };
   const proceeds = { caip2: source.caip2, token: isNative ? null : source.asset_address, rawAmount };
-  const cost = BigInt(planned.value.estimatedGas?.base_amount ?? 0);
+  const cost = BigInt(plan.value.estimatedGas?.base_amount ?? 0);
   return { run, spending: { caip2: source.caip2, cost, proceeds } };
 }
 

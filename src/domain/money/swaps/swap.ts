@@ -12,6 +12,7 @@ import type {
   SwapQuoteResponse,
 } from '../../../generated/schemas.ts';
 import {
+  keepPlan,
   type OperationContext,
   type PlanContext,
   type Planned,
@@ -63,11 +64,18 @@ export function readSwap(
   return { ...terms, recipient: terms.recipient ?? wallet.address };
 }
 
+/** The terms of a requested swap, and its plan. */
+export interface PlannedSwapRequest {
+  readonly terms: WalletSwap;
+  /** Kept apart, because policies judge the terms also when the swap cannot be executed. */
+  readonly plan: Planned<SwapPlan>;
+}
+
 interface SwapInput {
   readonly walletId: string;
   readonly body: ExecuteWalletSwapRequest;
   /** From `planSwapRequest`. */
-  readonly planned: Planned<SwapPlan>;
+  readonly planned: Planned<PlannedSwapRequest>;
 }
 
 /**
@@ -88,47 +96,48 @@ export async function executeWalletSwap(
     operation: 'executeWalletSwap',
     request: body,
     async decode() {
-      const terms = readSwap(wallet, body);
-      return { action: swapAction(body, terms, spentBy(terms, planned)), terms };
+      const { terms, plan } = unwrapPlan(planned);
+      return { action: swapAction(body, terms, spentBy(terms, plan)), terms, plan };
     },
     mayBeSigner: true,
   });
-  const { terms } = use.decoded;
+  const { terms, plan } = use.decoded;
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.record();
-  const plan = unwrapPlan(planned);
-  const { offer } = plan;
+  const swap = unwrapPlan(plan);
+  const { offer } = swap;
   const sent = await sendSteps(context, wallet, {
-    ...{ type: 'swap', referenceId: body.reference_id, builds: plan.builds },
+    ...{ type: 'swap', referenceId: body.reference_id, builds: swap.builds },
     readsEffects: offer.by === 'route',
   });
   return beginWalletAction(context, wallet.id, {
     ...{ type: 'swap', nonce: body.nonce, referenceId: body.reference_id },
-    details: detailsOf(wallet, terms, plan),
-    terms: offer.by === 'route' ? routeTerms(offer, plan) : { feeAsset: offer.source.asset },
+    details: detailsOf(wallet, terms, swap),
+    terms: offer.by === 'route' ? routeTerms(offer, swap) : { feeAsset: offer.source.asset },
     steps: [...sent, ...(offer.by === 'route' ? [] : [exchangeStep(offer)])],
   });
 }
 
 /**
- * Asks who swaps and what it takes.
+ * Reads the body of a swap, and queries the router or the exchange for what the swap needs.
  *
- * @throws the verb's errors for a swap that cannot be executed.
+ * @throws the verb's errors for a body that is no swap of this wallet.
  */
 export async function planSwapRequest(
   context: PlanContext,
   walletId: string,
   body: ExecuteWalletSwapRequest,
-): Promise<SwapPlan> {
+): Promise<PlannedSwapRequest> {
   const wallet = await findWallet(context, walletId);
-  return planSwap(context, wallet, readSwap(wallet, body));
+  const terms = readSwap(wallet, body);
+  return { terms, plan: await keepPlan(() => planSwap(context, wallet, terms)) };
 }
 
-/** What policies judge: known from the request, or from the plan. */
-function spentBy(terms: WalletSwap, planned: Planned<SwapPlan>) {
+/** The spending that policies judge: known from the request, or from the plan. */
+function spentBy(terms: WalletSwap, plan: Planned<SwapPlan>) {
   const { source, recipient, rawAmount } = terms;
   if (isSpentKnown(terms)) return { rawAmount, decimals: source.asset?.decimals ?? 0, recipient };
-  const { rawInputMax, offer } = unwrapPlan(planned);
+  const { rawInputMax, offer } = unwrapPlan(plan);
   return { rawAmount: rawInputMax, decimals: offer.source.decimals, recipient };
 }
 

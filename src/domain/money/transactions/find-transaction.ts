@@ -1,8 +1,7 @@
-import { sql } from 'kysely';
 import { invalidQuery, notFound } from '../../../errors.ts';
 import type { Transaction } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import { findPage } from '../../../storage/find-page.ts';
+import { findPage, olderThan } from '../../../storage/find-page.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
@@ -67,7 +66,7 @@ export async function listEveryTransaction(
   { cursor, limit = 100 }: { readonly cursor?: string | undefined; readonly limit?: number | undefined },
 ) {
   const after = cursor === undefined ? undefined : await em.findOne(TransactionEntity, { id: cursor });
-  if (after === null) throw invalidQuery('cursor', 'expected `next_cursor` of an earlier page');
+  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
   return findPage(em, TransactionEntity, {}, { after, limit });
 }
 
@@ -160,9 +159,7 @@ export async function selectSent(
       ]),
     );
   if (hash !== undefined) query = query.where('transaction_hash', '=', hash);
-  if (after !== undefined) {
-    query = query.where(sql<boolean>`(created_at_ms, id) < (${after.createdAtMs}, ${after.id})`);
-  }
+  if (after !== undefined) query = query.where(olderThan(after.createdAtMs, after.id));
   return query
     .orderBy('created_at_ms', 'desc')
     .orderBy('id', 'desc')

@@ -17,6 +17,7 @@ import type {
 } from '../../../generated/schemas.ts';
 import type { AnyChain } from '../../../ports/chains.ts';
 import {
+  keepPlan,
   type OperationContext,
   type PlanContext,
   type Planned,
@@ -36,6 +37,13 @@ import { sendSteps } from './send-steps.ts';
 import { type PlannedTransfer, type TransferOrder, transferSenders } from './transfer-senders.ts';
 import type { WalletActionRow } from './wallet-action.entity.ts';
 import { beginWalletAction, type NewExternalStep, requireFreshNonce } from './wallet-action.ts';
+
+/** The terms of a requested transfer, and its plan. */
+export interface PlannedTransferRequest {
+  readonly terms: TransferTerms;
+  /** Kept apart, because policies judge the terms also when the transfer cannot be executed. */
+  readonly plan: Planned<TransferPlan>;
+}
 
 /** A transfer with all the chain data it needs. */
 export interface TransferPlan {
@@ -221,7 +229,7 @@ interface TransferInput {
   readonly walletId: string;
   readonly body: TransferRequest;
   /** From `planTransferRequest`. */
-  readonly planned: Planned<TransferPlan>;
+  readonly planned: Planned<PlannedTransferRequest>;
 }
 
 /**
@@ -243,17 +251,17 @@ export async function transferFromWallet(
     operation: 'transferFromWallet',
     request: body,
     async decode() {
-      const terms = readTransferBody(wallet, body);
+      const { terms, plan } = unwrapPlan(planned);
       // When the arriving amount is fixed, only the plan knows the amount spent, which policies evaluate.
-      const spent = fixesArrival(terms) ? spentBy(unwrapPlan(planned)) : undefined;
-      return { action: transferAction(body, terms, spent), terms };
+      const spent = fixesArrival(terms) ? spentBy(unwrapPlan(plan)) : undefined;
+      return { action: transferAction(body, terms, spent), terms, plan };
     },
     mayBeSigner: true,
   });
-  const { terms } = use.decoded;
+  const { terms, plan } = use.decoded;
   await requireFreshNonce(context, wallet.id, body.nonce);
   await use.record();
-  const transfer = unwrapPlan(planned);
+  const transfer = unwrapPlan(plan);
   const sent = await sendSteps(context, wallet, {
     type: 'transfer',
     referenceId: body.reference_id,
@@ -269,17 +277,18 @@ export async function transferFromWallet(
 }
 
 /**
- * Queries the chain for what a transfer needs.
+ * Reads the body of a transfer and queries the chain for what the transfer needs.
  *
- * @throws the verb's errors for a transfer that cannot be executed.
+ * @throws the verb's errors for a body that is no transfer of this wallet.
  */
 export async function planTransferRequest(
   context: PlanContext,
   walletId: string,
   body: TransferRequest,
-): Promise<TransferPlan> {
+): Promise<PlannedTransferRequest> {
   const wallet = await findWallet(context, walletId);
-  return planTransfer(context, wallet, readTransferBody(wallet, body));
+  const terms = readTransferBody(wallet, body);
+  return { terms, plan: await keepPlan(() => planTransfer(context, wallet, terms)) };
 }
 
 /**

@@ -1,8 +1,7 @@
-import { sql } from 'kysely';
 import { ApiError, invalidQuery, notFound } from '../../../errors.ts';
 import type { WalletActionResponse, WalletActionType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import { findPage } from '../../../storage/find-page.ts';
+import { findPage, olderThan, pageOf } from '../../../storage/find-page.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -219,17 +218,15 @@ export async function listWalletActions(
     .where('wallet_id', '=', wallet.id)
     .orderBy('created_at_ms', 'desc')
     .orderBy('id', 'desc')
-    // One row more than requested shows whether another page follows.
     .limit(limit + 1);
   if (type !== undefined) query = query.where('type', '=', type);
   if (cursor !== undefined) {
     const last = await selectAction(context, wallet.id, cursor);
     if (last === undefined) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
-    query = query.where(sql<boolean>`(created_at_ms, id) < (${last.created_at_ms}, ${last.id})`);
+    query = query.where(olderThan(last.created_at_ms, last.id));
   }
-  const rows = (await query.execute()) as WalletActionRow[];
-  const actions = rows.slice(0, limit);
-  return { actions, nextCursor: rows.length > limit ? (actions.at(-1)?.id ?? null) : null };
+  const { page, nextCursor } = pageOf((await query.execute()) as WalletActionRow[], limit);
+  return { actions: page, nextCursor };
 }
 
 async function selectAction(
@@ -257,6 +254,6 @@ export async function listEveryWalletAction(
   { cursor, limit = 100 }: { readonly cursor?: string | undefined; readonly limit?: number | undefined },
 ) {
   const after = cursor === undefined ? undefined : await em.findOne(WalletActionEntity, { id: cursor });
-  if (after === null) throw invalidQuery('cursor', 'expected `next_cursor` of an earlier page');
+  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
   return findPage(em, WalletActionEntity, {}, { after, limit });
 }

@@ -41,9 +41,9 @@ import {
   updatePolicyRule,
 } from '../../access/policies/policy.ts';
 import {
+  type PlannedTransferRequest,
   planTransferRequest,
   readTransferBody,
-  type TransferPlan,
   transferFromWallet,
 } from '../../money/wallet-actions/transfer.ts';
 import { walletActionView } from '../../money/wallet-actions/wallet-action.ts';
@@ -289,7 +289,7 @@ const walletRpcProposal: PlannedProposal<'walletRpc', WalletRow, RpcPlan> = {
     runWalletRpc(context, { walletId: path.wallet_id, request: body, planned }),
 };
 
-const transferProposal: PlannedProposal<'transferFromWallet', WalletRow, TransferPlan> = {
+const transferProposal: PlannedProposal<'transferFromWallet', WalletRow, PlannedTransferRequest> = {
   intentType: 'TRANSFER',
   hold: holdWallet,
   pathOf: ownPath,

@@ -1,7 +1,7 @@
 import { normalizeAddress } from '../../../engine/assets/addresses.ts';
-import { ApiError, notFound } from '../../../errors.ts';
+import { ApiError, invalidQuery, notFound } from '../../../errors.ts';
 import type { SearchUsersByIdentifiersRequest, SearchUsersRequest } from '../../../generated/schemas.ts';
-import { olderThan } from '../../../storage/find-page.ts';
+import { olderThan, pageOf } from '../../../storage/find-page.ts';
 import {
   findUser,
   getUser,
@@ -40,17 +40,13 @@ export async function listUsers(
     .where('app_id', '=', context.app.id)
     .orderBy('created_at_ms', 'desc')
     .orderBy('id', 'desc')
-    // One extra row shows whether another page follows.
     .limit(limit + 1);
   const rows = await (cursor === undefined
     ? query
     : query.where(olderThan(await readCursor(context, cursor), cursor))
   ).execute();
-  const page = rows.slice(0, limit);
-  return {
-    users: await usersWithAccounts(context, page),
-    nextCursor: rows.length > limit ? (page.at(-1)?.id ?? null) : null,
-  };
+  const { page, nextCursor } = pageOf(rows, limit);
+  return { users: await usersWithAccounts(context, page), nextCursor };
 }
 
 /** The creation time of a cursor's user, Unix ms. The user may have been deleted since. */
@@ -67,10 +63,7 @@ async function readCursor({ app, em }: UserContext, cursor: string): Promise<num
       if (row !== undefined) return row.created_at_ms;
     }
   }
-  const message = 'expected the `next_cursor` of a previous page';
-  throw new ApiError('invalid_data', `cursor: ${message}`, {
-    data: { issues: [{ in: 'query', pointer: '/cursor', message }] },
-  });
+  throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
 }
 
 // The longest e-mail address. CHOICE: longer texts are found only by their own look-up, not by search.

@@ -1,4 +1,4 @@
-import { type Compilable, type Kysely, sql } from 'kysely';
+import type { Compilable, Kysely } from 'kysely';
 import { normalizeAddress } from '../../../engine/assets/addresses.ts';
 import { InvalidPublicKeyError, parseP256PublicKey } from '../../../engine/crypto/p256.ts';
 import { invalidQuery, notFound } from '../../../errors.ts';
@@ -9,6 +9,7 @@ import type {
   WalletEntityType,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
+import { olderThan, pageOf } from '../../../storage/find-page.ts';
 import { type PreparedQuery, prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { type FoundWallet, type WalletRow, walletColumns } from './wallet.entity.ts';
@@ -214,7 +215,6 @@ export async function listWallets(
   const { chainType, externalId, address, entityId } = filter;
   const input: PageInput = {
     appId: context.app.id,
-    // One extra row shows whether another page follows.
     limit: limit + 1,
     ...(filter.includeArchived === true && { includeArchived: true }),
     ...(chainType !== undefined && { chainType }),
@@ -223,9 +223,8 @@ export async function listWallets(
     ...(entityId !== undefined && { entityId }),
     ...(cursor !== undefined && { cursor, cursorAtMs: await ageOf(context, cursor) }),
   };
-  const rows = await selectPage(context, input, owners);
-  const wallets = rows.slice(0, limit);
-  return { wallets, nextCursor: rows.length > limit ? (wallets.at(-1)?.id ?? null) : null };
+  const { page, nextCursor } = pageOf(await selectPage(context, input, owners), limit);
+  return { wallets: page, nextCursor };
 }
 
 const preparedPages = new Map<string, PreparedQuery<PageInput, WalletRow>>();
@@ -262,10 +261,7 @@ function pageQuery(database: Kysely<Tables>, asked: PageInput, values: PageInput
   match('entityId', 'entity_id');
   match('ownerId', 'owner_id');
   if (!('includeArchived' in asked)) query = query.where('archived_at_ms', 'is', null);
-  if ('cursor' in asked) {
-    // A row value comparison, which both databases answer from the index; the equivalent `or` would scan.
-    query = query.where(sql<boolean>`(created_at_ms, id) < (${values.cursorAtMs}, ${values.cursor})`);
-  }
+  if ('cursor' in asked) query = query.where(olderThan(values.cursorAtMs!, values.cursor!));
   return query.orderBy('created_at_ms', 'desc').orderBy('id', 'desc').limit(values.limit);
 }
 
