@@ -1,7 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
-import type { ServerMetrics } from '../observability/server-metrics.ts';
 import type { Log } from '../ports/runtime.ts';
 import type { Mount } from '../server/app.ts';
 import { isForeignPage } from '../server/origins.ts';
@@ -9,7 +8,7 @@ import { isForeignPage } from '../server/origins.ts';
 export interface AdminServerOptions {
   readonly host: string;
   readonly port: number;
-  readonly metrics: Pick<ServerMetrics, 'text' | 'contentType'>;
+  readonly metrics: { readonly contentType: string; metrics(): Promise<string> };
   /** Rejects while requests cannot be served, e.g. because the database cannot be reached. */
   readonly checkReady: () => Promise<void>;
   readonly log: Log;
@@ -65,7 +64,7 @@ function adminApp({ mounts = [], metrics, checkReady, log }: AdminServerOptions)
     }
   });
   app.get('/metrics', async (_request, response) => {
-    const text = await metrics.text();
+    const text = await metrics.metrics();
     // As bytes: express would rewrite the type of a text.
     response.set('content-type', metrics.contentType).send(Buffer.from(text));
   });

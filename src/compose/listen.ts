@@ -7,12 +7,11 @@ import {
 } from '../adapters/certificate.ts';
 import { makeLog, silentLog } from '../adapters/log.ts';
 import { systemClock, systemEntropy } from '../adapters/runtime.ts';
+import type { AdminServerOptions } from '../admin/admin-server.ts';
 import type { SandboxConfig } from '../config/config.ts';
 import { packageRoot } from '../config/package-root.ts';
 import { createAuditTrail } from '../domain/base/audit/audit-log.ts';
-import { inFlight } from '../observability/gauges.ts';
-import type { MetricValues } from '../observability/instruments.ts';
-import type { ServerMetrics } from '../observability/server-metrics.ts';
+import type { MetricValues, ServerMetrics } from '../observability/server-metrics.ts';
 import type { Services } from '../ports/operation-context.ts';
 import type { Entropy, Log } from '../ports/runtime.ts';
 import { type AppOptions, createApp, type Mount } from '../server/app.ts';
@@ -22,6 +21,7 @@ import type { RateLimitOptions } from '../server/rate-limit.ts';
 import { type ConnectionLimits, type RunningServer, startServer } from '../server/server.ts';
 import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import type { Database } from '../storage/open-database.ts';
+import { watchRequests } from './monitoring.ts';
 
 /** What listening needs from a composition. */
 interface ListenOptions
@@ -102,7 +102,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     rateLimit: options.rateLimit && { ...options.rateLimit, onRefused: metrics?.rateLimited },
   });
   const server = await startServer({ ...options, ...config, tls, handler });
-  metrics?.add(() => [inFlight(server.inFlight())]);
+  await watchRequests(metrics, server);
   baseUrl = `${tls === undefined ? 'http' : 'https'}://${hostInUrl(config.host)}:${server.port}`;
   try {
     const admin =
@@ -113,7 +113,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
             checkReady,
             host: options.adminHost,
             port: config.adminPort,
-            metrics: workers === undefined ? metrics : mergedMetrics(metrics, workers),
+            metrics: workers === undefined ? metrics.registry : mergedMetrics(metrics, workers),
             mounts: options.adminMounts ?? [],
           });
     const adminUrl = admin === undefined ? undefined : `http://${hostInUrl(options.adminHost)}:${admin.port}`;
@@ -139,18 +139,16 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   }
 }
 
-function mergedMetrics(
-  own: ServerMetrics,
-  workers: WorkerMetrics,
-): Pick<ServerMetrics, 'text' | 'contentType'> {
-  workers.offerMetrics(own.values);
-  return { contentType: own.contentType, text: async () => (await workers.mergedMetrics()) || own.text() };
+function mergedMetrics({ registry }: ServerMetrics, workers: WorkerMetrics): AdminServerOptions['metrics'] {
+  workers.offerMetrics(() => registry.getMetricsAsJSON());
+  return {
+    contentType: registry.contentType,
+    metrics: async () => (await workers.mergedMetrics()) || registry.metrics(),
+  };
 }
 
 /** Loaded only if the admin port exists. */
-async function startAdmin(
-  options: Parameters<typeof import('../admin/admin-server.ts').startAdminServer>[0],
-) {
+async function startAdmin(options: AdminServerOptions) {
   const { startAdminServer } = await import('../admin/admin-server.ts');
   return startAdminServer(options);
 }

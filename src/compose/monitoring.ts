@@ -44,21 +44,20 @@ interface Watched {
   readonly chains: readonly { readonly caip2: string }[];
 }
 
-/** Adds what is read at each scrape: the state of the process, of the database and of the chains. */
+/** Adds the gauges that are read at each scrape: the state of the process, of the database and of the chains. */
 export async function watchServer(metrics: ServerMetrics | undefined, watched: Watched): Promise<void> {
   if (metrics === undefined) return;
   const gauges = await import('../observability/gauges.ts');
   const { admission, database, freeze } = watched;
   const readUtilization = utilizationReader();
-  metrics.add(() => [
-    gauges.utilization(readUtilization()),
-    gauges.droppedLines(droppedLogLines()),
-    ...gauges.admission(admission?.counts()),
-    ...gauges.connections(database.connections?.()),
-    ...(freeze === undefined ? [] : [gauges.held(freeze.reason() !== undefined)]),
-  ]);
-  await watchBacklog(metrics, watched);
-  await watchHeads(metrics, watched);
+  const { registry } = metrics;
+  gauges.addUtilization(registry, readUtilization);
+  gauges.addDroppedLines(registry, droppedLogLines);
+  if (admission !== undefined) gauges.addAdmission(registry, admission.counts);
+  if (database.connections !== undefined) gauges.addConnections(registry, database.connections);
+  if (freeze !== undefined) gauges.addHold(registry, () => freeze.reason() !== undefined);
+  gauges.addBacklog(registry, backlogReader(gauges, watched));
+  gauges.addHeads(registry, headReaders(gauges, watched));
 }
 
 function utilizationReader(): () => number {
@@ -71,26 +70,29 @@ function utilizationReader(): () => number {
   };
 }
 
-async function watchBacklog(metrics: ServerMetrics, { services, openUnit }: Watched): Promise<void> {
-  const [gauges, { sampled }] = await Promise.all([
-    import('../observability/gauges.ts'),
-    import('../observability/gauges.ts'),
-  ]);
-  const read = sampled({
+/** Adds the gauge of the requests in progress. */
+export async function watchRequests(
+  metrics: ServerMetrics | undefined,
+  server: { inFlight(): number },
+): Promise<void> {
+  if (metrics === undefined) return;
+  const { addRequestsInFlight } = await import('../observability/gauges.ts');
+  addRequestsInFlight(metrics.registry, server.inFlight);
+}
+
+type Gauges = typeof import('../observability/gauges.ts');
+
+function backlogReader({ sampled }: Gauges, { services, openUnit }: Watched) {
+  return sampled({
     ...{ everyMs: READ_EVERY_MS, waitMs: WAIT_MS },
     read: async () => readBacklog((await openUnit(false)).em, services.clock.now()),
     onFailure: (err) => services.log.warn({ err }, 'metrics: the backlog could not be read'),
   });
-  metrics.add(async () => gauges.backlog(await read()));
 }
 
 /** Each chain has its own reading, so that nodes that do not answer hide only their chain. */
-async function watchHeads(metrics: ServerMetrics, { services, chains }: Watched): Promise<void> {
-  const [gauges, { sampled }] = await Promise.all([
-    import('../observability/gauges.ts'),
-    import('../observability/gauges.ts'),
-  ]);
-  const heads = chains.map(({ caip2 }) => ({
+function headReaders({ sampled }: Gauges, { services, chains }: Watched) {
+  return chains.map(({ caip2 }) => ({
     caip2,
     readAge: sampled({
       ...{ everyMs: READ_EVERY_MS, waitMs: WAIT_MS },
@@ -101,12 +103,6 @@ async function watchHeads(metrics: ServerMetrics, { services, chains }: Watched)
       onFailure: (err) => services.log.warn({ err, caip2 }, 'metrics: the head of a chain could not be read'),
     }),
   }));
-  metrics.add(async () => {
-    const ages = await Promise.all(
-      heads.map(async ({ caip2, readAge }) => ({ caip2, ageSeconds: await readAge() })),
-    );
-    return gauges.heads(ages);
-  });
 }
 
 async function latestSecondsOf(chains: Chains, caip2: string): Promise<number | undefined> {

@@ -7,7 +7,7 @@ import { fewArenas, type KeptProcess, keepRunning, type StartedProcess } from '.
 import type { ServeConfig } from '../config/config.ts';
 import { StartError } from '../config/start-error.ts';
 import type { SignerVault } from '../keys/signer-client.ts';
-import type { MetricValues } from '../observability/instruments.ts';
+import type { MetricValues } from '../observability/server-metrics.ts';
 import type { Log } from '../ports/runtime.ts';
 import type { WorkerMetrics } from './listen.ts';
 import { startProduction } from './serve.ts';
@@ -137,13 +137,11 @@ export async function startWorkers(config: ServeConfig, args: readonly string[])
   let workers: readonly KeptProcess<WorkerProcess>[] = [];
   const merged = async (): Promise<string> => {
     const ofWorkers = await Promise.all(workers.map((each) => each.current()?.metrics()));
-    const { mergedText } = await import('../observability/instruments.ts');
-    const { droppedLines } = await import('../observability/gauges.ts');
-    return mergedText(
-      ofWorkers.filter((metrics) => metrics !== undefined),
-      // This process writes the lines of all workers.
-      [droppedLines(droppedLogLines())],
-    );
+    const { mergedText } = await import('../observability/server-metrics.ts');
+    const { valuesOfDroppedLines } = await import('../observability/gauges.ts');
+    // This process writes the lines of all workers.
+    const own = await valuesOfDroppedLines(droppedLogLines);
+    return mergedText([...ofWorkers.filter((metrics) => metrics !== undefined), own]);
   };
   const start = (): WorkerProcess => startWorker({ merged, endMs });
   const started = await Promise.allSettled(

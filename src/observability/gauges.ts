@@ -1,114 +1,181 @@
-import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client';
-import type { Family, Sample } from './instruments.ts';
+import { Counter, Gauge, Registry } from 'prom-client';
+import type { MetricValues } from './server-metrics.ts';
 
-// The metrics that are read at each scrape. What could not be read is left out.
+// The metrics that are read at each scrape. A metric that cannot be read has no value, so that alerts see its absence.
 
-/** @param share of the time since the last scrape during which the event loop was busy. */
-export function utilization(share: number): Family {
-  return shared(
-    gauge('custos_event_loop_utilization', 'Busy share of the time since the last scrape.', share),
-  );
+/** Values by the label of the metric; a number for a metric without a label. */
+type Reading = number | Readonly<Record<string, number>>;
+
+interface ReadMetric {
+  readonly name: string;
+  readonly help: string;
+  readonly label?: string;
+  /** The processes of a server read the same thing, so the largest value counts. Default: they are added. */
+  readonly isShared?: boolean;
+  /** Undefined when it cannot be read. */
+  read(): Reading | undefined | Promise<Reading | undefined>;
+}
+
+function addGauge(registry: Registry, { name, help, label, isShared, read }: ReadMetric): void {
+  const gauge = new Gauge({
+    ...{ name, help, registers: [registry], aggregator: isShared === true ? 'max' : 'sum' },
+    labelNames: label === undefined ? [] : [label],
+    async collect() {
+      const reading = await read();
+      gauge.reset();
+      if (typeof reading === 'number') gauge.set(reading);
+      else if (label === undefined) gauge.remove();
+      else for (const [name, value] of Object.entries(reading ?? {})) gauge.set({ [label]: name }, value);
+    },
+  });
+}
+
+/** A total that is counted elsewhere. */
+function addCounter(registry: Registry, { name, help, label, read }: ReadMetric): void {
+  const counter = new Counter({
+    ...{ name, help, registers: [registry], labelNames: label === undefined ? [] : [label] },
+    async collect() {
+      const reading = await read();
+      counter.reset();
+      if (typeof reading === 'number') counter.inc(reading);
+      else if (label !== undefined)
+        for (const [name, value] of Object.entries(reading ?? {})) counter.inc({ [label]: name }, value);
+    },
+  });
+}
+
+/** @param read the share of the time since the last scrape during which the event loop was busy. */
+export function addUtilization(registry: Registry, read: () => number): void {
+  addGauge(registry, {
+    name: 'custos_event_loop_utilization',
+    help: 'Busy share of the time since the last scrape.',
+    isShared: true,
+    read,
+  });
 }
 
 /** @param isHeld whether changes are refused, because the database was restored or may be another one. */
-export function held(isHeld: boolean): Family {
-  return shared(
-    gauge('custos_changes_held', '1 while the changes of a restored database are held.', Number(isHeld)),
-  );
+export function addHold(registry: Registry, isHeld: () => boolean): void {
+  addGauge(registry, {
+    name: 'custos_changes_held',
+    help: '1 while the changes of a restored database are held.',
+    isShared: true,
+    read: () => Number(isHeld()),
+  });
 }
 
 type ByKind = Readonly<Record<string, number>>;
 
-export function admission(
-  counts: { readonly requests: number; readonly waiting: ByKind; readonly refused: ByKind } | undefined,
-): Family[] {
-  if (counts === undefined) return [];
-  return [
-    gauge('custos_admission_requests', 'Admitted requests in progress.', counts.requests),
-    gauge('custos_admission_waiting', 'Admitted requests that wait for a place.', by('kind', counts.waiting)),
-    counter(
-      'custos_admission_refusals_total',
-      'Requests refused because the server has too much to do.',
-      by('kind', counts.refused),
-    ),
-  ];
+export function addAdmission(
+  registry: Registry,
+  counts: () => { readonly requests: number; readonly waiting: ByKind; readonly refused: ByKind },
+): void {
+  addGauge(registry, {
+    name: 'custos_admission_requests',
+    help: 'Admitted requests in progress.',
+    read: () => counts().requests,
+  });
+  addGauge(registry, {
+    name: 'custos_admission_waiting',
+    help: 'Admitted requests that wait for a permit.',
+    label: 'kind',
+    read: () => counts().waiting,
+  });
+  addCounter(registry, {
+    name: 'custos_admission_refusals_total',
+    help: 'Requests refused because the server has too much to do.',
+    label: 'kind',
+    read: () => counts().refused,
+  });
 }
 
-export function connections(
-  counts:
-    | {
-        readonly most: number;
-        readonly busy: number;
-        readonly idle: number;
-        readonly hung: number;
-        readonly waiting: number;
-      }
-    | undefined,
-): Family[] {
-  if (counts === undefined) return [];
-  const { most, busy, idle, hung, waiting } = counts;
-  return [
-    gauge('custos_database_connections_max', 'The most connections of the pool.', most),
-    gauge(
-      'custos_database_connections',
-      'Connections of the pool, by state.',
-      by('state', { busy, idle, hung }),
-    ),
-    gauge('custos_database_waiting', 'Callers that wait for a connection.', waiting),
-  ];
+interface ConnectionCounts {
+  readonly most: number;
+  readonly busy: number;
+  readonly idle: number;
+  readonly hung: number;
+  readonly waiting: number;
 }
 
-export function backlog(
-  read: { readonly lagSeconds: ByKind; readonly deliveries: number } | undefined,
-): Family[] {
-  if (read === undefined) return [];
-  return [
-    shared(
-      gauge(
-        'custos_job_lag_seconds',
-        'For how long the oldest work has been due.',
-        by('work', read.lagSeconds),
-      ),
-    ),
-    shared(gauge('custos_webhook_deliveries_pending', 'Deliveries that are not finished.', read.deliveries)),
-  ];
+export function addConnections(registry: Registry, counts: () => ConnectionCounts): void {
+  addGauge(registry, {
+    name: 'custos_database_connections_max',
+    help: 'The most connections of the pool.',
+    read: () => counts().most,
+  });
+  addGauge(registry, {
+    name: 'custos_database_connections',
+    help: 'Connections of the pool, by state.',
+    label: 'state',
+    read() {
+      const { busy, idle, hung } = counts();
+      return { busy, idle, hung };
+    },
+  });
+  addGauge(registry, {
+    name: 'custos_database_waiting',
+    help: 'Callers that wait for a connection.',
+    read: () => counts().waiting,
+  });
 }
 
-export function heads(
-  ages: readonly { readonly caip2: string; readonly ageSeconds: number | undefined }[],
-): Family[] {
-  const known = ages.flatMap(({ caip2, ageSeconds }): Sample[] =>
-    ageSeconds === undefined ? [] : [{ labels: { chain: caip2 }, value: ageSeconds }],
-  );
-  return [shared(gauge('custos_chain_head_age_seconds', 'Age of the latest block, by chain.', known))];
+export function addBacklog(
+  registry: Registry,
+  read: () => Promise<{ readonly lagSeconds: ByKind; readonly deliveries: number } | undefined>,
+): void {
+  addGauge(registry, {
+    name: 'custos_job_lag_seconds',
+    help: 'For how long the oldest work has been due.',
+    label: 'work',
+    isShared: true,
+    read: async () => (await read())?.lagSeconds,
+  });
+  addGauge(registry, {
+    name: 'custos_webhook_deliveries_pending',
+    help: 'Deliveries that are not finished.',
+    isShared: true,
+    read: async () => (await read())?.deliveries,
+  });
 }
 
-export function inFlight(requests: number): Family {
-  return gauge('custos_http_requests_in_flight', 'Requests at work.', requests);
+interface ReadHead {
+  readonly caip2: string;
+  /** Undefined when the nodes do not answer. */
+  readAge(): Promise<number | undefined>;
 }
 
-export function droppedLines(lines: number): Family {
-  return counter('custos_log_lines_dropped_total', 'Lines of the log that could not be written.', [
-    { labels: {}, value: lines },
-  ]);
+export function addHeads(registry: Registry, heads: readonly ReadHead[]): void {
+  addGauge(registry, {
+    name: 'custos_chain_head_age_seconds',
+    help: 'Age of the latest block, by chain.',
+    label: 'chain',
+    isShared: true,
+    async read() {
+      const ages = await Promise.all(
+        heads.map(async ({ caip2, readAge }) => ({ caip2, age: await readAge() })),
+      );
+      return Object.fromEntries(ages.flatMap(({ caip2, age }) => (age === undefined ? [] : [[caip2, age]])));
+    },
+  });
 }
 
-/** Workers read the same thing, or their sum says nothing. */
-function shared(family: Family): Family {
-  return family.type === 'histogram' ? family : { ...family, across: 'max' };
+export function addRequestsInFlight(registry: Registry, read: () => number): void {
+  addGauge(registry, { name: 'custos_http_requests_in_flight', help: 'Requests in progress.', read });
 }
 
-function gauge(name: string, help: string, samples: readonly Sample[] | number): Family {
-  const all = typeof samples === 'number' ? [{ labels: {}, value: samples }] : samples;
-  return { name, help, type: 'gauge', samples: all };
+export function addDroppedLines(registry: Registry, read: () => number): void {
+  addCounter(registry, {
+    name: 'custos_log_lines_dropped_total',
+    help: 'Lines of the log that could not be written.',
+    read,
+  });
 }
 
-function counter(name: string, help: string, samples: readonly Sample[]): Family {
-  return { name, help, type: 'counter', samples };
-}
-
-function by(label: string, values: ByKind): Sample[] {
-  return Object.entries(values).map(([name, value]) => ({ labels: { [label]: name }, value }));
+/** The only metric of a process that writes the log of others. */
+export function valuesOfDroppedLines(read: () => number): Promise<MetricValues> {
+  const registry = new Registry();
+  addDroppedLines(registry, read);
+  return registry.getMetricsAsJSON();
 }
 
 interface SamplerOptions<T> {
@@ -122,8 +189,8 @@ interface SamplerOptions<T> {
 }
 
 /**
- * Reads something for metrics, such as the database, with limits: scrapes neither multiply the readings nor wait for
- * what does not answer. Undefined if it could not be read in time, so that alerts see that it is absent.
+ * Reads something for metrics, such as the database, with limits: scrapes share a reading, and none waits longer than
+ * `waitMs`. Undefined if there is no reading by then.
  */
 export function sampled<T>({ read, everyMs, waitMs, onFailure }: SamplerOptions<T>) {
   let readAtMs = Number.NEGATIVE_INFINITY;
@@ -149,28 +216,4 @@ export function sampled<T>({ read, everyMs, waitMs, onFailure }: SamplerOptions<
     clearTimeout(timer);
     return isLate ? undefined : last;
   };
-}
-
-/** Plain data that can be sent to another process. */
-export type NodeValues = readonly object[];
-
-/** What prom-client reads of this process: event loop, memory, garbage collection, CPU time, handles. */
-export function nodeMetrics(): {
-  text(): Promise<string>;
-  values(): Promise<NodeValues>;
-  readonly contentType: string;
-} {
-  const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
-  return {
-    text: () => registry.metrics(),
-    values: () => registry.getMetricsAsJSON(),
-    contentType: registry.contentType,
-  };
-}
-
-/** Those of several processes: added, or joined as prom-client says for each. */
-export function mergeNodeMetrics(ofProcesses: readonly NodeValues[]): Promise<string> {
-  // The type of the parameter is that of prom-client's own cluster support; its documentation says that it takes these.
-  return AggregatorRegistry.aggregate(ofProcesses as never).metrics();
 }

@@ -1,22 +1,18 @@
-import { nodeMetrics } from './gauges.ts';
-import {
-  type Counter,
-  counterOf,
-  type Family,
-  type Histogram,
-  histogramOf,
-  type Instrument,
-  longTimes,
-  type MetricValues,
-  prometheusText,
-  shortTimes,
-} from './instruments.ts';
+import { AggregatorRegistry, Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
 
-/** Reads metrics at each scrape. */
-type ReadFamilies = () => readonly Family[] | Promise<readonly Family[]>;
+/** Upper bounds in seconds. Most operations take less than 5 ms; the upper buckets show a slow database. */
+const shortTimes = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-/** The metrics of one server: the functions that feed them, and their text. */
+/** Upper bounds in seconds, for calls of other systems and batches of jobs. */
+const longTimes = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** All metrics of one process at one moment: plain data, which another process can merge. */
+export type MetricValues = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
+
+/** The metrics of one server, and the functions that feed them. */
 export interface ServerMetrics {
+  /** The instruments, those of Node, and gauges that are read at each scrape. */
+  readonly registry: Registry;
   /** Called for every answered request. `code`: the error code of a refusal. */
   request(operation: string, status: number, durationMs: number, code: string | undefined): void;
   /** Called for every request that a rate limit refuses. `limit`: the name of the limit. */
@@ -34,128 +30,109 @@ export interface ServerMetrics {
   databaseError(kind: string): void;
   /** Called for every transaction that wrote. */
   transaction(result: 'committed' | 'rolled back', durationMs: number): void;
-  /** Adds metrics that are read at each scrape. */
-  add(read: ReadFamilies): void;
-  families(): Promise<readonly Family[]>;
-  /** Everything that `text` contains, to be merged with that of other processes. */
-  values(): Promise<MetricValues>;
-  text(): Promise<string>;
-  readonly contentType: string;
 }
 
-/** Creates the metrics of one server. The names are documented in docs/monitoring.md. */
+/**
+ * Creates the metrics of one server. The names are documented in docs/monitoring.md.
+ *
+ * INVARIANT: every label has a bounded set of values, such as operations of the contract, so no input makes the metrics
+ * grow.
+ */
 export function createServerMetrics(): ServerMetrics {
-  const requests = counterOf({
+  const registry = new Registry();
+  const registers = [registry];
+  const requests = new Counter({
+    registers,
     name: 'custos_http_requests_total',
     help: 'Requests answered, by operation and status.',
-    labels: ['operation', 'status'],
+    labelNames: ['operation', 'status'],
   });
-  const durations = histogramOf({
+  const durations = new Histogram({
+    registers,
     name: 'custos_http_request_duration_seconds',
     help: 'Time from the head of a request to its response, by operation and status class.',
-    labels: ['operation', 'class'],
-    bounds: shortTimes,
+    labelNames: ['operation', 'class'],
+    buckets: shortTimes,
   });
-  const errors = counterOf({
+  const errors = new Counter({
+    registers,
     name: 'custos_http_errors_total',
     help: 'Requests refused, by error code and status class.',
-    labels: ['code', 'class'],
+    labelNames: ['code', 'class'],
   });
-  const rateLimits = counterOf({
+  const rateLimits = new Counter({
+    registers,
     name: 'custos_rate_limit_refusals_total',
     help: 'Requests refused by a rate limit, by the name of the limit.',
-    labels: ['limit'],
+    labelNames: ['limit'],
   });
-  const jobs = timed({ name: 'custos_job_duration_seconds', help: 'Batches of background jobs.' }, 'job');
-  const vaults = timed({ name: 'custos_key_vault_duration_seconds', help: 'Uses of the key vault.' }, 'call');
-  const nodes = timed(
-    { name: 'custos_chain_call_duration_seconds', help: 'Calls of the nodes of a chain.' },
-    'chain',
-  );
-  const disagreements = counterOf({
-    name: 'custos_chain_disagreements_total',
-    help: 'Answers of the nodes of a chain that contradict each other.',
-    labels: ['chain'],
+  const jobs = new Histogram({
+    registers,
+    name: 'custos_job_duration_seconds',
+    help: 'Batches of background jobs.',
+    labelNames: ['job', 'result'],
+    buckets: longTimes,
   });
-  const webhooks = histogramOf({
+  const vaultCalls = new Histogram({
+    registers,
+    name: 'custos_key_vault_duration_seconds',
+    help: 'Uses of the key vault.',
+    labelNames: ['call', 'result'],
+    buckets: longTimes,
+  });
+  const nodeCalls = new Histogram({
+    registers,
+    name: 'custos_chain_call_duration_seconds',
+    help: 'Calls of the nodes of a chain.',
+    labelNames: ['chain', 'result'],
+    buckets: longTimes,
+  });
+  const webhooks = new Histogram({
+    registers,
     name: 'custos_webhook_attempt_duration_seconds',
     help: 'Attempts to deliver an event, by result.',
-    labels: ['result'],
-    bounds: longTimes,
+    labelNames: ['result'],
+    buckets: longTimes,
   });
-  const databaseErrors = counterOf({
+  const disagreements = new Counter({
+    registers,
+    name: 'custos_chain_disagreements_total',
+    help: 'Answers of the nodes of a chain that contradict each other.',
+    labelNames: ['chain'],
+  });
+  const databaseErrors = new Counter({
+    registers,
     name: 'custos_database_errors_total',
     help: 'Statements that failed, by kind: unavailable, timeout, conflict, constraint, other.',
-    labels: ['kind'],
+    labelNames: ['kind'],
   });
-  const transactions = histogramOf({
+  const transactions = new Histogram({
+    registers,
     name: 'custos_database_transaction_duration_seconds',
     help: 'Transactions that wrote, from their begin to their end, by result.',
-    labels: ['result'],
-    bounds: shortTimes,
+    labelNames: ['result'],
+    buckets: shortTimes,
   });
-  const instruments = [requests, durations, errors, rateLimits, jobs, vaults, nodes]
-    .map(({ family }) => family)
-    .concat([webhooks, disagreements, databaseErrors, transactions].map(({ family }) => family));
-  const added: ReadFamilies[] = [];
-  const observeRequest = requestObserver(requests, durations);
-  const node = nodeMetrics();
-  const families = async (): Promise<readonly Family[]> => {
-    const read = await Promise.all(added.map((each) => each()));
-    return [...instruments.map((family) => family()), ...read.flat()];
-  };
+  collectDefaultMetrics({ register: registry });
   return {
+    registry,
     request(operation, status, durationMs, code) {
-      observeRequest(operation, status, durationMs);
-      if (code !== undefined) errors.with(code, classOf(status)).add();
+      const statusClass = classOf(status);
+      requests.inc({ operation, status });
+      durations.observe({ operation, class: statusClass }, durationMs / 1000);
+      if (code !== undefined) errors.inc({ code, class: statusClass });
     },
-    rateLimited: (limit) => rateLimits.with(limit).add(),
-    job: jobs.observe,
-    vault: vaults.observe,
-    node: nodes.observe,
-    disagreement: (chain) => disagreements.with(chain).add(),
-    webhook: (result, durationMs) => webhooks.with(result).observe(durationMs / 1000),
-    databaseError: (kind) => databaseErrors.with(kind).add(),
-    transaction: (result, durationMs) => transactions.with(result).observe(durationMs / 1000),
-    add: (read) => void added.push(read),
-    families,
-    values: async () => ({ families: await families(), node: await node.values() }),
-    text: async () => prometheusText(await families()) + (await node.text()),
-    contentType: node.contentType,
-  };
-}
-
-/** The instruments of one operation, found once. */
-interface OfOperation {
-  readonly counters: Map<number, Counter>;
-  readonly histograms: Map<string, Histogram>;
-}
-
-// HOT: two look-ups and two additions per request.
-function requestObserver(requests: Instrument<Counter>, durations: Instrument<Histogram>) {
-  const known = new Map<string, OfOperation>();
-  const find = (operation: string): OfOperation => {
-    const found = known.get(operation);
-    if (found !== undefined) return found;
-    const made: OfOperation = { counters: new Map(), histograms: new Map() };
-    known.set(operation, made);
-    return made;
-  };
-  return (operation: string, status: number, durationMs: number): void => {
-    const { counters, histograms } = find(operation);
-    let counter = counters.get(status);
-    if (counter === undefined) {
-      counter = requests.with(operation, String(status));
-      counters.set(status, counter);
-    }
-    counter.add();
-    const statusClass = classOf(status);
-    let histogram = histograms.get(statusClass);
-    if (histogram === undefined) {
-      histogram = durations.with(operation, statusClass);
-      histograms.set(statusClass, histogram);
-    }
-    histogram.observe(durationMs / 1000);
+    rateLimited: (limit) => rateLimits.inc({ limit }),
+    job: (job, durationMs, hasFailed) =>
+      jobs.observe({ job, result: resultOf(hasFailed) }, durationMs / 1000),
+    vault: (call, durationMs, hasFailed) =>
+      vaultCalls.observe({ call, result: resultOf(hasFailed) }, durationMs / 1000),
+    node: (chain, durationMs, hasFailed) =>
+      nodeCalls.observe({ chain, result: resultOf(hasFailed) }, durationMs / 1000),
+    disagreement: (chain) => disagreements.inc({ chain }),
+    webhook: (result, durationMs) => webhooks.observe({ result }, durationMs / 1000),
+    databaseError: (kind) => databaseErrors.inc({ kind }),
+    transaction: (result, durationMs) => transactions.observe({ result }, durationMs / 1000),
   };
 }
 
@@ -165,12 +142,14 @@ function classOf(status: number): string {
   return classes[Math.floor(status / 100) - 1] ?? '5xx';
 }
 
-/** Calls of something, by its name and whether they failed. */
-function timed(head: { readonly name: string; readonly help: string }, label: string) {
-  const histogram = histogramOf({ ...head, labels: [label, 'result'], bounds: longTimes });
-  return {
-    family: histogram.family,
-    observe: (name: string, durationMs: number, hasFailed: boolean): void =>
-      histogram.with(name, hasFailed ? 'failed' : 'ok').observe(durationMs / 1000),
-  };
+function resultOf(hasFailed: boolean): string {
+  return hasFailed ? 'failed' : 'ok';
+}
+
+/**
+ * The metrics of several processes as the text of one. Values are added, except where the metric says otherwise: of
+ * what each process reads of the same thing, the largest value counts.
+ */
+export function mergedText(ofProcesses: readonly MetricValues[]): Promise<string> {
+  return AggregatorRegistry.aggregate([...ofProcesses]).metrics();
 }

@@ -26,7 +26,7 @@ export interface TelemetryOptions {
   readonly service: string;
   readonly compression: 'gzip' | 'none';
   readonly version: string;
-  readonly metrics: Pick<ServerMetrics, 'families'>;
+  readonly metrics: Pick<ServerMetrics, 'registry'>;
   readonly entropy: Entropy;
   readonly log: Log;
 }
@@ -86,7 +86,7 @@ export function startTelemetry(options: TelemetryOptions): Telemetry {
     readers: [
       new PeriodicExportingMetricReader({
         exporter: new OTLPMetricExporter(exporterFor('/v1/metrics')),
-        metricProducers: [metricProducer(scope, resource, metrics.families)],
+        metricProducers: [metricProducer(scope, resource, metrics.registry)],
         exportIntervalMillis: METRICS_EVERY_MS,
       }),
     ],

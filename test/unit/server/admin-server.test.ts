@@ -1,14 +1,20 @@
 import { request } from 'undici';
 import { expect, test } from 'vitest';
 import { startAdminServer } from '../../../src/admin/admin-server.ts';
-import { inFlight } from '../../../src/observability/gauges.ts';
+import { addRequestsInFlight } from '../../../src/observability/gauges.ts';
 import { createServerMetrics } from '../../../src/observability/server-metrics.ts';
 import { keptLog } from './toy-server.ts';
 
 async function start(checkReady: () => Promise<void> = async () => undefined) {
   const metrics = createServerMetrics();
-  metrics.add(() => [inFlight(3)]);
-  const server = await startAdminServer({ host: '127.0.0.1', port: 0, metrics, checkReady, log: keptLog() });
+  addRequestsInFlight(metrics.registry, () => 3);
+  const server = await startAdminServer({
+    host: '127.0.0.1',
+    port: 0,
+    metrics: metrics.registry,
+    checkReady,
+    log: keptLog(),
+  });
   return {
     metrics,
     port: server.port,

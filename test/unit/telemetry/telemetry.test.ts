@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { afterEach, expect, test } from 'vitest';
 import { systemEntropy } from '../../../src/adapters/runtime.ts';
-import type { Family } from '../../../src/observability/instruments.ts';
 import { inSpan, outgoingHeaders } from '../../../src/observability/spans.ts';
 import { startTelemetry, type Telemetry } from '../../../src/observability/telemetry.ts';
 
@@ -23,14 +23,24 @@ interface Received {
   readonly body: any;
 }
 
-const families: readonly Family[] = [
-  { name: 'asked', help: 'Requests.', type: 'counter', samples: [{ labels: { way: 'in' }, value: 3 }] },
-  { name: 'open', help: 'Open.', type: 'gauge', samples: [{ labels: {}, value: 0.5 }] },
-  {
-    ...{ name: 'took', help: 'Seconds.', type: 'histogram', bounds: [0.1, 1] },
-    distributions: [{ labels: { way: 'out' }, counts: [2, 1, 0], sum: 0.7 }],
-  },
-];
+const registry = new Registry();
+const registers = [registry];
+new Counter({ registers, name: 'asked', help: 'Requests.', labelNames: ['way'] }).inc({ way: 'in' }, 3);
+new Gauge({ registers, name: 'open', help: 'Open.' }).set(0.5);
+const took = new Histogram({
+  registers,
+  name: 'took',
+  help: 'Seconds.',
+  labelNames: ['way'],
+  buckets: [0.1, 1],
+});
+for (const [way, seconds] of [
+  ['out', 0.05],
+  ['in', 3],
+  ['out', 0.1],
+  ['out', 0.5],
+] as const)
+  took.observe({ way }, seconds);
 
 const started: { readonly telemetry: Telemetry; stop(): void }[] = [];
 afterEach(async () => {
@@ -60,7 +70,7 @@ async function start(replies: readonly Reply[] | undefined, share = 1) {
   const telemetry = startTelemetry({
     ...{ url: `http://127.0.0.1:${(collector.address() as AddressInfo).port}`, headers: { 'x-key': 'hush' } },
     ...{ share, service: 'shop', compression: 'gzip', version: '1.2.3', entropy: systemEntropy },
-    metrics: { families: async () => families },
+    metrics: { registry },
     log: { debug: note, info: note, warn: note, error: note },
   });
   const stop = (): void => {
@@ -135,7 +145,16 @@ test('each kind of metric arrives', async () => {
       name: 'took',
       histogram: {
         aggregationTemporality: 2,
-        dataPoints: [{ bucketCounts: [2, 1, 0], explicitBounds: [0.1, 1], count: 3, sum: 0.7 }],
+        dataPoints: [
+          {
+            attributes: [{ key: 'way', value: { stringValue: 'out' } }],
+            ...{ bucketCounts: [2, 1, 0], explicitBounds: [0.1, 1], count: 3, sum: 0.65 },
+          },
+          {
+            attributes: [{ key: 'way', value: { stringValue: 'in' } }],
+            ...{ bucketCounts: [0, 0, 1], explicitBounds: [0.1, 1], count: 1, sum: 3 },
+          },
+        ],
       },
     },
   ]);

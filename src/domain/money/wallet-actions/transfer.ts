@@ -46,7 +46,7 @@ export interface PlannedTransferRequest {
 }
 
 /** A transfer with all the chain data it needs. */
-export interface TransferPlan {
+interface TransferPlan {
   readonly asset: KnownAsset;
   /** In base units. */
   readonly rawAmount: bigint;
