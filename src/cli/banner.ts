@@ -4,7 +4,7 @@ import { quote } from './shell/quote.ts';
 
 /** The start-up message: everything needed for a first request, and that request. */
 export function banner(server: RunningSandbox, config: SandboxConfig): string {
-  const { appId, appSecret, caFile, adminUrl, isExposed, isMock, controlToken } = server;
+  const { appId, appSecret, caFile, adminUrl, isExposed, isMock, controlToken, rpcUrl } = server;
   const [baseUrl = server.baseUrl] = config.publicUrls;
   const lines = [
     ['Base URL', baseUrl],
@@ -20,6 +20,7 @@ export function banner(server: RunningSandbox, config: SandboxConfig): string {
       ? []
       : [['Control', `${controlToken} (token; in a browser, the password)`]]),
     ['Docs', `${baseUrl}/docs`],
+    ...(rpcUrl === undefined ? [] : [['JSON-RPC', `${rpcUrl}/base (any simulated EVM chain)`]]),
     ...(adminUrl === undefined ? [] : [['Metrics', `${adminUrl}/metrics`]]),
     ...clockLines(server),
     ...(config.seed === undefined ? [] : [['Seed', `${config.seed}; do not use it for real money`]]),

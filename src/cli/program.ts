@@ -8,6 +8,7 @@ import { backupCommand, restoreCommand } from './backups/backup.ts';
 import { restoredCommand } from './backups/restored.ts';
 import { callCommand } from './calls/call.ts';
 import { mcpCommand } from './calls/mcp.ts';
+import { rpcCommand } from './calls/rpc.ts';
 import { coverageCommand } from './contract/coverage.ts';
 import { verifyCommand } from './contract/verify.ts';
 import { clockCommand } from './control/clock.ts';
@@ -77,6 +78,7 @@ function makeProgram(): Command {
     execCommand(),
     mockCommand(),
     callCommand(),
+    rpcCommand(),
     logsCommand(),
     whyCommand(),
     coverageCommand(),

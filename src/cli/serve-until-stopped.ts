@@ -139,6 +139,7 @@ function readiness(server: RunningSandbox, { prefix }: SandboxConfig): object {
     app_secret: server.appSecret,
     ca_file: server.caFile,
     ...(server.controlToken === undefined ? {} : { control_token: server.controlToken }),
+    ...(server.rpcUrl === undefined ? {} : { rpc_url: server.rpcUrl }),
     prefix,
     pid: process.pid,
     ...(server.adminUrl === undefined ? {} : { admin_url: server.adminUrl }),

@@ -24,6 +24,8 @@ import { definition } from '../sandbox/generated/definition.ts';
 import { type OperationId, operations } from '../sandbox/generated/operations.ts';
 import { requestValidators } from '../sandbox/generated/request-validators.js';
 import { responseValidators } from '../sandbox/generated/response-validators.js';
+import { answerMessage } from '../sandbox/json-rpc.ts';
+import { rpcChain } from '../sandbox/named-chain.ts';
 import type { OwnApi } from '../sandbox/requests/own-api.ts';
 import { redactionFor } from '../sandbox/requests/redact.ts';
 import type { RequestLog } from '../sandbox/requests/request-log.ts';
@@ -33,6 +35,7 @@ import { type Brand, createBrand, createControlBrand } from '../server/brand.ts'
 import type { Answer, HttpExchange } from '../server/http-exchange.ts';
 import { requireLocalCaller } from '../server/origins.ts';
 import { createPipeline, type PipelineOptions } from '../server/pipeline.ts';
+import type { RpcEndpoint } from '../server/rpc/rpc-server.ts';
 import { inUnitOf, type OpenUnit } from '../server/unit-of-work.ts';
 import { createResponseCheck } from '../server/validation-issues.ts';
 import type { Database } from '../storage/open-database.ts';
@@ -83,8 +86,10 @@ const ungated: ReadonlySet<string> = new Set<OperationId>([
   'signIntent',
 ]);
 
-/** The control plane under `/_sandbox/`. It uses the same pipeline as the API. */
-export async function controlPlane(options: ControlPlaneOptions): Promise<Mount> {
+/** The control plane under `/_sandbox/`, in the same pipeline as the API, and what it has on other ports. */
+export async function controlPlane(
+  options: ControlPlaneOptions,
+): Promise<{ readonly mount: Mount; readonly rpc: RpcEndpoint }> {
   const { services, clock, chains, fiat, cards, database, apps, reset, jobs, appId, eventLog } = options;
   // Like the unit of work of a request, so the same callbacks follow its commit.
   const change: ControlContext['change'] = inUnitOf(options.openUnit);
@@ -167,7 +172,18 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Mount>
       Object.entries(controlHandlers).map(([id, handler]) => [id, run.bind(undefined, handler)]),
     ),
   });
-  return { path: /^\/_sandbox\//, handle };
+  const rpc: RpcEndpoint = {
+    chainOf: (name) => rpcChain(chains, name),
+    async answer(caip2, message, sender) {
+      await options.gate.enter();
+      try {
+        return await answerMessage(context, caip2, message, sender);
+      } finally {
+        options.gate.leave();
+      }
+    },
+  };
+  return { mount: { path: /^\/_sandbox\//, handle }, rpc };
 }
 
 function readDocument(brand: Pick<Brand, 'writeText'> | undefined): object {

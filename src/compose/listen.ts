@@ -18,7 +18,12 @@ import { type AppOptions, createApp, type Mount } from '../server/app.ts';
 import { isLoopbackHost, requireOwnHost } from '../server/origins.ts';
 import type { PipelineOptions } from '../server/pipeline.ts';
 import type { RateLimitOptions } from '../server/rate-limit.ts';
-import { type ConnectionLimits, type RunningServer, startServer } from '../server/server.ts';
+import {
+  type ConnectionLimits,
+  type RunningServer,
+  type ServerOptions,
+  startServer,
+} from '../server/server.ts';
 import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import type { Database } from '../storage/open-database.ts';
 import { watchRequests } from './monitoring.ts';
@@ -50,6 +55,7 @@ interface ListenOptions
   readonly config: Pick<SandboxConfig, 'host' | 'port' | 'adminPort' | 'prefix' | 'publicUrls'>;
   readonly adminHost: string;
   readonly connections?: ConnectionLimits | undefined;
+  readonly upgrade?: ServerOptions['upgrade'];
   /** PEM; undefined if a proxy terminates TLS. */
   readonly tls: { readonly key: string; readonly cert: string } | undefined;
   /** Further paths of the admin port. */
@@ -173,6 +179,8 @@ export interface RunningSandbox extends Listening {
   readonly isExposed: boolean;
   /** Undefined where there is no time to control. */
   readonly clock?: { readonly isFrozen: boolean; now(): number };
+  /** The JSON-RPC of the simulated chains: the name of one follows after a slash. Undefined where there are none. */
+  readonly rpcUrl?: string | undefined;
   /** Whether it answers with examples: it has no inspector and stores nothing. */
   readonly isMock?: boolean;
 }

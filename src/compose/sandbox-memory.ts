@@ -69,6 +69,7 @@ export async function openMemory(
     // Before anything is stored: a start that fails must not count, because the ids of a seed depend on the number of
     // starts.
     for (const port of [config.port, config.adminPort ?? 0]) await requireFreePort(config.host, port);
+    await requireFreePort('127.0.0.1', config.rpcPort ?? 0);
     if (snapshot !== undefined) beginLoadingContent(folder, Buffer.concat(encodeSnapshot(snapshot)));
     await finishLoading(folder);
     const kept = readSandboxState(folder);

@@ -35,6 +35,7 @@ import { recordDenials } from '../server/audit.ts';
 import { createAuthenticate } from '../server/authenticate.ts';
 import { faultInjector } from '../server/inject-faults.ts';
 import { isLocalOrigin, isLoopbackHost } from '../server/origins.ts';
+import { controlUpgrades, openRpcPort, rpcSockets } from '../server/rpc/rpc-server.ts';
 import { bindHandlers } from '../server/run-operation.ts';
 import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import { createResponseCheck } from '../server/validation-issues.ts';
@@ -266,7 +267,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     );
     const store = dataFolder === undefined ? snapshotsInMemory() : snapshotFolder(snapshotsOf(dataFolder));
     const snapshots = namedSnapshots({ store, whole, appId: memory.appId });
-    const control = await controlPlane({
+    const { mount, rpc } = await controlPlane({
       ...http,
       ...{
         config,
@@ -290,8 +291,15 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       baseUrl,
       stopping: stopping.signal,
     });
+    const rpcOptions = { endpoint: rpc, log, newRequestId, stopping: stopping.signal };
+    const sockets = rpcSockets(rpcOptions);
+    const rpcPort =
+      config.rpcPort === undefined ? undefined : await openRpcPort(config.rpcPort, sockets, rpcOptions);
     const listening = await listen({
       ...http,
+      upgrade: controlUpgrades(sockets, {
+        ...{ endpoint: rpc, config, transport, path: /^\/_sandbox\/rpc\/([^/?]+)$/ },
+      }),
       config,
       handlers,
       injectFault,
@@ -315,7 +323,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
         context: operatorContext({ database, openUnit, services }),
       }),
       checkReady: async () => void (await database.orm.em.fork().execute('select 1')),
-      mounts: [control],
+      mounts: [mount],
       findPage: sandboxPages({
         ...{ config, inspectorFolder: outside.inspectorFolder, caPem: certificate.ca, log },
       }),
@@ -331,6 +339,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       caPem: certificate.ca,
       controlToken: config.controlToken,
       isExposed: !isLoopbackHost(config.host),
+      rpcUrl: rpcPort?.url ?? `${listening.baseUrl}/_sandbox/rpc`,
       clock,
       services,
       chains,
@@ -344,7 +353,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
         // Ends the requests that wait for events.
         stopping.abort();
         own.close();
-        await listening.close();
+        await Promise.all([listening.close(), rpcPort?.close()]);
         await jobs.stop();
         await services.uses.flush();
         made.vault.close();

@@ -101,6 +101,8 @@ export function readSandboxConfig(flags: SandboxFlags, command: 'sandbox' | 'exe
     /** SPKI PEM of the key that signs the users' tokens. */
     jwtPublicKeyPem: value('jwtKey'),
     plainHttp: flags.plainHttp ?? false,
+    /** Port of JSON-RPC over plain HTTP; 0: any free port; undefined: none. */
+    rpcPort: value('rpcPort') as number | undefined,
     /** Time until simulated chains confirm a transaction; undefined: with the next block. */
     confirmAfterMs: value('confirmAfter'),
     /** Chains backed by real nodes; all others are simulated. */

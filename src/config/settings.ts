@@ -72,6 +72,11 @@ const network = {
     read: (faults: check.Faults, name: string, text: string): number | undefined =>
       text === 'off' ? undefined : check.port(faults, name, text),
   },
+  rpcPort: {
+    ...{ flag: '--rpc-port <number>', on: sandbox, read: check.port },
+    absent: { sandbox: 'none', exec: 'none' },
+    help: 'port of 127.0.0.1 for the JSON-RPC of simulated EVM chains over plain HTTP and WebSocket: `/` is Base, `/{chain}` any other; 0 selects a free one',
+  },
   workers: {
     ...{ variable: 'CUSTOS_WORKERS', of: serve, flag: '--workers <count>', on: serve, default: '1' },
     ...{ help: 'processes that share the port; SIGHUP replaces them one by one', read: check.whole(1, 64) },
@@ -294,7 +299,7 @@ const sandboxSettings = {
   },
   readyFile: {
     ...{ flag: '--ready-file <path>', on: printing, read: check.absolutePath },
-    help: 'write {base_url, app_id, app_secret, ca_file, control_token, prefix, pid} to this file once the server is ready',
+    help: 'write {base_url, app_id, app_secret, ca_file, control_token, rpc_url, prefix, pid} to this file once the server is ready',
   },
   quiet: { flag: '--quiet', on: printing, help: 'print only errors' },
   json: { flag: '--json', on: printing, help: 'print one JSON object per line' },
@@ -307,6 +312,10 @@ export const clientSettings = {
   appSecret: { variable: 'CUSTOS_APP_SECRET', secret: true, help: 'secret of its app' },
   caFile: { variable: 'CUSTOS_CA_FILE', help: 'certificate authority to trust' },
   prefix: { variable: 'CUSTOS_HEADER_PREFIX', help: 'the word in header names', absent: 'service' },
+  rpcUrl: {
+    variable: 'CUSTOS_RPC_URL',
+    help: 'the JSON-RPC of its simulated EVM chains; the name of one follows after a slash',
+  },
   controlToken: {
     ...{ variable: 'CUSTOS_CONTROL_TOKEN', secret: true },
     help: 'the token that opens its control plane to other machines',

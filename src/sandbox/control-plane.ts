@@ -105,6 +105,23 @@ interface AssetBooks {
   readonly held: Readonly<Record<string, bigint>>;
 }
 
+/** An open connection to a client of JSON-RPC, which can receive notifications. */
+export interface RpcConnection {
+  /** Aborted when the connection closes. */
+  readonly closed: AbortSignal;
+  notify(message: object): void;
+}
+
+/** Who calls a method of JSON-RPC. */
+interface RpcCaller {
+  /** Aborted when the caller leaves. */
+  readonly signal: AbortSignal;
+  /** When its execution ends, by `performance.now()`. */
+  readonly endsAtMs: number;
+  /** Undefined for plain HTTP. */
+  readonly connection?: RpcConnection | undefined;
+}
+
 /** Controls the simulated chains. Only chains for which `has` returns true may be passed. */
 export interface ControllableChains {
   has(caip2: string): boolean;
@@ -121,8 +138,8 @@ export interface ControllableChains {
   /** Answers a method of the Ethereum JSON-RPC, on an EVM chain. */
   rpc(
     caip2: string,
-    method: string,
-    params: readonly unknown[],
+    call: { readonly method: string; readonly params: readonly unknown[] },
+    caller: RpcCaller,
   ): Promise<
     | { readonly result: unknown }
     | { readonly error: { readonly code: number; readonly message: string; readonly data?: string } }

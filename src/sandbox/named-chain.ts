@@ -15,3 +15,8 @@ export function requireSimulatedEvm(chains: ControllableChains, chain: string): 
   if (caip2.startsWith('eip155:')) return caip2;
   throw invalidField('/chain', `expected an EVM chain, got \`${chain}\``);
 }
+
+/** The CAIP-2 id of a simulated EVM chain, given by id, name or number. Throws ApiError invalid_data. */
+export function rpcChain(chains: ControllableChains, chain: string): string {
+  return requireSimulatedEvm(chains, /^\d+$/.test(chain) ? `eip155:${chain}` : chain);
+}

@@ -7,6 +7,7 @@ import {
 } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../ports/runtime.ts';
 
@@ -24,6 +25,8 @@ export interface ServerOptions {
   readonly connections?: ConnectionLimits | undefined;
   /** How long a client may leave a response unread. */
   readonly unreadMs?: number;
+  /** Takes over connections that ask for another protocol. It closes them itself when the server stops. */
+  readonly upgrade?: ((request: IncomingMessage, socket: Duplex, head: Buffer) => void) | undefined;
 }
 
 /** The maximum of open connections. Further ones are closed immediately. */
@@ -114,6 +117,7 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
     begin(response);
     refuse(response, 417, `expected no \`expect\` or \`100-continue\`, got \`${request.headers.expect}\``);
   });
+  if (options.upgrade !== undefined) server.on('upgrade', options.upgrade);
   const undecided = tls === undefined ? new Set<Socket>() : decideByFirstByte(server);
   limitConnections(server, options.connections ?? defaultConnectionLimits);
   answerBrokenRequests(server, pending, options.newRequestId);

@@ -59,6 +59,10 @@ export interface StartOptions {
   readonly hints?: boolean;
   /** Default: any free port. */
   readonly port?: number;
+  /** A port for JSON-RPC over plain HTTP and WebSocket; 0 selects a free one. Default: none. */
+  readonly rpcPort?: number;
+  /** Confirm each transaction on simulated chains after this time, 0 immediately. Default: with the next block. */
+  readonly confirmAfterMs?: number;
 }
 
 /** The clock of a sandbox. Whatever is due by the new time has run when a change resolves. Unix ms. */
@@ -93,6 +97,8 @@ export interface TestSandbox extends Caller, AsyncDisposable {
   /** The certificate authority, as PEM and as a file. */
   readonly caPem: string;
   readonly caFile: string;
+  /** The JSON-RPC of the simulated EVM chains: the name of one follows after a slash. */
+  readonly rpcUrl: string;
   /** Calls operations with these signatures, where they accept signatures. */
   as(...signers: readonly Pick<Signer, 'privateKey'>[]): Caller;
   /** `fetch` that trusts the sandbox. */
@@ -147,6 +153,7 @@ export async function startSandbox(options: StartOptions = {}): Promise<TestSand
     appSecret: sandbox.appSecret,
     caPem: sandbox.caPem,
     caFile: sandbox.caFile,
+    rpcUrl: sandbox.rpcUrl!,
     ...callerOf(connection, []),
     as: (...signers) => callerOf(connection, signers),
     fetch: (input, init) => fetchOver(connection, new Request(input, init)),

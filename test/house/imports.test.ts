@@ -157,6 +157,7 @@ const packageModules: Record<string, string[]> = {
   // Simulated chains keep a file of their own, apart from the server's database.
   'better-sqlite3': ['simulated', 'storage'],
   pg: ['storage'],
+  ws: ['server'],
 };
 
 const files = sourceFiles('src/**/*.{ts,tsx}', 'mocks/*.ts');

@@ -54,6 +54,7 @@ test('the ready file is written when the server is reachable, and deleted when i
     app_id: acmeApp.id,
     app_secret: acmeApp.secret,
     ca_file: expect.stringMatching(/\/ca\.pem$/),
+    rpc_url: `${custos.ready.base_url}/_sandbox/rpc`,
     prefix: 'service',
     pid: custos.process.pid,
   });
@@ -64,6 +65,34 @@ test('the ready file is written when the server is reachable, and deleted when i
   const { code } = await custos.stop('SIGINT');
   expect(code).toBe(0);
   expect(existsSync(custos.readyFile)).toBe(false);
+});
+
+test('--rpc-port serves JSON-RPC over plain HTTP, which `custos env` and `custos rpc` find', async () => {
+  const custos = await serveCustos(['sandbox', '--rpc-port', '0']);
+  const { rpc_url: url } = custos.ready as unknown as { rpc_url: string };
+  expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+  const body = '{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}';
+  const response = await fetch(`${url}/ethereum`, { method: 'POST', body });
+  expect(await response.json()).toEqual({ jsonrpc: '2.0', id: 1, result: '0x1' });
+  const at = ['--ready-file', custos.readyFile];
+  expect((await runCustos(['env', '--format', 'json', ...at])).stdout).toContain(
+    `"CUSTOS_RPC_URL": "${url}"`,
+  );
+  const asked = await runCustos(['rpc', 'base', 'eth_getBalance', `0x${'0e'.repeat(20)}`, 'latest', ...at]);
+  expect(asked).toMatchObject({ code: 0, stdout: '0x0\n' });
+  const block = await runCustos([
+    'rpc',
+    '8453',
+    'eth_getBlockByNumber',
+    '"earliest"',
+    'false',
+    '--json',
+    ...at,
+  ]);
+  expect(JSON.parse(block.stdout)).toMatchObject({ number: '0x0' });
+  const refused = await runCustos(['rpc', 'base', 'eth_mineForever', ...at]);
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('(-32601)') });
+  await custos.stop('SIGINT');
 });
 
 /** Sends SIGTERM to the process in the moment in which its ready file appears. */

@@ -8,7 +8,7 @@ import { announceSandbox } from '../../tools/client/running-sandboxes.ts';
  * write, the commands need --url.
  */
 export function announce(
-  { baseUrl, caFile, appId, appSecret, controlToken }: RunningSandbox,
+  { baseUrl, caFile, appId, appSecret, controlToken, rpcUrl }: RunningSandbox,
   { dataFolder, prefix }: Pick<SandboxConfig, 'dataFolder' | 'prefix'>,
 ): () => void {
   try {
@@ -20,6 +20,7 @@ export function announce(
       app_secret: appSecret,
       prefix,
       control_token: controlToken,
+      rpc_url: rpcUrl,
       version: packageVersion(),
     });
   } catch {

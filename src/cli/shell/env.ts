@@ -6,7 +6,8 @@ type Format = 'shell' | 'dotenv' | 'json' | 'github';
 
 const examples = `
 Prints CUSTOS_BASE_URL, CUSTOS_APP_ID, CUSTOS_APP_SECRET, CUSTOS_CA_FILE and
-CUSTOS_HEADER_PREFIX, which other commands read, and NODE_EXTRA_CA_CERTS.
+CUSTOS_HEADER_PREFIX, which other commands read, CUSTOS_RPC_URL, and
+NODE_EXTRA_CA_CERTS.
 github is the format of the files in $GITHUB_ENV.
 
 Examples:

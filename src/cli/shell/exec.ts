@@ -33,8 +33,9 @@ export function execCommand(): Command {
       const sandbox = await startSandbox(config);
       const withdraw = announce(sandbox, config);
       try {
-        const { baseUrl: url, caFile, appId, appSecret } = sandbox;
-        const variables = clientEnvironment({ url, caFile, appId, appSecret, prefix: config.prefix });
+        const { baseUrl: url, caFile, appId, appSecret, rpcUrl } = sandbox;
+        const place = { url, caFile, appId, appSecret, rpcUrl, prefix: config.prefix };
+        const variables = clientEnvironment(place);
         process.exitCode = await run(command, args, variables);
       } finally {
         withdraw();

@@ -5,7 +5,8 @@ import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import { ApiError, invalidField, notFound } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
 import type { SandboxTransactionEffect } from '../generated/schemas.ts';
-import { requireSimulated, requireSimulatedEvm } from '../named-chain.ts';
+import { answerMessage } from '../json-rpc.ts';
+import { requireSimulated, rpcChain } from '../named-chain.ts';
 
 const pointers = { address: '/address', tokenAddress: '/token_address', rawAmount: '/raw_amount' } as const;
 
@@ -139,25 +140,5 @@ function tokenAddressOf(
   return known.tokenAddress;
 }
 
-/** Methods after which jobs have something to do. */
-const changing: ReadonlySet<string> = new Set(['eth_sendRawTransaction', 'evm_mine']);
-
-export const callChainRpc: Handler<'callChainRpc'> = async ({ path, body }, { chains, runDueJobs }) => {
-  const caip2 = requireSimulatedEvm(chains, /^\d+$/.test(path.chain) ? `eip155:${path.chain}` : path.chain);
-  if (!Array.isArray(body)) return answer(body);
-  const responses: unknown[] = [];
-  for (const call of body) responses.push(await answer(call));
-  return responses;
-
-  async function answer(call: unknown): Promise<Record<string, unknown>> {
-    const { id = null, method, params = [] } = (call ?? {}) as Record<string, unknown>;
-    const envelope = { jsonrpc: '2.0', id };
-    if (typeof method !== 'string' || !Array.isArray(params)) {
-      const message = 'invalid request: expected `method` as a string and `params` as an array';
-      return { ...envelope, error: { code: -32_600, message } };
-    }
-    const outcome = await chains.rpc(caip2, method, params);
-    if (changing.has(method)) await runDueJobs();
-    return { ...envelope, ...outcome };
-  }
-};
+export const callChainRpc: Handler<'callChainRpc'> = async ({ path, body }, context) =>
+  answerMessage(context, rpcChain(context.chains, path.chain), body, context);

@@ -6,12 +6,13 @@ import type { SandboxPlace } from './sandbox-address.ts';
  * the variables of other runtimes replace all other authorities, so they are left to the user.
  */
 export function clientEnvironment(place: SandboxPlace): Record<string, string> {
-  const { url, appId, appSecret, caFile, prefix, controlToken } = place;
+  const { url, appId, appSecret, caFile, prefix, controlToken, rpcUrl } = place;
   return {
     [clientSettings.url.variable]: url,
     [clientSettings.appId.variable]: appId,
     [clientSettings.appSecret.variable]: appSecret,
     [clientSettings.prefix.variable]: prefix,
+    ...(rpcUrl === undefined ? {} : { [clientSettings.rpcUrl.variable]: rpcUrl }),
     ...(controlToken === undefined ? {} : { [clientSettings.controlToken.variable]: controlToken }),
     ...(caFile === undefined
       ? {}

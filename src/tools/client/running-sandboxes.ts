@@ -12,6 +12,8 @@ export interface RunningSandboxFile {
   readonly version: string;
   /** Opens the control plane from other machines, where the sandbox listens for them. */
   readonly control_token?: string | undefined;
+  /** The JSON-RPC of its simulated chains. */
+  readonly rpc_url?: string | undefined;
   readonly ca_file: string;
   /** Absolute path; null for a sandbox in memory. */
   readonly data: string | null;

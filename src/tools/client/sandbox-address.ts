@@ -28,6 +28,8 @@ export interface SandboxPlace {
   readonly prefix: string;
   /** What the control plane asks of callers on other machines. */
   readonly controlToken?: string;
+  /** The JSON-RPC of its simulated chains: the name of one follows after a slash. */
+  readonly rpcUrl?: string | undefined;
 }
 
 export const DEFAULT_URL = 'https://127.0.0.1:4010';
@@ -64,12 +66,15 @@ export function locateSandbox({ url, readyFile, caFile, data }: SandboxAddress):
     ...(url !== undefined && data !== undefined ? {} : { caFile: running.ca_file }),
     ...{ appId: running.app_id, appSecret: running.app_secret, prefix: running.prefix },
     ...(running.control_token === undefined ? {} : { controlToken: running.control_token }),
+    ...(running.rpc_url === undefined ? {} : { rpcUrl: running.rpc_url }),
     ...given,
   };
 }
 
 function readReadyFile(file: string): SandboxPlace {
-  let ready: Partial<Record<'ca_file' | 'app_id' | 'app_secret' | 'prefix' | 'control_token', string>> & {
+  let ready: Partial<
+    Record<'ca_file' | 'app_id' | 'app_secret' | 'prefix' | 'control_token' | 'rpc_url', string>
+  > & {
     base_url: string;
   };
   try {
@@ -86,6 +91,7 @@ function readReadyFile(file: string): SandboxPlace {
   const place = {
     ...{ url, appId, appSecret, prefix: ready.prefix ?? defaults.prefix },
     ...(ready.control_token === undefined ? {} : { controlToken: ready.control_token }),
+    ...(ready.rpc_url === undefined ? {} : { rpcUrl: ready.rpc_url }),
   };
   return caFile === undefined ? place : { ...place, caFile };
 }

@@ -21,7 +21,7 @@ import { type MovablePrices, movablePrices } from '../prices.ts';
 import type { AssetBooks } from './books.ts';
 import { type SimulatedEarn, simulateEarn } from './earn.ts';
 import type { VaultPlan } from './evm/programs/deploy-vault.ts';
-import type { RpcOutcome } from './evm/rpc.ts';
+import type { RpcCall, RpcCaller, RpcOutcome } from './evm/rpc/calls.ts';
 import { NATIVE } from './ledger.ts';
 import { FEE_PAYER_ADDRESS, PAYMASTER_ADDRESS, tempoChains } from './sponsors.ts';
 import { steerPending, type TransactionEffect } from './steer-transaction.ts';
@@ -58,7 +58,7 @@ export interface SimulatedChains extends Chains {
   /** Mines blocks on one chain or on every chain in use; returns the latest block numbers. */
   mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
   /** Answers a method of the Ethereum JSON-RPC, on an EVM chain. */
-  rpc(caip2: string, method: string, params: readonly unknown[]): Promise<RpcOutcome>;
+  rpc(caip2: string, call: RpcCall, caller: RpcCaller): Promise<RpcOutcome>;
   /** Changes what happens to a pending transaction; false when none with this hash waits for its first block. */
   steer(caip2: string, hash: string, effect: TransactionEffect): Promise<boolean>;
   /** The sum of an asset over all accounts, including fees. */
@@ -290,10 +290,10 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       }
       return heights;
     },
-    async rpc(caip2, method, params) {
+    async rpc(caip2, call, caller) {
       const { rpc } = await simulatedOf(caip2);
       assert(rpc, `expected an EVM chain, got \`${caip2}\``);
-      return rpc(method, params);
+      return rpc(call, caller);
     },
     async steer(caip2, hash, effect) {
       const [store] = [await open(), await caughtUp(caip2)];

@@ -10,7 +10,7 @@ import type { DrawTransactionFault } from '../../../ports/requests.ts';
 import type { Clock } from '../../../ports/runtime.ts';
 import type { VaultPlan } from './evm/programs/deploy-vault.ts';
 import type { ProgramView } from './evm/programs/program.ts';
-import type { RpcOutcome } from './evm/rpc.ts';
+import type { RpcCall, RpcCaller, RpcOutcome } from './evm/rpc/calls.ts';
 import { type Ledger, type Movement, NATIVE } from './ledger.ts';
 import { type Block, recordTransfer } from './pool.ts';
 import type { ChainStore } from './store.ts';
@@ -86,7 +86,7 @@ export interface Simulated<C extends AnyChain = AnyChain> {
   /** The latest state of the programs of an EVM chain. */
   view?(): ProgramView;
   /** Answers a method of the Ethereum JSON-RPC, on an EVM chain. */
-  rpc?(method: string, params: readonly unknown[]): Promise<RpcOutcome>;
+  rpc?(call: RpcCall, caller: RpcCaller): Promise<RpcOutcome>;
 }
 
 interface TransferRow {

@@ -1,4 +1,5 @@
 import { bytesTo0xHex } from '../../../../engine/crypto/encoding.ts';
+import { loadOnce } from '../../../../engine/load-once.ts';
 import { checksumAddress } from '../../../../engine/signing/ethereum/signer.ts';
 import { encodeTokenCall } from '../../../../engine/signing/ethereum/token-calls.ts';
 import type { EvmChain, TransferQuery } from '../../../../ports/chains.ts';
@@ -22,6 +23,8 @@ export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
   const { state, blocks } = parts;
   const { ledger } = state;
   const { broadcast, statusOf } = transactions(parts);
+  // Most sandboxes serve the wallet API only.
+  const answerRpc = loadOnce(async () => (await import('./rpc/methods.ts')).rpcOf({ parts, broadcast }));
   return {
     chain: {
       kind: 'evm',
@@ -40,11 +43,7 @@ export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
     head: () => blocks.head(),
     view: () => ({ state, block: blocks.head() }),
     mine: (count) => blocks.mine(count),
-    async rpc(method, params) {
-      // Most sandboxes serve the wallet API only.
-      const { answerRpc } = await import('./rpc.ts');
-      return answerRpc({ parts, broadcast }, method, params);
-    },
+    rpc: async (call, caller) => (await answerRpc())(call, caller),
   };
 }
 

@@ -3,14 +3,14 @@ import * as TxEnvelopeEip1559 from 'ox/TxEnvelopeEip1559';
 import * as TxEnvelopeEip2930 from 'ox/TxEnvelopeEip2930';
 import * as TxEnvelopeEip7702 from 'ox/TxEnvelopeEip7702';
 import * as TxEnvelopeLegacy from 'ox/TxEnvelopeLegacy';
-import { bytesTo0xHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
-import { termsOf } from '../chain-terms.ts';
-import { readWithBigints } from '../ledger.ts';
-import { BLOCK_GAS_LIMIT } from './machine.ts';
-import type { EvmParts } from './parts.ts';
-import type { EvmPlan } from './plan.ts';
-import { findReceipt, type Receipt, receiptsIn } from './receipts.ts';
-import { blockHash, hashOf, ZERO_WORD } from './state.ts';
+import { bytesTo0xHex, hexToBytes } from '../../../../../engine/crypto/encoding.ts';
+import { termsOf } from '../../chain-terms.ts';
+import { readWithBigints } from '../../ledger.ts';
+import { BLOCK_GAS_LIMIT } from '../machine.ts';
+import type { EvmParts } from '../parts.ts';
+import type { EvmPlan } from '../plan.ts';
+import { findReceipt, type Receipt, receiptsIn } from '../receipts.ts';
+import { blockHash, hashOf, ZERO_WORD } from '../state.ts';
 
 // Blocks, transactions, receipts and logs in the format of the Ethereum JSON-RPC.
 

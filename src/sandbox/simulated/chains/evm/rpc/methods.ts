@@ -1,14 +1,31 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
-import { bytesTo0xHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
-import type { BroadcastOutcome, EvmAuthorization } from '../../../../ports/chains.ts';
-import { termsOf } from '../chain-terms.ts';
-import { NATIVE } from '../ledger.ts';
-import { dryRun } from './dry-run.ts';
-import { BLOCK_GAS_LIMIT } from './machine.ts';
-import { codeAt } from './natives.ts';
-import { makeOverlay, type Overlay } from './overlay.ts';
-import type { EvmParts } from './parts.ts';
-import { findReceipt, receiptsIn } from './receipts.ts';
+import { bytesTo0xHex } from '../../../../../engine/crypto/encoding.ts';
+import type { BroadcastOutcome, EvmAuthorization } from '../../../../../ports/chains.ts';
+import { termsOf } from '../../chain-terms.ts';
+import { NATIVE } from '../../ledger.ts';
+import { dryRun } from '../dry-run.ts';
+import { BLOCK_GAS_LIMIT } from '../machine.ts';
+import { codeAt } from '../natives.ts';
+import { makeOverlay, type Overlay } from '../overlay.ts';
+import type { EvmParts } from '../parts.ts';
+import { findReceipt, receiptsIn } from '../receipts.ts';
+import { numberOfBlock } from '../state.ts';
+import {
+  addressOf,
+  bytesOf,
+  hashText,
+  invalid,
+  isRecord,
+  LIMIT_EXCEEDED,
+  METHOD_NOT_FOUND,
+  numberOf,
+  REVERTED,
+  type RpcCall,
+  type RpcCaller,
+  RpcError,
+  type RpcOutcome,
+  SERVER_ERROR,
+} from './calls.ts';
 import {
   blockView,
   inBlock,
@@ -17,21 +34,7 @@ import {
   quantity,
   receiptView,
   transactionBy,
-} from './rpc-views.ts';
-import { numberOfBlock } from './state.ts';
-
-/** An error of JSON-RPC. Codes and messages are those of geth. */
-class RpcError extends Error {
-  readonly code: number;
-  readonly data: string | undefined;
-
-  constructor(code: number, message: string, data?: string) {
-    super(message);
-    this.name = 'RpcError';
-    this.code = code;
-    this.data = data;
-  }
-}
+} from './views.ts';
 
 /** A chain with its way in for signed transactions. */
 export interface RpcChain {
@@ -39,40 +42,28 @@ export interface RpcChain {
   broadcast(signedBytes: Uint8Array): Promise<BroadcastOutcome>;
 }
 
-type Method = (chain: RpcChain, params: readonly unknown[]) => unknown;
+type Method = (chain: RpcChain, params: readonly unknown[], caller: RpcCaller) => unknown;
 
-const INVALID_PARAMS = -32_602;
-const METHOD_NOT_FOUND = -32_601;
-const SERVER_ERROR = -32_000;
-const LIMIT_EXCEEDED = -32_005;
-const REVERTED = 3;
 const MOST_LOGS = 10_000;
 const MOST_FEE_BLOCKS = 1_024;
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 
-/** What JSON-RPC answers to one call. */
-export type RpcOutcome =
-  | { readonly result: unknown }
-  | { readonly error: { readonly code: number; readonly message: string; readonly data?: string } };
-
-/** Answers one method on the latest state, in the format of the Ethereum JSON-RPC. */
-export async function answerRpc(
-  chain: RpcChain,
-  method: string,
-  params: readonly unknown[],
-): Promise<RpcOutcome> {
-  try {
-    const found = Object.hasOwn(methods, method) ? methods[method] : undefined;
-    if (found === undefined) {
-      throw new RpcError(METHOD_NOT_FOUND, `the method ${method} does not exist/is not available`);
+/** Answers methods on the latest state of a chain, in the format of the Ethereum JSON-RPC. */
+export function rpcOf(chain: RpcChain): (call: RpcCall, caller: RpcCaller) => Promise<RpcOutcome> {
+  return async ({ method, params }, caller) => {
+    try {
+      const found = Object.hasOwn(methods, method) ? methods[method] : undefined;
+      if (found === undefined) {
+        throw new RpcError(METHOD_NOT_FOUND, `the method ${method} does not exist/is not available`);
+      }
+      await chain.parts.blocks.catchUp();
+      return { result: await found(chain, params, caller) };
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error;
+      const { code, message, data } = error;
+      return { error: { code, message, ...(data === undefined ? {} : { data }) } };
     }
-    await chain.parts.blocks.catchUp();
-    return { result: await found(chain, params) };
-  } catch (error) {
-    if (!(error instanceof RpcError)) throw error;
-    const { code, message, data } = error;
-    return { error: { code, message, ...(data === undefined ? {} : { data }) } };
-  }
+  };
 }
 
 const methods: Readonly<Record<string, Method>> = {
@@ -161,37 +152,6 @@ const methods: Readonly<Record<string, Method>> = {
     return '0x0';
   },
 };
-
-function invalid(message: string): RpcError {
-  return new RpcError(INVALID_PARAMS, message);
-}
-
-function bytesOf(value: unknown): Uint8Array {
-  if (typeof value !== 'string' || !/^0x([0-9a-fA-F]{2})*$/.test(value)) {
-    throw invalid('invalid argument: expected 0x and pairs of hex digits');
-  }
-  return hexToBytes(value.slice(2));
-}
-
-function addressOf(value: unknown): string {
-  if (typeof value === 'string' && /^0x[0-9a-fA-F]{40}$/.test(value)) return value.toLowerCase();
-  throw invalid('invalid argument: expected an address of 0x and 40 hex digits');
-}
-
-function hashText(value: unknown): string {
-  if (typeof value === 'string' && /^0x[0-9a-fA-F]{64}$/.test(value)) return value.toLowerCase();
-  throw invalid('invalid argument: expected a hash of 0x and 64 hex digits');
-}
-
-function numberOf(value: unknown, name: string): bigint {
-  if (typeof value === 'string' && /^0x[0-9a-fA-F]{1,64}$/.test(value)) return BigInt(value);
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return BigInt(value);
-  throw invalid(`invalid argument: expected \`${name}\` as 0x and hex digits`);
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** The number that a block parameter names. Undefined for a block that does not exist. */
 function knownBlock({ caip2, blocks }: EvmParts, block: unknown): number | undefined {

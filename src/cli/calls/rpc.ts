@@ -1,0 +1,52 @@
+import { Command } from 'commander';
+import { addSandboxClientOptions, type SandboxClientFlags, withSandbox } from '../sandbox-options.ts';
+
+const examples = `
+A parameter is JSON, or a text if it is none.
+
+Examples:
+  $ custos rpc base eth_blockNumber
+  $ custos rpc eip155:1 eth_getBalance \\
+      0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0 latest
+  $ custos rpc base eth_getLogs '{"fromBlock":"earliest"}'`;
+
+interface RpcAnswer {
+  readonly result?: unknown;
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
+}
+
+/** `custos rpc`: calls the JSON-RPC of a simulated EVM chain. */
+export function rpcCommand(): Command {
+  return addSandboxClientOptions(
+    new Command('rpc')
+      .description('call the JSON-RPC of a simulated EVM chain')
+      .argument('<chain>', 'name, number or CAIP-2 id of the chain')
+      .argument('<method>', 'such as eth_blockNumber')
+      .argument('[params...]', 'the parameters, in order'),
+  )
+    .addHelpText('after', examples)
+    .action((chain: string, method: string, params: string[], flags: SandboxClientFlags) =>
+      withSandbox(flags, async (client) => {
+        const body = { jsonrpc: '2.0', id: 1, method, params: params.map(readParameter) };
+        const { result, error } = await client.call<RpcAnswer>('POST', `/rpc/${encodeURIComponent(chain)}`, {
+          body,
+        });
+        if (error === undefined) {
+          const isText = typeof result === 'string' && flags.json !== true;
+          console.log(isText ? result : JSON.stringify(result, undefined, flags.json === true ? 0 : 2));
+          return;
+        }
+        const data = error.data === undefined ? '' : ` ${JSON.stringify(error.data)}`;
+        console.error(`custos: ${error.message} (${error.code})${data}`);
+        process.exitCode = 1;
+      }),
+    );
+}
+
+function readParameter(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

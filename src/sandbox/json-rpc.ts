@@ -1,0 +1,77 @@
+import type { ControlContext, RpcConnection } from './control-plane.ts';
+
+/** The part of the control plane that answers JSON-RPC. */
+export type RpcContext = Pick<ControlContext, 'chains' | 'runDueJobs' | 'log'>;
+
+/** Who sent a message of JSON-RPC. */
+export interface RpcSender {
+  /** Aborted when the sender leaves. */
+  readonly signal: AbortSignal;
+  /** Carries notifications to the sender; undefined for plain HTTP. */
+  readonly connection?: RpcConnection | undefined;
+}
+
+type Response = Record<string, unknown>;
+
+const INVALID_REQUEST = -32_600;
+const INTERNAL_ERROR = -32_603;
+const TIMED_OUT = -32_002;
+const TOO_LARGE = -32_003;
+const MOST_CALLS = 1_000;
+
+/** CHOICE: the calls of one message run for at most five seconds together, as those of geth by default. */
+const MESSAGE_MS = 5_000;
+/** CHOICE: the responses of one batch have at most 25 million characters together, as those of geth by default. */
+const MOST_CHARACTERS = 25_000_000;
+
+/** Methods after which jobs have something to do. */
+const changing = /^(eth_send|evm_|anvil_|hardhat_)/;
+
+/** Answers a call of JSON-RPC 2.0 or a batch of calls, in order. */
+export async function answerMessage(
+  context: RpcContext,
+  caip2: string,
+  message: unknown,
+  sender: RpcSender,
+): Promise<Response | Response[]> {
+  const caller = { ...sender, endsAtMs: performance.now() + MESSAGE_MS };
+  if (!Array.isArray(message)) return answer(message);
+  if (message.length === 0) return failure(null, INVALID_REQUEST, 'empty batch');
+  if (message.length > MOST_CALLS) return failure(null, INVALID_REQUEST, 'batch too large');
+  const responses: Response[] = [];
+  let characters = 0;
+  for (const call of message) {
+    const response = characters > MOST_CHARACTERS ? tooLarge(call) : await answer(call);
+    characters += JSON.stringify(response).length;
+    responses.push(response);
+    if (sender.signal.aborted) break;
+  }
+  return responses;
+
+  async function answer(call: unknown): Promise<Response> {
+    const { id = null, method, params = [] } = (call ?? {}) as Record<string, unknown>;
+    if (typeof method !== 'string' || !Array.isArray(params)) {
+      const expected = 'invalid request: expected `method` as a string and `params` as an array';
+      return failure(id, INVALID_REQUEST, expected);
+    }
+    if (performance.now() >= caller.endsAtMs) return failure(id, TIMED_OUT, 'request timed out');
+    try {
+      const outcome = await context.chains.rpc(caip2, { method, params }, caller);
+      if (changing.test(method)) await context.runDueJobs();
+      return { jsonrpc: '2.0', id, ...outcome };
+    } catch (error) {
+      context.log.error({ err: error, method, caip2 }, 'a call of JSON-RPC failed');
+      return failure(id, INTERNAL_ERROR, 'internal error');
+    }
+  }
+}
+
+function tooLarge(call: unknown): Response {
+  const { id = null } = (call ?? {}) as Record<string, unknown>;
+  return failure(id, TOO_LARGE, 'response too large');
+}
+
+/** An error response of JSON-RPC 2.0. */
+export function failure(id: unknown, code: number, message: string): Response {
+  return { jsonrpc: '2.0', id, error: { code, message } };
+}

@@ -1,0 +1,81 @@
+import { hexToBytes } from '../../../../../engine/crypto/encoding.ts';
+
+// The calls of JSON-RPC: who sends them, what they are answered, and how their parameters are read.
+
+/** One call of a method. */
+export interface RpcCall {
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+/** An open connection to a client, which can receive notifications. */
+export interface RpcConnection {
+  /** Aborted when the connection closes. */
+  readonly closed: AbortSignal;
+  notify(message: object): void;
+}
+
+/** Who calls a method. */
+export interface RpcCaller {
+  /** Aborted when the caller leaves. */
+  readonly signal: AbortSignal;
+  /** When its execution ends, by `performance.now()`. */
+  readonly endsAtMs: number;
+  /** Undefined for plain HTTP. */
+  readonly connection?: RpcConnection | undefined;
+}
+
+/** What JSON-RPC answers to one call. */
+export type RpcOutcome =
+  | { readonly result: unknown }
+  | { readonly error: { readonly code: number; readonly message: string; readonly data?: string } };
+
+/** An error of JSON-RPC. Codes and messages are those of geth. */
+export class RpcError extends Error {
+  readonly code: number;
+  readonly data: string | undefined;
+
+  constructor(code: number, message: string, data?: string) {
+    super(message);
+    this.name = 'RpcError';
+    this.code = code;
+    this.data = data;
+  }
+}
+
+export const INVALID_PARAMS = -32_602;
+export const METHOD_NOT_FOUND = -32_601;
+export const SERVER_ERROR = -32_000;
+export const LIMIT_EXCEEDED = -32_005;
+export const REVERTED = 3;
+
+export function invalid(message: string): RpcError {
+  return new RpcError(INVALID_PARAMS, message);
+}
+
+export function bytesOf(value: unknown): Uint8Array {
+  if (typeof value !== 'string' || !/^0x([0-9a-fA-F]{2})*$/.test(value)) {
+    throw invalid('invalid argument: expected 0x and pairs of hex digits');
+  }
+  return hexToBytes(value.slice(2));
+}
+
+export function addressOf(value: unknown): string {
+  if (typeof value === 'string' && /^0x[0-9a-fA-F]{40}$/.test(value)) return value.toLowerCase();
+  throw invalid('invalid argument: expected an address of 0x and 40 hex digits');
+}
+
+export function hashText(value: unknown): string {
+  if (typeof value === 'string' && /^0x[0-9a-fA-F]{64}$/.test(value)) return value.toLowerCase();
+  throw invalid('invalid argument: expected a hash of 0x and 64 hex digits');
+}
+
+export function numberOf(value: unknown, name: string): bigint {
+  if (typeof value === 'string' && /^0x[0-9a-fA-F]{1,64}$/.test(value)) return BigInt(value);
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return BigInt(value);
+  throw invalid(`invalid argument: expected \`${name}\` as 0x and hex digits`);
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
