@@ -119,6 +119,42 @@ describe.each(databaseKinds)('cards on %s', (kind) => {
     expect(await stored(card.id)).toMatchObject({ nextCheckAtMs: null });
   });
 
+  test('of a frozen user end inactive at the issuer, though it hears of an older change later and the server dies', async () => {
+    const { create, as } = await makeHolder();
+    const card = (await create()).body as Card;
+    const path = { card_id: card.id };
+    await operations.run('updateCard', { path, body: { environment, status: 'inactive' }, as });
+    const heard = Promise.withResolvers<undefined>();
+    const asked = Promise.withResolvers<undefined>();
+    override = {
+      change: async (id, change) => {
+        asked.resolve(undefined);
+        await heard.promise;
+        await issuer.change(id, change);
+        throw new ProviderUnavailableError('the process died before it stored this');
+      },
+    };
+    const activating = operations.run('updateCard', { path, body: { environment, status: 'active' }, as });
+    await asked.promise;
+    override = {};
+    await operations.run('freezeUser', { path: { user_id: as.userId } });
+    await keep();
+    heard.resolve(undefined);
+    expect((await activating).status).toBe(503);
+    // Without a change, the issuer answers with the status that the card has there.
+    const atIssuer = () => issuer.change(card.provider_id, {});
+    expect(await atIssuer()).toMatchObject({ status: 'active' });
+    operations.clock.nowMs += 60_000;
+    await keep();
+    expect(await atIssuer()).toMatchObject({ status: 'inactive' });
+    // No request from before the freeze can still be on its way: the reports end.
+    for (let minute = 0; minute < 10; minute += 1) {
+      operations.clock.nowMs += 60_000;
+      await keep();
+    }
+    expect(await stored(card.id)).toMatchObject({ nextCheckAtMs: null });
+  });
+
   test('keep the newest report of the issuer', async () => {
     const { create } = await makeHolder();
     const card = await stored(((await create()).body as Card).id);

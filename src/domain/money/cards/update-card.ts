@@ -165,11 +165,18 @@ function requireNoSuccessor({ replacedById }: StoredCard): void {
 
 /** How long a claimed card belongs to the process that claimed it. */
 const LEASE_MS = 10_000;
+/**
+ * A request that began before the freeze may change a card at the issuer after it, and its process may end before it
+ * stores that. So the issuer is told again until no such request can be on its way.
+ */
+const FREEZE_REPORTS = { everyMs: 60_000, forMs: 600_000 };
 
 /** A card whose status the issuer is to learn. */
 export interface DueCard {
   readonly card: StoredCard;
   readonly status: CardStatus;
+  /** When the issuer is told again; null if once is enough. */
+  readonly againAtMs: number | null;
 }
 
 // KYSELY: rows are claimed with `skip locked`, every second.
@@ -197,18 +204,26 @@ export async function claimDueCards(
   const due: DueCard[] = [];
   for (const card of cards) {
     card.nextCheckAtMs = nowMs + LEASE_MS;
-    due.push({ card, status: await statusFor(em, card) });
+    due.push({ card, ...(await reportFor(em, card, nowMs)) });
   }
   await em.flush();
   return due;
 }
 
 /** CHOICE: the cards of a frozen user are frozen at the issuer for as long as the user is. */
-async function statusFor(em: SqlEntityManager, card: StoredCard): Promise<CardStatus> {
-  if (card.status === 'canceled') return 'canceled';
-  const user = await getUser({ em, app: { id: card.appId } }, card.userId);
-  if (user === undefined) return 'canceled';
-  return user.row.frozen_at_ms === null ? (card.status as CardStatus) : 'inactive';
+async function reportFor(
+  em: SqlEntityManager,
+  card: StoredCard,
+  nowMs: number,
+): Promise<Omit<DueCard, 'card'>> {
+  const user =
+    card.status === 'canceled' ? undefined : await getUser({ em, app: { id: card.appId } }, card.userId);
+  // Final at the issuer: no later change undoes it.
+  if (user === undefined) return { status: 'canceled', againAtMs: null };
+  const frozenAtMs = user.row.frozen_at_ms;
+  if (frozenAtMs === null) return { status: card.status as CardStatus, againAtMs: null };
+  const isRecent = nowMs < frozenAtMs + FREEZE_REPORTS.forMs;
+  return { status: 'inactive', againAtMs: isRecent ? nowMs + FREEZE_REPORTS.everyMs : null };
 }
 
 /** Reports the status to the issuer. Call it outside any transaction. */
@@ -221,17 +236,17 @@ export async function reportToIssuer(
   return reported === undefined || 'fault' in reported ? undefined : reported;
 }
 
-/** The issuer knows: nothing is due unless something has changed meanwhile. */
+/** The issuer knows: until `againAtMs`, nothing is due unless something has changed meanwhile. */
 export async function settleCard(
   { em, notes }: UnitContext,
-  { card: { id, nextCheckAtMs }, status }: DueCard,
+  { card: { id, nextCheckAtMs }, status, againAtMs }: DueCard,
   { revision }: IssuedCard,
 ): Promise<void> {
   const card = await em.findOne(CardEntity, { id }, lockForUpdate);
   if (card === null) return;
   card.revision = Math.max(card.revision, revision);
   if (status === 'canceled') card.status = 'canceled';
-  if (card.nextCheckAtMs === nextCheckAtMs) card.nextCheckAtMs = null;
+  if (card.nextCheckAtMs === nextCheckAtMs) card.nextCheckAtMs = againAtMs;
   noteChange(notes, { appId: card.appId, what: `card.reported_${status}`, id });
   await em.flush();
 }
