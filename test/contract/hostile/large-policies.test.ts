@@ -86,6 +86,20 @@ test('many conditions on what a long message contains', async () => {
   });
 });
 
+test('an explanation of a message under as many conditions as a policy can have', async () => {
+  const content = { field_source: 'message', field: 'content', operator: 'eq' } as const;
+  const conditions = list(50, (place) => ({ ...content, value: `a${place}` })) as Conditions;
+  const walletId = await walletUnder(list(99, () => rule('personal_sign', 'ALLOW', conditions)));
+  for (const length of [3_000, 5_000]) {
+    const request = {
+      method: 'personal_sign',
+      params: { message: 'a'.repeat(length), encoding: 'utf-8' },
+    };
+    const explain = () => post('/_sandbox/policies/explain', { wallet_id: walletId, request });
+    expect(await measured(explain)).toEqual({ status: 200, isShort: true });
+  }
+});
+
 test('many types that a large message may contain', async () => {
   const method = 'eth_signTypedData_v4';
   const member = [{ name: 'a', type: 'uint8' }];

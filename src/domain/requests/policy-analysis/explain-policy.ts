@@ -6,7 +6,7 @@ import type { PolicyAction } from '../../../engine/policy/action.ts';
 import { type CompiledPolicy, compilePolicy } from '../../../engine/policy/compile.ts';
 import { decisionOf, type ImpliedDecision, type UnitTrace } from '../../../engine/policy/evaluate.ts';
 import { strictly } from '../../../engine/policy/strict-methods.ts';
-import { traceLength } from '../../../engine/policy/trace-length.ts';
+import { shortenTrace, traceLength } from '../../../engine/policy/trace-length.ts';
 import { type ChainType, requireRpcMethod } from '../../../engine/signing/chains.ts';
 import type { RawSignParams } from '../../../engine/signing/sign-with-key.ts';
 import { ApiError, invalidField, notFound, relocateIssues } from '../../../errors.ts';
@@ -213,8 +213,8 @@ interface ExplainedPolicy {
   readonly other_rules: readonly { rule_id: string; rule_name: string; method: string; action: string }[];
 }
 
-/** The longest trace returned, in characters. */
-const MAX_EXPLAINED = 16 * 1024 * 1024;
+/** CHOICE: the longest trace shown in full, in characters. A longer one shows what decides; writing it keeps others waiting. */
+const MAX_EXPLAINED = 1024 * 1024;
 
 type AppContext = AnalysisContext & Pick<OperationContext, 'app'>;
 
@@ -241,9 +241,9 @@ export async function explainPolicy(context: AnalysisContext, input: ExplainInpu
   const totals = await peekRunningTotals(own, wallet?.id ?? '', action).catch(refused);
   const explained: ExplainedPolicy[] = [];
   for (const policy of policies) {
-    const { allowed, units } = await decide(own, policy, action, totals).catch(refused);
-    if (traceLength(units) > MAX_EXPLAINED)
-      throw invalidField('/request', 'has too many values: the explanation is too large to return');
+    const decision = await decide(own, policy, action, totals).catch(refused);
+    const isLong = traceLength(decision.units) > MAX_EXPLAINED;
+    const { allowed, units } = isLong ? shortenTrace(decision) : decision;
     const recomputed = decisionOf({ units });
     const other = otherRules(policy, action);
     explained.push({ policy_id: policy.id, allowed, recomputed, units, other_rules: other });

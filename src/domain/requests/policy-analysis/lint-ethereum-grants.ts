@@ -25,7 +25,8 @@ interface Grant {
   /** The first is the primary type. */
   readonly structs: Structs;
   readonly message: Readonly<Record<string, unknown>>;
-  readonly verifyingContract: string;
+  /** The domain beside the chain. */
+  readonly domain: Readonly<Record<string, string>>;
 }
 
 const LATER = '4102444800';
@@ -39,6 +40,69 @@ const ZERO_ADDRESS = `0x${'00'.repeat(20)}`;
 const multicall3 = contractAbi([
   'function aggregate3Value((address target, bool allowFailure, uint256 value, bytes callData)[] calls) payable',
 ]);
+
+/** Chains whose transactions can be typed data. Source: viem, the chains with the serializers of ZKsync. */
+const ZKSYNC_CHAINS: readonly number[] = [324, 300, 232, 2741, 50104];
+
+const ofContract = (verifyingContract: string) => ({ name: 'Example', version: '1', verifyingContract });
+
+/** A payment as a transaction of type 113. Source: era-contracts, TransactionHelper.sol. */
+function zksyncPayment({ to, value, chainId, sender }: EthereumCall): readonly Grant[] {
+  if (!ZKSYNC_CHAINS.includes(chainId)) return [];
+  const numbers = { txType: '113', gasLimit: '1000000', gasPerPubdataByteLimit: '50000' };
+  const fees = { maxFeePerGas: '1000000000', maxPriorityFeePerGas: '0', paymaster: '0', nonce: '0' };
+  return [
+    {
+      structs: {
+        Transaction:
+          'txType:uint256 from:uint256 to:uint256 gasLimit:uint256 gasPerPubdataByteLimit:uint256 maxFeePerGas:uint256 maxPriorityFeePerGas:uint256 paymaster:uint256 nonce:uint256 value:uint256 data:bytes factoryDeps:bytes32[] paymasterInput:bytes',
+      },
+      message: {
+        ...{
+          ...numbers,
+          ...fees,
+          from: String(BigInt(sender)),
+          to: String(BigInt(to)),
+          value: String(value),
+        },
+        ...{ data: '0x', factoryDeps: [], paymasterInput: '0x' },
+      },
+      domain: { name: 'zkSync', version: '2' },
+    },
+  ];
+}
+
+/**
+ * Typed data by which Hyperliquid moves what the wallet has there, or lets another key trade for it. Source: signing.py
+ * of Hyperliquid's SDK.
+ */
+function hyperliquidActions({ to: destination, chainId }: EthereumCall): readonly TriedRequest[] {
+  const own = { version: '1', verifyingContract: ZERO_ADDRESS };
+  const domain = { name: 'HyperliquidSignTransaction', ...own };
+  const moved = 'hyperliquidChain:string destination:string amount:string time:uint64';
+  const move = { hyperliquidChain: 'Mainnet', destination, amount: '1', time: '0' };
+  const agent = { hyperliquidChain: 'Mainnet', agentAddress: destination, agentName: '', nonce: '0' };
+  const trade = {
+    structs: { Agent: 'source:string connectionId:bytes32' },
+    message: { source: 'a', connectionId: `0x${'11'.repeat(32)}` },
+    domain: { name: 'Exchange', ...own },
+  };
+  return [
+    ...[
+      { structs: { 'HyperliquidTransaction:UsdSend': moved }, message: move, domain },
+      { structs: { 'HyperliquidTransaction:Withdraw': moved }, message: move, domain },
+      {
+        structs: {
+          'HyperliquidTransaction:ApproveAgent':
+            'hyperliquidChain:string agentAddress:address agentName:string nonce:uint64',
+        },
+        message: agent,
+        domain,
+      },
+    ].map((grant) => typedRequest(grant, chainId)),
+    typedRequest(trade, 1337),
+  ];
+}
 
 /**
  * Requests that make a payment without being a call to its receiver: through a contract that passes it on, from a Safe
@@ -59,14 +123,15 @@ export function paymentGrants(call: EthereumCall): readonly { of?: string; reque
       ...{ to, value: String(value), data: '0x', ...zeros },
       ...{ gasToken: ZERO_ADDRESS, refundReceiver: ZERO_ADDRESS },
     },
-    verifyingContract: SOME_CONTRACT,
+    domain: ofContract(SOME_CONTRACT),
   };
+  const typed = [safe, ...zksyncPayment(call)].map((grant) => typedRequest(grant, chainId));
   const delegation = rpc('eth_sign7702Authorization', {
     params: { contract: STRANGER, chain_id: chainId, nonce: 0 },
   });
   return [
     ...passedOn.map((request) => ({ of: request.method, requests: [request] })),
-    { requests: [typedRequest(safe, chainId), delegation] },
+    { requests: [...typed, delegation] },
   ];
 }
 
@@ -94,7 +159,7 @@ function tokenGrants(
     'from:address to:address value:uint256 validAfter:uint256 validBefore:uint256 nonce:bytes32';
   const detailed = { PermitDetails: 'token:address amount:uint160 expiration:uint48 nonce:uint48' };
   const permissions = { TokenPermissions: 'token:address amount:uint256' };
-  const ofToken: readonly Omit<Grant, 'verifyingContract'>[] = [
+  const ofToken: readonly Omit<Grant, 'domain'>[] = [
     {
       structs: { Permit: 'owner:address spender:address value:uint256 nonce:uint256 deadline:uint256' },
       message: { owner, spender, value, nonce: '0', deadline: LATER },
@@ -106,7 +171,7 @@ function tokenGrants(
     { structs: { TransferWithAuthorization: authorization }, message: authorized },
     { structs: { ReceiveWithAuthorization: authorization }, message: authorized },
   ];
-  const ofPermit2: readonly Omit<Grant, 'verifyingContract'>[] = [
+  const ofPermit2: readonly Omit<Grant, 'domain'>[] = [
     {
       structs: { PermitSingle: 'details:PermitDetails spender:address sigDeadline:uint256', ...detailed },
       message: { details, spender, sigDeadline: LATER },
@@ -132,8 +197,8 @@ function tokenGrants(
     },
   ];
   const grants: readonly Grant[] = [
-    ...ofToken.map((grant) => ({ ...grant, verifyingContract: token })),
-    ...ofPermit2.map((grant) => ({ ...grant, verifyingContract: PERMIT2 })),
+    ...ofToken.map((grant) => ({ ...grant, domain: ofContract(token) })),
+    ...ofPermit2.map((grant) => ({ ...grant, domain: ofContract(PERMIT2) })),
     ...orders({ token, owner, value }),
   ];
   return grants.map((grant) => ({ ...typedRequest(grant, chainId), token }));
@@ -156,16 +221,16 @@ function orders({ token, owner, value }: Readonly<Record<'token' | 'owner' | 'va
     ...{ startTime: '0', endTime: LATER, zoneHash: NO_BYTES, salt: '0', conduitKey: NO_BYTES, counter: '0' },
   };
   return [
-    { structs: ORDER, message: order, verifyingContract: SEAPORT },
+    { structs: ORDER, message: order, domain: ofContract(SEAPORT) },
     {
       structs: { BulkOrder: 'tree:OrderComponents[2]', ...ORDER },
       message: { tree: [order, order] },
-      verifyingContract: SEAPORT,
+      domain: ofContract(SEAPORT),
     },
     {
       structs: { Root: 'root:bytes32' },
       message: { root: `0x${'11'.repeat(32)}` },
-      verifyingContract: SOME_CONTRACT,
+      domain: ofContract(SOME_CONTRACT),
     },
   ];
 }
@@ -179,7 +244,7 @@ function is(
   return { field_source, field, operator, value };
 }
 
-/** Paths to a number that each of the messages has; a root has none. */
+/** Paths to a number that each of the messages has; hashes have none. */
 const markedFields: Readonly<Record<string, string>> = {
   SafeTx: 'operation',
   Permit: 'nonce',
@@ -191,9 +256,14 @@ const markedFields: Readonly<Record<string, string>> = {
   PermitBatchTransferFrom: 'nonce',
   OrderComponents: 'orderType',
   BulkOrder: 'tree.orderType',
+  Transaction: 'value',
+  'HyperliquidTransaction:UsdSend': 'time',
+  'HyperliquidTransaction:Withdraw': 'time',
+  'HyperliquidTransaction:ApproveAgent': 'nonce',
 };
+const markedHashes: Readonly<Record<string, string>> = { Root: 'root', Agent: 'connectionId' };
 
-function typedRequest({ structs, message, verifyingContract }: Grant, chainId: number): TriedRequest {
+function typedRequest({ structs, message, domain }: Grant, chainId: number): TriedRequest {
   const [primary_type = ''] = Object.keys(structs);
   const types = Object.fromEntries(
     Object.entries(structs).map(([name, members]) => [
@@ -204,15 +274,14 @@ function typedRequest({ structs, message, verifyingContract }: Grant, chainId: n
       }),
     ]),
   );
-  const domain = { name: 'Example', version: '1', chainId, verifyingContract };
   const field = markedFields[primary_type];
   const condition =
     field === undefined
-      ? is('ethereum_typed_data_message', 'root', 'neq', NO_BYTES)
+      ? is('ethereum_typed_data_message', markedHashes[primary_type]!, 'neq', NO_BYTES)
       : is('ethereum_typed_data_message', field, 'gte', '0');
   return rpc(
     'eth_signTypedData_v4',
-    { params: { typed_data: { domain, types, primary_type, message } } },
+    { params: { typed_data: { domain: { ...domain, chainId }, types, primary_type, message } } },
     { marks: [{ ...condition, typed_data: { types, primary_type } }] },
   );
 }
@@ -286,9 +355,7 @@ export function tokenTransfers({ to, chainId, sender }: EthereumCall) {
     source: 'ethereum_calldata',
   });
   const requests = requestsOf({ to: SOME_TOKEN, value: 0n, chainId, sender }, transfer!);
-  return requests.map((request) => ({
-    kind: 'token_transfer' as const,
-    of: request.method,
-    requests: [request],
-  }));
+  const transfers = requests.map((request) => ({ of: request.method, requests: [request] }));
+  const elsewhere = { requests: hyperliquidActions({ to, value: 0n, chainId, sender }) };
+  return [...transfers, elsewhere].map((way) => ({ kind: 'token_transfer' as const, ...way }));
 }

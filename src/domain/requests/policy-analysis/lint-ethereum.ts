@@ -26,6 +26,8 @@ import {
 } from './lint-requests.ts';
 
 const MOST_CHAINS = 3;
+/** Its transactions can be typed data. */
+const ZKSYNC_ERA = 324;
 
 /** Payments with the receivers, values and chains that the conditions name, and with others; then tokens and messages. */
 export async function* ethereumEffects(subject: LintSubject): AsyncGenerator<Effect> {
@@ -40,7 +42,7 @@ export async function* ethereumEffects(subject: LintSubject): AsyncGenerator<Eff
   );
   for (const to of distinct([STRANGER, ...receivers], MOST_RECEIVERS)) {
     for (const value of boundaryNumbers(named('value'), 2n ** 256n)) {
-      for (const chainId of chains) {
+      for (const chainId of new Set([...chains, ZKSYNC_ERA])) {
         if (chainId > 0) yield await paymentEffect({ to, value, chainId, sender });
       }
     }

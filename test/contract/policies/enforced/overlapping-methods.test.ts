@@ -1,7 +1,9 @@
+import { zksync } from 'viem/chains';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { triedXrplTypes } from '../../../../src/domain/requests/policy-analysis/lint-xrpl.ts';
 import { bytesTo0xHex } from '../../../../src/engine/crypto/encoding.ts';
-import { hashTypedData } from '../../../../src/engine/signing/ethereum/typed-data.ts';
+import { hashTypedData, type TypedData } from '../../../../src/engine/signing/ethereum/typed-data.ts';
+import { encodeType } from '../../../../src/engine/signing/ethereum/typed-data-types.ts';
 import type { CreatePolicyRequest, WalletChainType } from '../../../../src/generated/schemas.ts';
 import { call } from '../../../support/call.ts';
 import { fund } from '../../../support/fund.ts';
@@ -81,6 +83,9 @@ describe('lint', () => {
     tron: { chain: 'tron', asset: 'trx', rawAmount: 10n ** 10n },
   };
 
+  /** Two payments, a key that may trade, and a trade. */
+  const onHyperliquid = Array(4).fill('eth_signTypedData_v4').join(' ');
+
   type Case = readonly [string, WalletChainType, readonly Rule[], Record<string, string>];
   const cases: readonly Case[] = [
     [
@@ -91,9 +96,9 @@ describe('lint', () => {
         key_export: 'exportPrivateKey exportSeedPhrase',
         hash_signing: 'signRawMessageBytes secp256k1_sign',
         raw_signing: 'signRawMessageBytes',
-        // A transaction of a Safe, and the account itself.
-        sibling_call: 'eth_signTypedData_v4 eth_sign7702Authorization',
-        token_transfer: 'eth_signTransaction',
+        // A transaction of a Safe, the account itself, and a transaction of ZKsync.
+        sibling_call: 'eth_signTypedData_v4 eth_sign7702Authorization eth_signTypedData_v4',
+        token_transfer: `eth_signTransaction ${onHyperliquid}`,
         other_method: 'eth_sendTransaction wallet_sendCalls eth_signUserOperation transfer',
       },
     ],
@@ -103,7 +108,8 @@ describe('lint', () => {
       operationsToFriend,
       {
         user_operation_hash: 'personal_sign eth_signTypedData_v4',
-        sibling_call: 'eth_signTypedData_v4',
+        sibling_call: 'eth_signTypedData_v4 eth_signTypedData_v4',
+        token_transfer: onHyperliquid,
       },
     ],
     [
@@ -127,8 +133,10 @@ describe('lint', () => {
       'ethereum',
       [deny('eth_signTransaction', calldata('transfer.to', 'eq', evil)), allow('eth_signTypedData_v4')],
       {
-        // Of ERC-2612, DAI, ERC-3009 (2), Permit2 (4), an order, a tree of orders, a root, and a transaction of a Safe.
-        sibling_call: Array(12).fill('eth_signTypedData_v4').join(' '),
+        // Of ERC-2612, DAI, ERC-3009 (2), Permit2 (4), an order, a tree of orders, a root, and a transaction of a Safe and
+        // of ZKsync.
+        sibling_call: Array(13).fill('eth_signTypedData_v4').join(' '),
+        token_transfer: onHyperliquid,
         user_operation_hash: 'eth_signTypedData_v4',
       },
     ],
@@ -370,6 +378,34 @@ describe('lint', () => {
     ],
     ['a DENY on exports of Spark', 'spark', [allow('*'), deny('exportPrivateKey')], {}],
   ];
+
+  test('tries typed data as ZKsync and Hyperliquid verify it', async () => {
+    const tried = new Map(
+      (await lint(sandbox, noValue)).flatMap(({ passes }) => {
+        const { params = {} } = passes.request as { params?: { typed_data?: TypedData } };
+        return params.typed_data === undefined ? [] : [[params.typed_data.primary_type, params.typed_data]];
+      }),
+    );
+    const account = `0x${'11'.repeat(20)}` as const;
+    const viems = zksync.custom.getEip712Domain({
+      ...{ type: 'eip712', chainId: 324, nonce: 0, from: account, to: account, value: 5n },
+      ...{ data: '0x', gas: 1n, maxFeePerGas: 1n, paymaster: account, paymasterInput: '0x' },
+    });
+    expect(tried.get('Transaction')).toMatchObject({ domain: viems.domain, types: viems.types });
+    // The encodeType of each action, from signing.py of Hyperliquid's SDK.
+    const actions = [
+      'HyperliquidTransaction:UsdSend(string hyperliquidChain,string destination,string amount,uint64 time)',
+      'HyperliquidTransaction:Withdraw(string hyperliquidChain,string destination,string amount,uint64 time)',
+      'HyperliquidTransaction:ApproveAgent(string hyperliquidChain,address agentAddress,string agentName,uint64 nonce)',
+      'Agent(string source,bytes32 connectionId)',
+    ];
+    for (const action of actions) {
+      const { types = {} } = tried.get(action.split('(')[0]!) ?? {};
+      expect(
+        Object.entries(types).map(([name, members]) => encodeType(new Map([[name, members]]), name)),
+      ).toEqual([action]);
+    }
+  });
 
   test.each(cases)('of %s', async (_name, chainType, rules, expected) => {
     const wallet = await makeWallet(sandbox, chainType, { rules });
