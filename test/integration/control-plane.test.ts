@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import SwaggerParser from '@apidevtools/swagger-parser';
 import { Agent } from 'undici';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { acmeApp } from '../../mocks/apps.ts';
 import { operations as controlOperations } from '../../src/sandbox/generated/operations.ts';
 import { call, refusal } from '../support/call.ts';
@@ -87,6 +87,32 @@ describe('the clock', () => {
       path: { ...path, action_id: begun.id },
     });
     expect(action.status).toBe('succeeded');
+  });
+
+  test('transactions that were sent one after the other do not stop it once each', async () => {
+    const set = vi.spyOn(sandbox.clock, 'set');
+    const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+    await fund(sandbox, wallet.address, { chain: 'base', asset: 'eth', rawAmount: 10n ** 18n });
+    /** How often the clock stops while these transactions get into a block. */
+    const stopsOf = async (count: number): Promise<number> => {
+      for (let sent = 0; sent < count; sent += 1) {
+        await call(sandbox, 'walletRpc', {
+          path: { wallet_id: wallet.id },
+          body: {
+            ...{ method: 'eth_sendTransaction', caip2: 'eip155:8453' },
+            params: { transaction: { to: wallet.address, value: 1 } },
+          },
+        });
+        await control('PUT', '/clock', { advance_ms: 7 });
+      }
+      set.mockClear();
+      await control('PUT', '/clock', { advance_ms: 60_000 });
+      return set.mock.calls.length;
+    };
+    const ofOne = await stopsOf(1);
+    expect(ofOne).toBeGreaterThan(2);
+    expect(await stopsOf(10)).toBeLessThan(2 * ofOne);
+    set.mockRestore();
   });
 
   test('an unfrozen clock runs', async () => {
