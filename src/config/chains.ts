@@ -15,6 +15,8 @@ export interface RpcEndpoints {
   readonly ceilings?: FeeCeilings;
   /** Blocks until a deposit counts as final; 0: deposits are not followed. */
   readonly confirmations?: number;
+  /** How long nodes that disagree get before they are asked again, ms; no setting, as the default suits every chain. */
+  readonly compareAgainMs?: number;
 }
 
 /** The entries of a setting by chain. */

@@ -13,6 +13,8 @@ interface Endpoints {
   readonly ceilings?: Partial<EvmCeilings>;
   /** Blocks until a deposit counts as final; 0: deposits are not followed; undefined: the chain's default. */
   readonly confirmations?: number;
+  /** How long nodes that disagree get before they are asked again, ms. */
+  readonly compareAgainMs?: number;
 }
 
 interface ConnectOptions {
@@ -44,9 +46,12 @@ function connect(
   log: Log,
   { namedTokens = () => [], observe, observeDisagreement }: ConnectOptions,
 ): AnyChain {
-  const { caip2, urls, ceilings } = endpoints;
+  const { caip2, urls, ceilings, compareAgainMs } = endpoints;
   const confirmations = confirmationsOf(caip2, endpoints.confirmations);
-  const options = { caip2, urls, log, observe, observeDisagreement, confirmations: BigInt(confirmations) };
+  const options = {
+    ...{ caip2, urls, log, compareAgainMs, observe, observeDisagreement },
+    confirmations: BigInt(confirmations),
+  };
   const isFollowed = confirmations > 0;
   if (caip2.startsWith('eip155:')) {
     const load = loadOnce(async () => {

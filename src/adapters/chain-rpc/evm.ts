@@ -39,20 +39,17 @@ export interface EvmOptions extends Pick<EvmTransfersOptions, 'confirmations' | 
   readonly caip2: string;
   readonly urls: readonly string[];
   readonly log: Log;
+  readonly compareAgainMs?: number | undefined;
   readonly observe?: ObserveNode | undefined;
   readonly observeDisagreement?: ObserveDisagreement | undefined;
 }
 
 /** An EVM chain behind JSON-RPC. */
 export function connectEvm(options: EvmOptions): EvmChain {
-  const { caip2, urls, log, confirmations, namedTokens, observe, observeDisagreement } = options;
+  const { caip2, confirmations, namedTokens } = options;
   const chainId = BigInt(caip2.slice('eip155:'.length));
   const nodes = makeNodes({
-    caip2,
-    urls,
-    log,
-    observe,
-    observeDisagreement,
+    ...options,
     async checkChain(ask) {
       const found = quantity('eth_chainId', await ask('eth_chainId'));
       if (found !== chainId) throw new WrongChainError(caip2, `eip155:${found}`);

@@ -77,6 +77,8 @@ export interface NodesOptions {
   readonly caip2: string;
   readonly urls: readonly string[];
   readonly log: Log;
+  /** How long nodes that disagree get before they are asked again, ms; by default a good half second. */
+  readonly compareAgainMs?: number | undefined;
   /** Throws WrongChainError when the node belongs to another chain. Called once per node. */
   readonly checkChain: (ask: (method: string) => Promise<unknown>) => Promise<void>;
   readonly observe?: ObserveNode | undefined;
@@ -127,7 +129,7 @@ export function makeNodes(options: NodesOptions): Nodes {
 
   async function compare<T>({ what, ask, settle }: Comparison<T>): Promise<T> {
     for (let asked = 0; asked < COMPARISONS; asked += 1) {
-      if (asked > 0) await setTimeout(COMPARE_AGAIN_MS);
+      if (asked > 0) await setTimeout(options.compareAgainMs ?? COMPARE_AGAIN_MS);
       const settled = settle(await retries.execute(() => allAnswers(nodes, ask)));
       if (settled !== undefined) return settled.answer;
     }

@@ -26,20 +26,17 @@ interface SolanaOptions extends Pick<SolanaTransfersOptions, 'namedTokens'> {
   readonly log: Log;
   /** 1: deposits need not be final. */
   readonly confirmations: bigint;
+  readonly compareAgainMs?: number | undefined;
   readonly observe?: ObserveNode | undefined;
   readonly observeDisagreement?: ObserveDisagreement | undefined;
 }
 
 /** A Solana chain behind JSON-RPC. */
 export function connectSolana(options: SolanaOptions): SolanaChain {
-  const { caip2, urls, log, confirmations, namedTokens, observe, observeDisagreement } = options;
+  const { caip2, confirmations, namedTokens } = options;
   const reference = caip2.slice('solana:'.length);
   const nodes = makeNodes({
-    caip2,
-    urls,
-    log,
-    observe,
-    observeDisagreement,
+    ...options,
     async checkChain(ask) {
       // CAIP-30: the reference is the first 32 characters of the genesis hash.
       const found = text('getGenesisHash', await ask('getGenesisHash')).slice(0, 32);

@@ -23,7 +23,7 @@ let wallet: Wallet;
 async function open(count: 1 | 2): Promise<void> {
   const urls = nodes.slice(0, count).map(({ url }) => url);
   // Deposits are not followed: they would be read from every block.
-  sandbox = await startSandbox({ rpc: [{ caip2, urls, confirmations: 0 }] });
+  sandbox = await startSandbox({ rpc: [{ caip2, urls, confirmations: 0, compareAgainMs: 1 }] });
   wallet = (await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } })).body;
   await anvil.ask('anvil_setBalance', wallet.address, toHex(ether));
 }
@@ -84,7 +84,6 @@ async function events(): Promise<string[]> {
 }
 
 const isLong = process.env.TEST_LONG === '1';
-/** Each look at nodes that disagree takes two seconds. */
 const LOOKS = isLong ? 4 : 2;
 const lagging = [
   ['the first of two', 2, [0]],
