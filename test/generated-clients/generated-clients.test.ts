@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { isLong } from '../figures/figure.ts';
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '..', '..');
@@ -42,22 +43,26 @@ async function compilerErrors(folder: string): Promise<string[]> {
 
 test('clients from three generators compile against the document', { timeout: 120_000 }, async () => {
   using project = clientProject(document);
-  for (const generator of Object.keys(generators) as (keyof typeof generators)[]) {
-    await generate(project.folder, generator);
-  }
+  const all = Object.keys(generators) as (keyof typeof generators)[];
+  await Promise.all(all.map((generator) => generate(project.folder, generator)));
   expect(await compilerErrors(project.folder)).toEqual([]);
 });
 
-test('without its mappings, the document yields clients that cannot call `walletRpc`', {
-  timeout: 120_000,
-}, async () => {
-  const unmapped = JSON.stringify(JSON.parse(document), (key, value) =>
-    key === 'mapping' ? undefined : value,
-  );
-  using project = clientProject(unmapped);
-  for (const client of ['hey-api-client.ts', 'orval-client.ts']) rmSync(join(project.folder, client));
-  await generate(project.folder, 'openapi-typescript');
-  expect((await compilerErrors(project.folder)).join('\n')).toContain(
-    `Type '"personal_sign"' is not assignable to type '"AptosSignTransactionRpcInput" |`,
-  );
-});
+// Why the document has mappings: only the generators can change it, so once in a while is enough.
+test.runIf(isLong)(
+  'without its mappings, the document yields clients that cannot call `walletRpc`',
+  {
+    timeout: 120_000,
+  },
+  async () => {
+    const unmapped = JSON.stringify(JSON.parse(document), (key, value) =>
+      key === 'mapping' ? undefined : value,
+    );
+    using project = clientProject(unmapped);
+    for (const client of ['hey-api-client.ts', 'orval-client.ts']) rmSync(join(project.folder, client));
+    await generate(project.folder, 'openapi-typescript');
+    expect((await compilerErrors(project.folder)).join('\n')).toContain(
+      `Type '"personal_sign"' is not assignable to type '"AptosSignTransactionRpcInput" |`,
+    );
+  },
+);

@@ -3,7 +3,7 @@ import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { acmeApp } from '../../mocks/apps.ts';
 import type { Wallet } from '../../src/generated/schemas.ts';
 import {
@@ -127,37 +127,88 @@ test.each(['mock', 'sandbox'])(
   },
 );
 
-test('the curl of the banner works when pasted', async () => {
-  await using custos = await serveCustos(['sandbox']);
-  await waitFor(() => custos.output().stdout.includes('Ctrl-C'));
-  const banner = custos.output().stdout;
-  for (const value of [
-    custos.ready.base_url,
-    acmeApp.id,
-    acmeApp.secret,
-    custos.ready.ca_file,
-    'in memory',
-    `Inspector   ${custos.ready.base_url}/\n`,
-    '/docs',
-  ]) {
-    expect(banner).toContain(value);
-  }
-  const { stdout } = await shell('sh', ['-c', commandOf(banner)]);
-  expect(JSON.parse(stdout)).toMatchObject({ chain_type: 'ethereum', owner_id: null });
+describe('a sandbox with its defaults', () => {
+  let custos: ServingCustos;
+  beforeAll(async () => {
+    custos = await serveCustos(['sandbox']);
+  });
+  afterAll(() => custos[Symbol.asyncDispose]());
+
+  test('prints a banner whose curl works when pasted', async () => {
+    await waitFor(() => custos.output().stdout.includes('Ctrl-C'));
+    const banner = custos.output().stdout;
+    for (const value of [
+      custos.ready.base_url,
+      acmeApp.id,
+      acmeApp.secret,
+      custos.ready.ca_file,
+      'in memory',
+      `Inspector   ${custos.ready.base_url}/\n`,
+      '/docs',
+    ]) {
+      expect(banner).toContain(value);
+    }
+    const { stdout } = await shell('sh', ['-c', commandOf(banner)]);
+    expect(JSON.parse(stdout)).toMatchObject({ chain_type: 'ethereum', owner_id: null });
+  });
+
+  test('refuses plain HTTP with an explanation', async () => {
+    const url = `${custos.ready.base_url.replace('https:', 'http:')}/openapi.json`;
+    expect(await plainGet(url)).toEqual({ status: 403, body: { error: 'HTTPS is required.' } });
+  });
+
+  test('keeps its port: another one that is started there ends with advice', async () => {
+    const { port } = new URL(custos.ready.base_url);
+    const { code, stdout, stderr } = await runCustos(['sandbox', '--port', port]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toBe(
+      `custos: port ${port} on 127.0.0.1 is in use; stop the other process, or choose another port with --port (0 selects a free one)\n`,
+    );
+  });
 });
 
-test('the curl of the banner works for clients of another brand', async () => {
-  await using custos = await serveCustos(['sandbox', '--prefix', 'acme', '--app-secret', "it's_a_secret"]);
-  await waitFor(() => custos.output().stdout.includes('Ctrl-C'));
-  const command = commandOf(custos.output().stdout);
-  expect(command).toContain('acme-app-id');
-  const { stdout } = await shell('sh', ['-c', command]);
-  expect(JSON.parse(stdout)).toMatchObject({ chain_type: 'ethereum' });
+describe('a sandbox of another brand that accepts plain HTTP and has an admin port', () => {
+  let custos: ServingCustos;
+  beforeAll(async () => {
+    const brand = ['--prefix', 'acme', '--app-secret', "it's_a_secret"];
+    custos = await serveCustos(['sandbox', ...brand, '--plain-http', '--admin-port', '0']);
+  });
+  afterAll(() => custos[Symbol.asyncDispose]());
+  const plainUrl = () => custos.ready.base_url.replace('https:', 'http:');
+
+  test('prints a curl that works for its clients', async () => {
+    await waitFor(() => custos.output().stdout.includes('Ctrl-C'));
+    const command = commandOf(custos.output().stdout);
+    expect(command).toContain('acme-app-id');
+    const { stdout } = await shell('sh', ['-c', command]);
+    expect(JSON.parse(stdout)).toMatchObject({ chain_type: 'ethereum' });
+  });
+
+  test('serves health and metrics on the admin port', async () => {
+    await makeWallet(custos);
+    const metrics = await (await fetch(`${custos.ready.admin_url}/metrics`)).text();
+    expect(metrics).toMatch(/^custos_http_requests_total\{operation="createWallet",status="200"\} [12]$/m);
+    expect(await (await fetch(`${custos.ready.admin_url}/readyz`)).json()).toEqual({ status: 'ready' });
+    expect(await (await fetch(`${custos.ready.admin_url}/healthz`)).json()).toEqual({ status: 'ok' });
+  });
+
+  test('serves the reference completely from the installed package, over plain HTTP', async () => {
+    const page = await (await fetch(`${plainUrl()}/docs`)).text();
+    const parts = [...page.matchAll(/(?:href|src)="(\/[^"]+)"/g)].map((match) => match[1]);
+    expect(parts.length).toBeGreaterThan(3);
+    for (const part of parts)
+      expect(`${part} ${(await fetch(plainUrl() + part)).status}`).toBe(`${part} 200`);
+    const document = await (await fetch(`${plainUrl()}/openapi.json`)).text();
+    expect(document).toContain('acme-app-id');
+    expect(document).not.toContain('service-app-id');
+    expect(JSON.parse(document)).toMatchObject({ openapi: '3.1.0' });
+  });
 });
 
-test('a restart on the same folder keeps wallets, credentials and certificate', async () => {
+test('a seeded restart on the same folder keeps wallets, credentials and certificate, and draws new ids', async () => {
   const folder = temporaryFolder();
-  const first = await serveCustos(['sandbox', '--data', folder, '--app-secret', 'a-secret-of-our-own']);
+  const args = ['sandbox', '--data', folder, '--seed', 'demo'];
+  const first = await serveCustos([...args, '--app-secret', 'a-secret-of-our-own']);
   const { body: wallet } = await makeWallet(first);
   const signing = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
   const signed = await first.call<{ data: unknown }>('POST', `/v1/wallets/${wallet.id}/rpc`, signing);
@@ -165,7 +216,7 @@ test('a restart on the same folder keeps wallets, credentials and certificate', 
   // Killed without a clean stop: acknowledged changes are kept.
   await first.stop('SIGKILL');
 
-  await using second = await serveCustos(['sandbox', '--data', folder]);
+  await using second = await serveCustos(args);
   expect(second.ready.app_secret).toBe('a-secret-of-our-own');
   expect(second.ready.ca_file).toBe(first.ready.ca_file);
   expect(second.ready.ca_file.startsWith(folder)).toBe(true);
@@ -177,6 +228,12 @@ test('a restart on the same folder keeps wallets, credentials and certificate', 
   for (const file of ['sandbox.json', 'certificate.json']) {
     expect(statSync(join(folder, file)).mode & 0o077).toBe(0);
   }
+  const { status, body: next } = await makeWallet(second);
+  expect(status).toBe(200);
+  expect(next.id).not.toBe(wallet.id);
+  expect(next.address).not.toBe(wallet.address);
+  const { body } = await second.call<WalletPage>('GET', '/v1/wallets');
+  expect(body.data.map(({ id }) => id).sort()).toEqual([wallet.id, next.id].sort());
 });
 
 test('the same seed gives the same responses byte for byte, another seed gives others', async () => {
@@ -209,29 +266,6 @@ test('the same seed gives the same responses byte for byte, another seed gives o
   expect(request).not.toEqual(first);
 });
 
-test('a seeded restart on a folder draws new ids', async () => {
-  const folder = temporaryFolder();
-  const args = ['sandbox', '--data', folder, '--seed', 'demo'];
-  const first = await serveCustos(args);
-  const { body: wallet } = await makeWallet(first);
-  await first.stop();
-  await using second = await serveCustos(args);
-  const { status, body: next } = await makeWallet(second);
-  expect(status).toBe(200);
-  expect(next.id).not.toBe(wallet.id);
-  expect(next.address).not.toBe(wallet.address);
-  const { body } = await second.call<WalletPage>('GET', '/v1/wallets');
-  expect(body.data.map(({ id }) => id).sort()).toEqual([wallet.id, next.id].sort());
-});
-
-test('plain HTTP is refused with an explanation, and accepted from this machine with a flag', async () => {
-  await using strict = await serveCustos(['sandbox']);
-  const url = (custos: ServingCustos) => `${custos.ready.base_url.replace('https:', 'http:')}/openapi.json`;
-  expect(await plainGet(url(strict))).toEqual({ status: 403, body: { error: 'HTTPS is required.' } });
-  await using open = await serveCustos(['sandbox', '--plain-http']);
-  expect(await plainGet(url(open))).toMatchObject({ status: 200, body: { openapi: '3.1.0' } });
-});
-
 test('--quiet prints nothing, --json prints one object per line', async () => {
   const quiet = await serveCustos(['sandbox', '--quiet']);
   await makeWallet(quiet);
@@ -256,39 +290,6 @@ test('--quiet prints nothing, --json prints one object per line', async () => {
     status: 200,
     duration_ms: expect.any(Number),
   });
-});
-
-test('a port in use is reported with advice', async () => {
-  await using custos = await serveCustos(['sandbox']);
-  const { port } = new URL(custos.ready.base_url);
-  const { code, stdout, stderr } = await runCustos(['sandbox', '--port', port]);
-  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-  expect(stderr).toBe(
-    `custos: port ${port} on 127.0.0.1 is in use; stop the other process, or choose another port with --port (0 selects a free one)\n`,
-  );
-});
-
-test('the admin port serves health and metrics', async () => {
-  await using custos = await serveCustos(['sandbox', '--admin-port', '0']);
-  await makeWallet(custos);
-  const metrics = await fetch(`${custos.ready.admin_url}/metrics`);
-  expect(await metrics.text()).toContain(
-    'custos_http_requests_total{operation="createWallet",status="200"} 1',
-  );
-  expect(await (await fetch(`${custos.ready.admin_url}/readyz`)).json()).toEqual({ status: 'ready' });
-  expect(await (await fetch(`${custos.ready.admin_url}/healthz`)).json()).toEqual({ status: 'ok' });
-});
-
-test('the reference is served completely from the installed package', async () => {
-  await using custos = await serveCustos(['sandbox', '--plain-http', '--prefix', 'acme']);
-  const base = custos.ready.base_url.replace('https:', 'http:');
-  const page = await (await fetch(`${base}/docs`)).text();
-  const parts = [...page.matchAll(/(?:href|src)="(\/[^"]+)"/g)].map((match) => match[1]);
-  expect(parts.length).toBeGreaterThan(3);
-  for (const part of parts) expect(`${part} ${(await fetch(base + part)).status}`).toBe(`${part} 200`);
-  const document = await (await fetch(`${base}/openapi.json`)).text();
-  expect(document).toContain('acme-app-id');
-  expect(document).not.toContain('service-app-id');
 });
 
 test('requests are counted with --rate-limit', async () => {

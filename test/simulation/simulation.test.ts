@@ -4,7 +4,7 @@ import { simulate } from './simulate.ts';
 
 // The whole server, its chains, its clock and its disk from one seed. The long form is `npm run simulate`.
 const isLong = process.env.TEST_LONG === '1';
-const seeds = Array.from({ length: isLong ? 200 : 10 }, (_, index) => String(index + 1));
+const seeds = Array.from({ length: isLong ? 200 : 4 }, (_, index) => String(index + 1));
 const steps = 200;
 
 test(`${seeds.length} seeds of ${steps} steps keep every invariant`, { timeout: 1_200_000 }, async () => {
@@ -26,6 +26,11 @@ test('the same seed gives the same log', { timeout: 60_000 }, async () => {
   expect(second).toEqual(first);
 });
 
-test.each(regressions)('seed $seed, which found: $found', { timeout: 60_000 }, async ({ seed, steps }) => {
+/** Otherwise one of those that found the same. */
+const repeated = regressions.filter(
+  ({ found }, index) => isLong || index === regressions.findIndex((each) => each.found === found),
+);
+
+test.each(repeated)('seed $seed, which found: $found', { timeout: 60_000 }, async ({ seed, steps }) => {
   await simulate(seed, steps);
 });

@@ -3,6 +3,7 @@ import { createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Agent } from 'undici';
 import { expect, test } from 'vitest';
+import { isLong } from '../../figures/figure.ts';
 import { serveSettings } from '../../support/postgres/serve-settings.ts';
 import { runCommand, type StartedCustos, serveCustos, startCustos } from '../../support/run-custos.ts';
 
@@ -40,7 +41,10 @@ const places = [
   { name: 'a reader that has ended, two workers', workers: '2', isDisk: false },
 ];
 
-test.each(places)(
+/** Otherwise each place and each number of processes once. */
+const tried = isLong ? places : places.slice(1, 3);
+
+test.each(tried)(
   '$name: the server serves, counts lost lines, signs and stops',
   async ({ workers, isDisk }) => {
     const settings = await serveSettings();

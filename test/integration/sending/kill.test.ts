@@ -5,6 +5,8 @@ import { type ServingCustos, serveCustos, temporaryFolder } from '../../support/
 // The process is killed between signing and broadcasting, repeatedly, on the same folder.
 const kills = process.env.TEST_LONG === undefined ? 3 : 60;
 const clients = 3;
+/** Acknowledged before each kill; another number each time, so that kills meet other moments. */
+const paymentsBefore = (kill: number): number => 5 + 3 * (kill % 7);
 const caip2 = 'eip155:8453';
 const receiver = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
 
@@ -33,7 +35,11 @@ function sendOne(custos: ServingCustos, walletId: string, key: string) {
 async function keepSending(
   custos: ServingCustos,
   walletId: string,
-  { name, acknowledged, tried }: { name: string; acknowledged: Acknowledged[]; tried: Set<string> },
+  {
+    name,
+    tried,
+    acknowledge,
+  }: { name: string; tried: Set<string>; acknowledge: (payment: Acknowledged) => void },
 ) {
   for (let count = 0; ; count += 1) {
     const key = `${name}-${count}`;
@@ -41,7 +47,7 @@ async function keepSending(
     try {
       const { status, body, text } = await sendOne(custos, walletId, key);
       if (status !== 200) throw new Error(`answered ${status}: ${text}`);
-      acknowledged.push({ key, hash: body.data.hash, id: body.data.transaction_id });
+      acknowledge({ key, hash: body.data.hash, id: body.data.transaction_id });
     } catch (error) {
       if (custos.process.exitCode === null && custos.process.signalCode === null && !custos.process.killed)
         throw error;
@@ -62,10 +68,16 @@ test(`${kills} kills while sending: everything signed arrives once, and nothing 
       walletId = body.id;
       await custos.call('POST', '/_sandbox/faucet', { chain: 'base', address: body.address, amount: '10' });
     }
+    const reached = Promise.withResolvers<void>();
+    const target = acknowledged.length + paymentsBefore(kill);
+    const acknowledge = (payment: Acknowledged): void => {
+      acknowledged.push(payment);
+      if (acknowledged.length >= target) reached.resolve();
+    };
     const work = Array.from({ length: clients }, (_, client) =>
-      keepSending(custos, walletId, { name: `${kill}-${client}`, acknowledged, tried }),
+      keepSending(custos, walletId, { name: `${kill}-${client}`, tried, acknowledge }),
     );
-    await new Promise((resolve) => setTimeout(resolve, 300 + 41 * (kill % 7)));
+    await Promise.race([reached.promise, Promise.all(work)]);
     await custos.stop('SIGKILL');
     await Promise.all(work);
   }

@@ -56,7 +56,8 @@ const errorOf = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-describe('a connection that is lost', () => {
+// They wait beside each other: each has a database of its own.
+describe.concurrent('a connection that is lost', () => {
   test.each<[at: string, fault: Fault]>([
     ['begin', 'cut'],
     ['begin', 'cut-answer'],
@@ -120,7 +121,7 @@ test('a lock of another transaction times out', async () => {
   await set.write();
 });
 
-test('a slow statement times out', async () => {
+test.concurrent('a slow statement times out', async () => {
   await using set = await open({ statementMs: 2_000 });
   expect(isUnavailable(await errorOf(set.database.orm.em.fork().execute('select pg_sleep(80)')))).toBe(true);
   await set.write();
@@ -142,7 +143,7 @@ async function holdPool({ database }: Pick<Awaited<ReturnType<typeof open>>, 'da
   return { pids, ended: Promise.all(held.map(errorOf)), release: released.resolve };
 }
 
-test('a full pool times out, and serves again afterwards', async () => {
+test.concurrent('a full pool times out, and serves again afterwards', async () => {
   await using set = await open({ connectMs: 3_000 });
   const { ended, release } = await holdPool(set);
   expect(isUnavailable(await errorOf(set.write()))).toBe(true);
@@ -151,7 +152,7 @@ test('a full pool times out, and serves again afterwards', async () => {
   await set.write();
 });
 
-test('a transaction that is idle for too long is ended, and its connection replaced', async () => {
+test.concurrent('a transaction that is idle for too long is ended, and its connection replaced', async () => {
   await using set = await open({ idleInTransactionMs: 600 });
   const { pids, ended, release } = await holdPool(set);
   const remaining = async () =>

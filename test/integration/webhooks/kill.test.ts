@@ -13,7 +13,7 @@ import { type EventProcess, processesOn } from './processes.ts';
 // The process is killed during its work, repeatedly, on the same database, while its endpoint fails three times in
 // ten. `TEST_LONG=1` is 100,000 events and 50 kills.
 const kills = isLong ? 50 : 2;
-const eventCount = figureSize({ short: 300, long: 100_000 });
+const eventCount = figureSize({ short: 150, long: 100_000 });
 const clients = 4;
 /** Requests to one endpoint whose outcome is not committed, which are repeated after a kill. */
 const underWay = 64;

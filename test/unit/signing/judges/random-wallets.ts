@@ -8,7 +8,7 @@ import {
 import { figureSize, isLong } from '../../../figures/figure.ts';
 
 /** The number of random wallets per library; 10,000 with `TEST_LONG=1`. */
-export const walletCount = figureSize({ short: 100, long: 10_000 });
+export const walletCount = figureSize({ short: 30, long: 10_000 });
 
 /** The timeout of tests over all of them, ms. */
 export const judgeTimeout = isLong ? 3_600_000 : 90_000;
