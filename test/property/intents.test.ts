@@ -10,7 +10,7 @@ import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
 
 // Random histories of intents, run twice: by the server, and by an independent model of §7.3.
 const keys = [aliceKey, bobKey, carolKey];
-const runs = figureSize({ short: 50, long: 2000 });
+const runs = figureSize({ short: 30, long: 2000 });
 
 let sandbox: TestSandbox;
 beforeAll(async () => {

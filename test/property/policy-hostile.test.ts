@@ -9,7 +9,7 @@ import { PolicyFormatError } from '../../src/engine/policy/policy-format-error.t
 import { isLong, policyOf, rulesAndUnits, seed } from './policy-cases.ts';
 import { factsOf, worlds } from './policy-requests.ts';
 
-const numRuns = isLong ? 400_000 : 10_000;
+const numRuns = isLong ? 400_000 : 4_000;
 
 /** Units with arbitrary content of arbitrary types, as from a broken decoder. */
 const anything = fc.anything({ withBigInt: true, withNullPrototype: true, withTypedArray: true });
@@ -131,7 +131,7 @@ test('typed data with unusual types is refused or evaluated, whatever the messag
     }),
     { seed, numRuns: 2 * numRuns },
   );
-  expect(compiled).toBeGreaterThan(100);
+  expect(compiled).toBeGreaterThan(numRuns / 100);
 });
 
 interface Parameter {
@@ -198,7 +198,7 @@ test('an unusual ABI is refused or evaluated, whatever the calldata', () => {
     ),
     { seed, numRuns },
   );
-  expect(compiled).toBeGreaterThan(100);
+  expect(compiled).toBeGreaterThan(numRuns / 100);
 });
 
 /** For a compiled ABI. viem refuses some that ox accepts; their calldata is encoded without a selector. */

@@ -283,7 +283,7 @@ describe.each(databaseKinds)('on simulated chains and %s', (kind) => {
   test('sends in any order are all included', async () => {
     await fc.assert(
       fc.asyncProperty(orders(everyWay), (steps) => checkOrder(world, steps, false)),
-      { numRuns: long ? 400 : kind === 'sqlite' ? 25 : 8, ...(long ? {} : { seed: 7 }) },
+      { numRuns: long ? 400 : kind === 'sqlite' ? 8 : 4, ...(long ? {} : { seed: 7 }) },
     );
   }, 300_000);
 
@@ -296,7 +296,7 @@ describe.each(databaseKinds)('on simulated chains and %s', (kind) => {
     async (_, known) => {
       await fc.assert(
         fc.asyncProperty(orders(known), (steps) => checkOrder(world, steps, true)),
-        { numRuns: long ? 200 : 5, ...(long ? {} : { seed: 7 }) },
+        { numRuns: long ? 200 : 3, ...(long ? {} : { seed: 7 }) },
       );
     },
     300_000,
@@ -310,6 +310,6 @@ test('on anvil, sends in any order are all included', async () => {
     fc.asyncProperty(orders(['plain', 'transfer', 'calls', 'delegating']), (steps) =>
       checkOrder(world, steps, false),
     ),
-    { numRuns: long ? 100 : 6, ...(long ? {} : { seed: 7 }) },
+    { numRuns: long ? 100 : 3, ...(long ? {} : { seed: 7 }) },
   );
 }, 300_000);

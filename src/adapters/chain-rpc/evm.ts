@@ -46,7 +46,7 @@ export interface EvmOptions extends Pick<EvmTransfersOptions, 'confirmations' | 
 
 /** An EVM chain behind JSON-RPC. */
 export function connectEvm(options: EvmOptions): EvmChain {
-  const { caip2, confirmations, namedTokens } = options;
+  const { caip2, log, confirmations, namedTokens } = options;
   const chainId = BigInt(caip2.slice('eip155:'.length));
   const nodes = makeNodes({
     ...options,

@@ -33,7 +33,7 @@ interface SolanaOptions extends Pick<SolanaTransfersOptions, 'namedTokens'> {
 
 /** A Solana chain behind JSON-RPC. */
 export function connectSolana(options: SolanaOptions): SolanaChain {
-  const { caip2, confirmations, namedTokens } = options;
+  const { caip2, log, confirmations, namedTokens } = options;
   const reference = caip2.slice('solana:'.length);
   const nodes = makeNodes({
     ...options,

@@ -94,9 +94,10 @@ function shown({ slot, to, lamports }: Transaction) {
 
 /** Reads the transfers to these addresses page by page. */
 function makeReader(nodes: readonly ScriptedNode[], addresses: readonly string[]) {
-  const chain = connectChains([{ caip2, urls: nodes.map(({ url }) => url) }], silentLog).find(
-    caip2,
-  ) as SolanaChain;
+  const chain = connectChains(
+    [{ caip2, urls: nodes.map(({ url }) => url), compareAgainMs: 1 }],
+    silentLog,
+  ).find(caip2) as SolanaChain;
   const watched = {
     among: async (some: readonly string[]) => new Set(some.filter((address) => addresses.includes(address))),
     nextOnSolana: async (after = '', limit: number) =>

@@ -235,7 +235,7 @@ describe.each(databaseKinds)('transfers that scripted nodes list, on %s', (kind)
     nodes = await Promise.all(of.map(startNodeOf));
     const urls = nodes.map(({ url }) => url);
     const log = { ...silentLog, error: (_: object, message: string) => errors.push(message) };
-    const chains = connectChains([{ caip2: chainOfNodes, urls, confirmations: 1 }], log, {
+    const chains = connectChains([{ caip2: chainOfNodes, urls, confirmations: 1, compareAgainMs: 1 }], log, {
       namedTokens: () => [usdc],
     });
     operations = await openOperations(kind, { chains });

@@ -30,7 +30,7 @@ function ethereum(other: (method: string) => Scripted) {
 }
 
 function connect(urls: readonly string[], log: Log = silentLog): EvmChain {
-  return connectChains([{ caip2: 'eip155:1', urls }], log).find('eip155:1') as EvmChain;
+  return connectChains([{ caip2: 'eip155:1', urls, compareAgainMs: 1 }], log).find('eip155:1') as EvmChain;
 }
 
 describe('a query', () => {

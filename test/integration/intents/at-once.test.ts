@@ -9,7 +9,7 @@ import { signIntent } from '../../support/intents.ts';
 import { openOperations, type RunInput, type TestOperations } from '../../support/run-operations.ts';
 
 const [alice, bob, carol] = [aliceKey.privateKey, bobKey.privateKey, carolKey.privateKey];
-const rounds = figureSize({ short: 12, long: 300 });
+const rounds = figureSize({ short: 6, long: 300 });
 
 // Concurrent requests, on separate connections if the database has several.
 describe.each(databaseKinds)('%s', { timeout: isLong ? 3_600_000 : 30_000 }, (kind) => {

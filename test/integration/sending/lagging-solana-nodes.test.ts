@@ -41,7 +41,7 @@ const behind: Lie = async (method, params, honest) => {
 
 async function transfer(count: number) {
   const urls = nodes.slice(0, count).map(({ url }) => url);
-  sandbox = await startSandbox({ rpc: [{ caip2, urls, confirmations: 0 }] });
+  sandbox = await startSandbox({ rpc: [{ caip2, urls, confirmations: 0, compareAgainMs: 1 }] });
   const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'solana' } });
   svm.fund(wallet.address, 10n ** 9n);
   const body = {

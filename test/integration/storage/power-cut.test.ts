@@ -13,7 +13,7 @@ import { openOperations } from '../../support/run-operations.ts';
 
 // What a disk holds after a power cut: the database as it was when its log began, and a log that ends anywhere, or goes
 // on with noise. The judge is a digest of every row of every table, taken after each transaction.
-const cuts = figureSize({ short: 150, long: 20_000 });
+const cuts = figureSize({ short: 80, long: 20_000 });
 const seed = process.env.TEST_SEED ?? '1';
 const transactions = 40;
 

@@ -13,6 +13,7 @@ import {
   type SimulatedChains,
 } from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
 import { fixedPrices } from '../../../src/sandbox/simulated/prices.ts';
+import { isLong } from '../../figures/figure.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { askExchange, finish, follow, runJobs } from './run-jobs.ts';
@@ -407,7 +408,7 @@ describe.each(databaseKinds)('exchanges on %s', (kind) => {
         await wait(120);
         expect(await totals()).toEqual(before);
       }),
-      { numRuns: 8, seed: 11 },
+      { numRuns: isLong ? 8 : 4, seed: 11 },
     );
 
     async function exchangeBetween(each: typeof move extends fc.Arbitrary<infer T> ? T : never) {

@@ -11,6 +11,7 @@ import {
   type SimulatedChains,
 } from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
 import { fixedPrices } from '../../../src/sandbox/simulated/prices.ts';
+import { isLong } from '../../figures/figure.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { finish, follow, runJobs } from './run-jobs.ts';
@@ -314,7 +315,7 @@ describe.each(databaseKinds)('transfers on %s', (kind) => {
         await wait(120);
         expect(await totals()).toEqual(before);
       }),
-      { numRuns: 10, seed: 7 },
+      { numRuns: isLong ? 10 : 4, seed: 7 },
     );
     expect(outcomes.filter((outcome) => outcome === 'begun').length).toBeGreaterThan(5);
     expect(outcomes.filter((outcome) => outcome === 'crashed').length).toBeGreaterThan(5);
