@@ -1,12 +1,9 @@
 import type { BenchCase } from './bench-case.ts';
 import { audit } from './cases/audit.ts';
 import { heldLoad } from './cases/held-load.ts';
-import { https } from './cases/https.ts';
 import { overload } from './cases/overload.ts';
 import { policy } from './cases/policy.ts';
 import { recorder } from './cases/recorder.ts';
-import { requestLog } from './cases/request-log.ts';
-import { routing } from './cases/routing.ts';
 import { signing } from './cases/signing.ts';
 import { snapshots } from './cases/snapshots.ts';
 import { startUp } from './cases/start-up.ts';
@@ -23,14 +20,11 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   snapshots,
   stateless,
   stored,
-  routing,
   recorder,
-  'request-log': requestLog,
   audit,
   sqlite,
   postgres,
   users,
-  https,
   'held-load': heldLoad,
   policy,
   signing,

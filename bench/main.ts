@@ -23,7 +23,7 @@ interface Flags {
 }
 
 /** The cases of `--short`: ratios of CPU times, which are stable in short rounds. */
-const shortCases = ['routing', 'request-log', 'recorder', 'sqlite'];
+const shortCases = ['recorder', 'sqlite'];
 const shortRounds = { rounds: 3, seconds: 0.7, warmUpSeconds: 3 };
 const WARM_UP_SECONDS = 10;
 
@@ -35,9 +35,9 @@ ${Object.entries(cases)
 
 Examples:
   $ npm run bench
-  $ npm run bench -- --only start-up --only routing
+  $ npm run bench -- --only start-up --only stored
   $ npm run bench -- --rounds 2 --seconds 0.7       quicker, rougher
-  $ npm run bench -- --short --compare before.json  two minutes; warns of what got worse
+  $ npm run bench -- --short --compare before.json  a minute; warns of what got worse
 
 Exit codes: 0 measured, whatever the goals say; 1 failed; 2 called wrongly.`;
 

@@ -1,10 +1,9 @@
 import type { BenchCase } from '../bench-case.ts';
 import type { AuditMeasured } from '../in-process/audit-overhead.ts';
-import type { VerifyMeasured } from '../in-process/audit-verify.ts';
 import { runInProcess } from '../measure/in-process.ts';
 import { startPostgres } from '../measure/postgres.ts';
 import { type Contestant, leastCpu, measureRounds, median, pick } from '../measure/rounds.ts';
-import { atLeast, atMost, noiseTable, roundsTable } from '../report.ts';
+import { atMost, noiseTable, roundsTable } from '../report.ts';
 import { walletRequests } from '../requests-of-wallets.ts';
 import { launchCustos } from '../servers/custos.ts';
 
@@ -14,7 +13,7 @@ const LIMIT = 1.1;
 
 /** What the audit log adds to creating a wallet. */
 export const audit: BenchCase = {
-  about: 'creating a wallet with and without the audit log, SQLite and PostgreSQL; verifying an export',
+  about: 'creating a wallet with and without the audit log, SQLite and PostgreSQL',
   needsPeers: false,
   async run(bench) {
     const overHttp = await measureSandboxes(bench);
@@ -25,7 +24,6 @@ export const audit: BenchCase = {
     const server = await startPostgres();
     try {
       const inProcess = [await measure([]), await measure(['--url', await server.create('audit')])];
-      const verified = await runInProcess<VerifyMeasured>('audit-verify.ts', args, bench.report);
       const cpu = (name: string): number => leastCpu(pick(overHttp, name, 'createWallet'));
       return {
         tables: [
@@ -42,21 +40,12 @@ export const audit: BenchCase = {
               Math.max(...found.audited.map(({ perSecond }) => perSecond)),
             ]),
           },
-          {
-            title: `Verifying an export of ${verified.records} records`,
-            columns: ['', 'records per second of CPU'],
-            rows: verified.perCpuSecond.map((perSecond, at) => [`round ${at + 1}`, perSecond]),
-          },
           noiseTable(overHttp),
         ],
         goals: [
           atMost({
             ...{ id: '-', what: 'createWallet over HTTP, SQLite: audited to not' },
             ...{ measured: cpu(names.on) / cpu(names.off), limit: LIMIT },
-          }),
-          atLeast({
-            ...{ id: '-', what: 'verifying an export, records per second of CPU', unit: '/s' },
-            ...{ measured: Math.max(...verified.perCpuSecond), limit: 50_000 },
           }),
           ...inProcess.map((found) =>
             atMost({

@@ -5,7 +5,7 @@ import type { QuorumRow, UnitNotes } from '../../../ports/unit-notes.ts';
 import { inParts, prepareQueryOfIds } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 
-// HOT: runs for every request that changes or uses an owned resource (bench `https`, 2-of-3 signature).
+// HOT: runs for every request that changes or uses an owned resource (bench `held-load`, 2-of-3 signature).
 
 const selectRows = prepareQueryOfIds<QuorumRow>((database, { ids, appId }) =>
   database

@@ -50,7 +50,7 @@ function expectBoolean(value: unknown): string | undefined {
   return typeof value === 'boolean' ? undefined : 'expected true or false';
 }
 
-// HOT: runs for every request that an owner signs (bench `https`, 2-of-3 signature); the entity manager takes about ten
+// HOT: runs for every request that an owner signs (bench `held-load`, 2-of-3 signature); the entity manager takes about ten
 // times the CPU per row read.
 const selectSettings = prepareQuery<{ appId: string }, { settings: string }>((database, { appId }) =>
   database.selectFrom('apps').select('settings').where('id', '=', appId),
