@@ -23,7 +23,7 @@ import { sequenceAudit } from '../../src/jobs/sequence-audit.ts';
 import { createKeyVault } from '../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../src/keys/master-keys.ts';
 import type { OperationContext, Services } from '../../src/ports/operation-context.ts';
-import type { HttpExchange } from '../../src/server/http-exchange.ts';
+import type { RequestState } from '../../src/server/request-state.ts';
 import { bindHandlers } from '../../src/server/run-operation.ts';
 import { inUnitOf, unitsOf } from '../../src/server/unit-of-work.ts';
 import { createResponseCheck } from '../../src/server/validation-issues.ts';
@@ -91,13 +91,13 @@ function createWallets(log: typeof audit | undefined): (at: number) => Promise<v
     check: createResponseCheck({ mode: 'always', validators: responseValidators, log: silentLog }),
   });
   return async (at) => {
-    await createWallet!(undefined, exchangeOf());
+    await createWallet!(undefined, stateOf());
     // At 1,600 wallets a second, two batches a second.
     if (log !== undefined && at === WALLETS - 1) while (await sequence.run(() => undefined));
   };
 }
 
-function exchangeOf(): HttpExchange {
+function stateOf(): RequestState {
   const body = { chain_type: 'ethereum' };
   return {
     ...{ id: randomUUID(), response: { destroyed: false }, headers: { authorization: 'Basic' } },
@@ -105,7 +105,7 @@ function exchangeOf(): HttpExchange {
     ...{ route: { operation: operations.createWallet, params: {} }, effects: [] },
     ...{ body, rawBody: Buffer.from(JSON.stringify(body)) },
     proof: { signatures: [], canonicalPayloads: () => [] },
-  } as unknown as HttpExchange;
+  } as unknown as RequestState;
 }
 
 function servicesOn(onDatabase: Database): Services {

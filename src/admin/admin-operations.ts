@@ -12,10 +12,10 @@ import { ApiError } from '../errors.ts';
 import type { OperatorContext, PolicyAnalysis } from '../sandbox/control-plane.ts';
 import type { Mount } from '../server/app.ts';
 import { createDenialBudget } from '../server/audit.ts';
-import type { Answer, HttpExchange } from '../server/http-exchange.ts';
+import { refuseNulCharacters } from '../server/nul-characters.ts';
 import { requireLocalCaller } from '../server/origins.ts';
-import { refuseNul } from '../server/parse-body.ts';
 import { createPipeline, type PipelineOptions } from '../server/pipeline.ts';
+import type { Answer, RequestState } from '../server/request-state.ts';
 import { createResponseCheck } from '../server/validation-issues.ts';
 import { identifyOperator } from './operator-context.ts';
 
@@ -88,18 +88,18 @@ async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['han
   ]);
   const check = createResponseCheck({ mode: 'always', validators: responseValidators, log: http.log });
   const requireLocal = requireLocalCaller({ host: adminHost, publicUrls: [] });
-  const callers = new WeakMap<HttpExchange, OperatorCaller>();
-  const record = async (exchange: HttpExchange, by: OperatorCaller, result: string): Promise<void> => {
-    const call = { action: exchange.route!.operation.id, targets: targetsOf(exchange), result };
-    http.log.info({ request_id: exchange.id, operator: by.operator?.id, ...call }, 'operator');
+  const callers = new WeakMap<RequestState, OperatorCaller>();
+  const record = async (state: RequestState, by: OperatorCaller, result: string): Promise<void> => {
+    const call = { action: state.route!.operation.id, targets: targetsOf(state), result };
+    http.log.info({ request_id: state.id, operator: by.operator?.id, ...call }, 'operator');
     if (result === 'done' && changes.has(call.action)) return;
-    await context.change((em, notes) => recordCall({ em, notes, nowMs: exchange.nowMs, by }, call));
+    await context.change((em, notes) => recordCall({ em, notes, nowMs: state.nowMs, by }, call));
   };
   const budget = createDenialBudget(systemClock);
   /** Callers without a credential guess nothing, so only wrong secrets are recorded. */
-  const refuseStranger = async (exchange: HttpExchange, error: unknown): Promise<never> => {
-    if (error instanceof ApiError && exchange.headers.authorization !== undefined && budget.take()) {
-      const { nowMs, id: requestId, route } = exchange;
+  const refuseStranger = async (state: RequestState, error: unknown): Promise<never> => {
+    if (error instanceof ApiError && state.headers.authorization !== undefined && budget.take()) {
+      const { nowMs, id: requestId, route } = state;
       const call = { operation: route!.operation.id, requestId, code: error.code, status: error.status };
       await budget.write((omitted) =>
         context.change((em, notes) => recordWrongSecret({ em, notes, nowMs }, { ...call, omitted })),
@@ -107,19 +107,19 @@ async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['han
     }
     throw error;
   };
-  async function run(handler: AnyHandler, _context: unknown, exchange: HttpExchange): Promise<Answer> {
-    const { operation, params } = exchange.route!;
-    const by = callers.get(exchange)!;
-    const input = { path: params, query: exchange.query, body: exchange.body };
+  async function run(handler: AnyHandler, _context: unknown, state: RequestState): Promise<Answer> {
+    const { operation, params } = state.route!;
+    const by = callers.get(state)!;
+    const input = { path: params, query: state.query, body: state.body };
     let body: object;
     try {
       body = await handler(input, { ...contextOf(by, context), ...analysisOf(by, analysis) });
     } catch (error) {
-      if (error instanceof ApiError) await record(exchange, by, error.code);
+      if (error instanceof ApiError) await record(state, by, error.code);
       throw error;
     }
-    check(exchange, operation.successStatus, body);
-    await record(exchange, by, 'done');
+    check(state, operation.successStatus, body);
+    await record(state, by, 'done');
     return { status: operation.successStatus, body };
   }
   return createPipeline({
@@ -127,23 +127,23 @@ async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['han
     definition,
     operations: Object.keys(handlers).map((id) => operations[id as AdminOperation]),
     validators,
-    checkInput: refuseNul,
+    checkInput: refuseNulCharacters,
     transport: { plainHttp: true, trustedProxies: [] },
     publicBaseUrls: () => [],
     isHostSigned: false,
-    async authenticate(exchange) {
-      await requireLocal(exchange);
-      if (exchange.route === undefined) return;
-      const { authorization } = exchange.headers;
+    async authenticate(state) {
+      await requireLocal(state);
+      if (state.route === undefined) return;
+      const { authorization } = state.headers;
       const by = await context
         .read((em) => identifyOperator(em, authorization))
-        .catch((error: unknown) => refuseStranger(exchange, error));
-      callers.set(exchange, by);
-      const id = exchange.route.operation.id as AdminOperation;
+        .catch((error: unknown) => refuseStranger(state, error));
+      callers.set(state, by);
+      const id = state.route.operation.id as AdminOperation;
       const needed = roleNeeded[id];
       if (by.operator === undefined) return requireSecret(id);
       if (includesRole(by.operator.role, needed)) return;
-      await record(exchange, by, 'operator_role_required');
+      await record(state, by, 'operator_role_required');
       const { role } = by.operator;
       throw new ApiError('operator_role_required', `\`${id}\` needs the role \`${needed}\`, not \`${role}\``);
     },
@@ -182,7 +182,7 @@ function analysisOf(by: OperatorCaller, { analyze }: PolicyAnalysis): PolicyAnal
 }
 
 /** The ids in a request: the parameters of its path and the top-level ids of its body, and a role. */
-function targetsOf({ route, body }: HttpExchange): Record<string, string> {
+function targetsOf({ route, body }: RequestState): Record<string, string> {
   const given = Object.entries((body ?? {}) as Record<string, unknown>).filter(
     (entry): entry is [string, string] => /_id$|^role$/.test(entry[0]) && typeof entry[1] === 'string',
   );

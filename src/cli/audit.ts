@@ -49,7 +49,7 @@ export function auditCommand(): Command {
         const { exportLog } = await import('../admin/audit/export-log.ts');
         const exported = await exportLog(config, resolve(folder));
         const { size, from, verifier_key } = exported;
-        print(flags, exported, `${size} records, ${size - from} of them new\nkey  ${verifier_key}`);
+        printResult(flags, exported, `${size} records, ${size - from} of them new\nkey  ${verifier_key}`);
       }),
   );
   audit.addCommand(
@@ -65,7 +65,7 @@ export function auditCommand(): Command {
         const { trimLog } = await import('../admin/audit/trim-log.ts');
         const trimmed = await trimLog(config, resolve(folder), flags.keepDays!);
         const { size, kept_from } = trimmed;
-        print(
+        printResult(
           flags,
           trimmed,
           `${size} records exported and verified; the database has those from ${kept_from} on`,
@@ -131,17 +131,17 @@ async function prove(folder: string, record: string | undefined, flags: AuditFla
   const { proveConsistency, proveRecords } = await import('../admin/audit/prove-record.ts');
   if (flags.since !== undefined) {
     const proof = await proveConsistency(resolve(folder), textOf('--since', flags.since));
-    return print(flags, proof, [`from ${proof.from} to ${proof.size}`, ...proof.hashes].join('\n'));
+    return printResult(flags, proof, [`from ${proof.from} to ${proof.size}`, ...proof.hashes].join('\n'));
   }
   if (record === undefined)
     throw invalid('record: expected the index of a record or the id of a request, or --since');
   const proved = await proveRecords(resolve(folder), record);
-  print(flags, proved, proved.map(({ record: text, proof }) => `${text}\n\n${proof}`).join('\n'));
+  printResult(flags, proved, proved.map(({ record: text, proof }) => `${text}\n\n${proof}`).join('\n'));
 }
 
 function report(flags: AuditFlags, verified: { readonly faults: readonly string[] }, success: string): void {
   const isFine = verified.faults.length === 0;
-  print(flags, verified, isFine ? success : verified.faults.join('\n'));
+  printResult(flags, verified, isFine ? success : verified.faults.join('\n'));
   if (!isFine) process.exitCode = 1;
 }
 
@@ -158,6 +158,6 @@ function invalid(fault: string): ConfigError {
   return new ConfigError('invalid option:', [fault]);
 }
 
-function print(flags: AuditFlags, value: unknown, text: string): void {
+function printResult(flags: AuditFlags, value: unknown, text: string): void {
   console.log(flags.json === true ? JSON.stringify(value) : text);
 }

@@ -1,4 +1,4 @@
-import type { RunningSandbox } from '../compose/listen.ts';
+import type { RunningSandbox } from '../compose/local-server.ts';
 import type { SandboxConfig } from '../config/config.ts';
 import { quote } from './shell/quote.ts';
 

@@ -12,7 +12,7 @@ interface OperatorsFlags {
 }
 
 const roles: readonly OperatorRole[] = ['viewer', 'developer', 'admin'];
-const examples = `
+const helpText = `
 Uses the database in DATABASE_URL, or a sandbox's data folder with --data, even
 while the sandbox is running.
 
@@ -33,60 +33,66 @@ Examples:
 export function operatorsCommand(): Command {
   const operators = new Command('operators')
     .description('add, list and remove operators of an app, show what they did')
-    .addHelpText('after', examples);
+    .addHelpText('after', helpText);
   operators.addCommand(
-    common(new Command('add').description('add an operator and print the secret, which is shown only once'))
+    withCommonOptions(
+      new Command('add').description('add an operator and print the secret, which is shown only once'),
+    )
       .requiredOption('--name <text>', 'name of the person or program')
       .addOption(new Option('--role <role>', 'role').choices([...roles]).makeOptionMandatory())
       .action(async (appId: string, flags: OperatorsFlags) => {
         const wanted = { name: readName(flags.name), role: flags.role! };
         const operator = await (await administration(flags)).add(appId, wanted);
         const text = `operator id      ${operator.id}\noperator secret  ${operator.secret}\n\nThe secret is not stored in plain text and will not be shown again.`;
-        print(flags, operator, text);
+        printResult(flags, operator, text);
       }),
   );
   operators.addCommand(
-    common(new Command('list').description('list the operators, oldest first')).action(
+    withCommonOptions(new Command('list').description('list the operators, oldest first')).action(
       async (appId: string, flags: OperatorsFlags) => {
         const list = await (await administration(flags)).list(appId);
-        print(flags, list, list.length === 0 ? 'no operators' : list.map(lineOf).join('\n'));
+        printResult(flags, list, list.length === 0 ? 'no operators' : list.map(lineOf).join('\n'));
       },
     ),
   );
   operators.addCommand(
-    common(new Command('role').description('give an operator another role'))
+    withCommonOptions(new Command('role').description('give an operator another role'))
       .argument('<operator-id>', 'id of the operator')
       .argument('<role>', roles.join(', '), readRole)
       .action(async (appId: string, operatorId: string, role: OperatorRole, flags: OperatorsFlags) => {
         const operator = await (await administration(flags)).changeRole(appId, operatorId, role);
-        print(flags, operator, lineOf(operator));
+        printResult(flags, operator, lineOf(operator));
       }),
   );
   operators.addCommand(
-    common(new Command('remove').description('remove an operator and revoke their secret'))
+    withCommonOptions(new Command('remove').description('remove an operator and revoke their secret'))
       .argument('<operator-id>', 'id of the operator')
       .action(async (appId: string, operatorId: string, flags: OperatorsFlags) => {
         const operator = await (await administration(flags)).remove(appId, operatorId);
-        print(flags, operator, `removed ${operator.id}`);
+        printResult(flags, operator, `removed ${operator.id}`);
       }),
   );
   operators.addCommand(
-    common(new Command('records').description('list what was done to the app, newest first'))
+    withCommonOptions(new Command('records').description('list what was done to the app, newest first'))
       .option('--limit <number>', 'maximum number of records', '50')
       .action(async (appId: string, flags: OperatorsFlags) => {
         const records = await (await administration(flags)).records(appId, readLimit(flags.limit));
-        print(flags, records, records.length === 0 ? 'no records' : records.map(recordLineOf).join('\n'));
+        printResult(
+          flags,
+          records,
+          records.length === 0 ? 'no records' : records.map(recordLineOf).join('\n'),
+        );
       }),
   );
   return operators;
 }
 
-function common(command: Command): Command {
+function withCommonOptions(command: Command): Command {
   return command
     .argument('<app-id>', 'id of the app')
     .option('--data <folder>', "use a sandbox's data folder instead of DATABASE_URL")
     .option('--json', 'print JSON')
-    .addHelpText('after', examples);
+    .addHelpText('after', helpText);
 }
 
 type Listed = Awaited<ReturnType<OperatorAdministration['list']>>[number];
@@ -128,6 +134,6 @@ async function administration(flags: OperatorsFlags): Promise<OperatorAdministra
   return administerOperators(config);
 }
 
-function print(flags: OperatorsFlags, value: unknown, text: string): void {
+function printResult(flags: OperatorsFlags, value: unknown, text: string): void {
   console.log(flags.json === true ? JSON.stringify(value) : text);
 }

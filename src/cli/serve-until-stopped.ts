@@ -1,6 +1,6 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { logOutput } from '../adapters/log.ts';
-import type { RunningSandbox } from '../compose/listen.ts';
+import type { RunningSandbox } from '../compose/local-server.ts';
 import type { SandboxConfig } from '../config/config.ts';
 import { StartError } from '../config/start-error.ts';
 import { banner } from './banner.ts';

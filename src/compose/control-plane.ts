@@ -32,9 +32,9 @@ import type { RequestLog } from '../sandbox/requests/request-log.ts';
 import { explainControlRefusals } from '../sandbox/why/explain-refusal.ts';
 import type { Mount } from '../server/app.ts';
 import { type Brand, createBrand, createControlBrand } from '../server/brand.ts';
-import type { Answer, HttpExchange } from '../server/http-exchange.ts';
 import { requireLocalCaller } from '../server/origins.ts';
 import { createPipeline, type PipelineOptions } from '../server/pipeline.ts';
+import type { Answer, RequestState } from '../server/request-state.ts';
 import type { RpcEndpoint } from '../server/rpc/rpc-server.ts';
 import { inUnitOf, type OpenUnit } from '../server/unit-of-work.ts';
 import { createResponseCheck } from '../server/validation-issues.ts';
@@ -141,10 +141,10 @@ export async function controlPlane(
   };
   const check = createResponseCheck({ mode: 'always', validators: responseValidators, log: options.log });
   const requireLocal = requireLocalCaller(options.config, options.config.controlToken);
-  async function run(handler: ControlHandler, _context: unknown, exchange: HttpExchange): Promise<Answer> {
-    const { operation, params } = exchange.route!;
-    const input = { path: params, query: exchange.query, body: exchange.body };
-    const signal = AbortSignal.any([options.stopping, disconnectSignal(exchange)]);
+  async function run(handler: ControlHandler, _context: unknown, state: RequestState): Promise<Answer> {
+    const { operation, params } = state.route!;
+    const input = { path: params, query: state.query, body: state.body };
+    const signal = AbortSignal.any([options.stopping, disconnectSignal(state)]);
     const isGated = !ungated.has(operation.id);
     if (isGated) await options.gate.enter();
     let body: unknown;
@@ -153,7 +153,7 @@ export async function controlPlane(
     } finally {
       if (isGated) options.gate.leave();
     }
-    check(exchange, operation.successStatus, body);
+    check(state, operation.successStatus, body);
     return { status: operation.successStatus, body };
   }
   const handle = await createPipeline({
@@ -162,7 +162,7 @@ export async function controlPlane(
     operations: everyOperation,
     validators: requestValidators,
     brand,
-    authenticate: async (exchange) => requireLocal(exchange),
+    authenticate: async (state) => requireLocal(state),
     publicBaseUrls: () => [],
     isHostSigned: false,
     refusals: { explain: explainControlRefusals(everyOperation), isHintSent: options.config.hints },
@@ -192,7 +192,7 @@ function readDocument(brand: Pick<Brand, 'writeText'> | undefined): object {
 }
 
 /** Aborted when the connection closes before the response is written. */
-function disconnectSignal({ response }: HttpExchange): AbortSignal {
+function disconnectSignal({ response }: RequestState): AbortSignal {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   return gone.signal;

@@ -9,13 +9,20 @@ import { operations } from '../generated/operations.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import type { Log } from '../ports/runtime.ts';
 import { refusalHeaders } from '../server/error-response.ts';
-import { type Answer, type HttpExchange, operationOf } from '../server/http-exchange.ts';
 import { readClientBasic, readClientCredentials } from '../server/oauth-clients.ts';
 import { allowPage, isLocalOrigin } from '../server/origins.ts';
+import { type Answer, operationOf, type RequestState } from '../server/request-state.ts';
 import { requestIdsFrom } from '../server/transport-guards.ts';
 import { type CheckResponse, createResponseCheck } from '../server/validation-issues.ts';
 import { answerFromExamples, type OperationExamples, readExamples } from '../tools/mock.ts';
-import { certificateFor, fromOwnHost, listen, logFor, type RunningSandbox, rateLimitFor } from './listen.ts';
+import { listen } from './listen.ts';
+import {
+  createLocalLog,
+  loadLocalCertificate,
+  type RunningSandbox,
+  rateLimitOf,
+  requireOwnHostFirst,
+} from './local-server.ts';
 import { metricsFor } from './monitoring.ts';
 
 /**
@@ -26,8 +33,8 @@ export async function startMock(
   options: Partial<SandboxConfig> & { log?: Log } = {},
 ): Promise<RunningSandbox> {
   const config: SandboxConfig = { ...readSandboxConfig({}), ...options };
-  const log = options.log ?? logFor(config);
-  const certificate = await certificateFor(config);
+  const log = options.log ?? createLocalLog(config);
+  const certificate = await loadLocalCertificate(config);
   const document = JSON.parse(readFileSync(join(packageRoot(), 'openapi', 'openapi.json'), 'utf8'));
   const examples = readExamples(document);
   const check = createResponseCheck({ mode: 'always', validators: responseValidators, log });
@@ -40,8 +47,8 @@ export async function startMock(
     tls: certificate,
     adminHost: config.host,
     isHostSigned: true,
-    rateLimit: rateLimitFor(config),
-    authenticate: fromOwnHost(config, requireCredentials),
+    rateLimit: rateLimitOf(config),
+    authenticate: requireOwnHostFirst(config, requireCredentials),
     metrics: await metricsFor(config.adminPort),
     checkReady: async () => undefined,
     handlers: Object.fromEntries(
@@ -67,60 +74,60 @@ async function answerExample(
   examples: OperationExamples,
   check: CheckResponse,
   _context: unknown,
-  exchange: HttpExchange,
+  state: RequestState,
 ): Promise<Answer> {
-  const { successStatus, fileType } = operationOf(exchange);
-  const prefer = headerText(exchange, 'prefer');
-  const answer = answerFromExamples(examples, { prefer, body: exchange.body, successStatus });
-  check(exchange, answer.status, answer.body);
+  const { successStatus, fileType } = operationOf(state);
+  const prefer = headerText(state, 'prefer');
+  const answer = answerFromExamples(examples, { prefer, body: state.body, successStatus });
+  check(state, answer.status, answer.body);
   const { status, body } = answer;
-  const headers = { ...headersOf(status, exchange), ...answer.headers };
+  const headers = { ...headersOf(status, state), ...answer.headers };
   const isFile = fileType !== undefined && status === successStatus;
   return isFile ? { status, headers, text: String(body), fileType } : { status, headers, body };
 }
 
 /** The examples of the contract have no headers. */
-function headersOf(status: number, exchange: HttpExchange): Record<string, string> {
+function headersOf(status: number, state: RequestState): Record<string, string> {
   const waiting = status === 429 || status === 503 ? { 'retry-after': '1' } : {};
-  return { ...refusalHeaders(status, exchange), ...waiting };
+  return { ...refusalHeaders(status, state), ...waiting };
 }
 
 /**
  * CHOICE: credentials are required as in the contract, but any are accepted. As in a sandbox, pages of this machine may read
  * what needs no app secret.
  */
-async function requireCredentials(exchange: HttpExchange): Promise<void> {
-  const appId = headerText(exchange, 'service-app-id') || undefined;
-  exchange.app = appId === undefined ? undefined : { id: appId };
-  const security = exchange.route?.operation.security;
-  const { origin, authorization } = exchange.headers;
+async function requireCredentials(state: RequestState): Promise<void> {
+  const appId = headerText(state, 'service-app-id') || undefined;
+  state.app = appId === undefined ? undefined : { id: appId };
+  const security = state.route?.operation.security;
+  const { origin, authorization } = state.headers;
   const isOfUser = security === 'app-or-user' && /^bearer +\S/i.test(authorization ?? '');
   const isOpen =
     security === 'none' || (security === 'app-or-origin' && authorization === undefined) || isOfUser;
   const isLocalPage = isOpen && appId !== undefined && origin !== undefined && isLocalOrigin(origin);
-  if (isLocalPage) allowPage(exchange, origin);
+  if (isLocalPage) allowPage(state, origin);
   if (security === 'none') return;
   if (security === 'app-or-origin' && isLocalPage) return;
   if (security === 'oauth-client') {
-    requireClient(exchange);
+    requireClient(state);
     return;
   }
   const schemes = security === 'app-or-user' ? /^(basic|bearer) +\S/i : /^basic +\S/i;
   if (!schemes.test(authorization ?? '')) throw new ApiError('missing_or_invalid_token');
   if (appId === undefined) throw new ApiError('missing_or_invalid_service_app_id');
-  exchange.hasAppSecret = true;
+  state.hasAppSecret = true;
 }
 
 /** An OAuth client names itself in HTTP Basic, or in the body, which is not read before the second call. */
-function requireClient(exchange: HttpExchange): void {
-  const { authorization } = exchange.headers;
-  if (authorization === undefined && !exchange.isBodyRead) return;
+function requireClient(state: RequestState): void {
+  const { authorization } = state.headers;
+  if (authorization === undefined && !state.isBodyRead) return;
   const [id] = authorization === undefined ? [] : readClientBasic(authorization);
-  exchange.app = { id: id?.appId ?? readClientCredentials(exchange).clientId };
-  exchange.hasAppSecret = id !== undefined;
+  state.app = { id: id?.appId ?? readClientCredentials(state).clientId };
+  state.hasAppSecret = id !== undefined;
 }
 
-function headerText(exchange: HttpExchange, name: string): string | undefined {
-  const value = exchange.headers[name];
+function headerText(state: RequestState, name: string): string | undefined {
+  const value = state.headers[name];
   return Array.isArray(value) ? value.join(', ') : value;
 }

@@ -10,6 +10,7 @@ import { readSandboxConfig, type SandboxConfig } from '../config/config.ts';
 import { packageVersion } from '../config/package-root.ts';
 import { createAppDirectory } from '../domain/access/apps/app.ts';
 import { sealStoredTestCodes } from '../domain/access/apps/test-account-codes.ts';
+import { createAuditTrail } from '../domain/base/audit/audit-log.ts';
 import { idempotencyKeys } from '../domain/base/idempotency/idempotency-keys.ts';
 import { singleUseSignatures } from '../domain/base/replay-protection/single-use-signatures.ts';
 import { entities } from '../domain/tables.ts';
@@ -21,7 +22,7 @@ import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import type { ServerMetrics } from '../observability/server-metrics.ts';
 import type { Services } from '../ports/operation-context.ts';
-import type { Clock, Log } from '../ports/runtime.ts';
+import type { Clock, Entropy, Log } from '../ports/runtime.ts';
 import { bringDueTimesTo, LONGEST_PLAN_MS } from '../sandbox/clock.ts';
 import type { ControllableSnapshots } from '../sandbox/control-plane.ts';
 import { delayByRules, findRequestFault } from '../sandbox/faults/faults.ts';
@@ -45,15 +46,14 @@ import { restoredSandbox } from './backups.ts';
 import { controlPlane } from './control-plane.ts';
 import { openEventLog } from './event-log.ts';
 import { releaseOwnClaims, startBesideRequests } from './jobs.ts';
+import { listen } from './listen.ts';
 import {
-  auditOf,
-  certificateFor,
-  fromOwnHost,
-  listen,
-  logFor,
+  createLocalLog,
+  loadLocalCertificate,
   type RunningSandbox,
-  rateLimitFor,
-} from './listen.ts';
+  rateLimitOf,
+  requireOwnHostFirst,
+} from './local-server.ts';
 import { documentedErrors } from './measure-coverage.ts';
 import { countFailures, metricsFor, watchServer } from './monitoring.ts';
 import { ownApi } from './own-api.ts';
@@ -111,7 +111,12 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   try {
     const snapshot = await snapshotOf(config);
     memory = await openMemory(config, snapshot);
-    const { log = logFor(config), machine = systemClock, drainMs = DRAIN_MS, inspectorFolder } = options;
+    const {
+      log = createLocalLog(config),
+      machine = systemClock,
+      drainMs = DRAIN_MS,
+      inspectorFolder,
+    } = options;
     const { ticks = true } = options;
     const metrics = await metricsFor(config.adminPort);
     return await startWith(memory, config, {
@@ -157,7 +162,7 @@ interface Outside {
 async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Outside): Promise<Sandbox> {
   const { log, snapshot, metrics } = outside;
   const { state: memory } = kept;
-  const certificate = await certificateFor(config);
+  const certificate = await loadLocalCertificate(config);
   const made = makeSandboxPorts(config, kept, outside);
   const { ports, clock, chains, fiat, cards, faults, baseUrl, listensAt, randomness } = made;
   const { newRequestId } = randomness;
@@ -171,7 +176,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const apps = createAppDirectory(database.orm, systemClock);
   const units = unitsOf(database, metrics?.transaction);
   const services: Services = { ...ports, uses: createUseLog({ inUnit: inUnitOf(units), log }) };
-  const { trail, audit } = auditOf(config, { services, database, entropy: randomness.auditEntropy });
+  const { trail, audit } = createAudit(config, { services, database, entropy: randomness.auditEntropy });
   if (config.dataFolder !== undefined) await releaseOwnClaims(services, units, audit);
   const delay = delayByRules(faults);
   const isKept = config.dataFolder !== undefined;
@@ -189,7 +194,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const requests = config.record ? createRequestLog(() => generateEventLogId(systemEntropy)) : undefined;
   const own = ownApi({ ...memory, prefix: config.prefix, ca: certificate.ca, entropy: systemEntropy });
   const stopping = new AbortController();
-  const authenticate = fromOwnHost(
+  const authenticate = requireOwnHostFirst(
     config,
     createAuthenticate({
       ...{ apps, userTokens: createUserTokens(database.orm, services), clock: systemClock },
@@ -308,7 +313,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       admission,
       isHostSigned: true,
       timeOf: outside.ticks ? tickingFor(clock) : undefined,
-      rateLimit: rateLimitFor(config),
+      rateLimit: rateLimitOf(config),
       tls: certificate,
       record: requests && ((answered) => own.isRecorded(answered) && requests.record(answered)),
       refusals: {
@@ -367,4 +372,22 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     await Promise.all([database.close(), chains.close()]);
     throw error;
   }
+}
+
+/** The audit log of a sandbox: its keys, and where the requests are recorded, if they are. */
+function createAudit(
+  { audit }: Pick<SandboxConfig, 'audit'>,
+  {
+    services: { vault },
+    database,
+    entropy,
+  }: {
+    readonly services: Pick<Services, 'vault'>;
+    readonly database: Database;
+    readonly entropy: Entropy;
+  },
+) {
+  const reader = () => database.orm.em.fork();
+  const trail = createAuditTrail({ ...{ vault, entropy, reader }, inUnit: inUnitOf(unitsOf(database)) });
+  return { trail, audit: audit ? trail : undefined };
 }

@@ -25,7 +25,7 @@ export async function plantSeedData(
   simulates: (caip2: string) => boolean,
 ): Promise<void> {
   const plant = <Id extends Creation & OperationId>(id: Id, body: Operations[Id]['body']) =>
-    run(context, id, body);
+    createSeeded(context, id, body);
   await plant('createUser', aliceUser);
   await plant('createUser', bobUser);
   const quorum = await plant('createKeyQuorum', treasuryQuorum);
@@ -71,7 +71,7 @@ export async function planSeededVault(
 }
 
 /** The created resource; undefined if the operation is not implemented. */
-async function run<Id extends Creation>(
+async function createSeeded<Id extends Creation>(
   context: OperationContext,
   id: Id,
   body: Operations[Id]['body'],

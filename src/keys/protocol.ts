@@ -148,7 +148,7 @@ export const answers: Readonly<Record<OperationName, Answer>> = {
     walletKeyMessage(await vault.createWalletKey(bindingOf(json), authorityOf(json))),
   async signWithWallet(vault, message) {
     const { method, params } = message.json as SigningTask;
-    const task = { method: text(method), params } as SigningTask;
+    const task = { method: readText(method), params } as SigningTask;
     const binding = bindingOf(message.json);
     const data = await vault.signWithWallet(sealedIn(message), binding, task, useOf(message.json));
     return { parts: [], json: data };
@@ -211,7 +211,7 @@ export const answers: Readonly<Record<OperationName, Answer>> = {
   },
   async signToken(vault, message) {
     const { json } = message;
-    const signed = text((json as { text: unknown }).text);
+    const signed = readText((json as { text: unknown }).text);
     return { parts: [await vault.signToken(sealedIn(message), bindingOf(json), signed)], json: undefined };
   },
   async createUserKey(vault, { parts, json }) {
@@ -227,7 +227,7 @@ export const answers: Readonly<Record<OperationName, Answer>> = {
     sealedMessage(await vault.createFingerprintKey(bindingOf(json))),
   async fingerprint(vault, message) {
     const { json } = message;
-    const value = text((json as { text: unknown }).text);
+    const value = readText((json as { text: unknown }).text);
     return { parts: [], json: await vault.fingerprint(sealedIn(message), bindingOf(json), value) };
   },
   async createLogKey(vault, { json }) {
@@ -236,7 +236,7 @@ export const answers: Readonly<Record<OperationName, Answer>> = {
   },
   async signCheckpoint(vault, message) {
     const { json } = message;
-    const signed = text((json as { text: unknown }).text);
+    const signed = readText((json as { text: unknown }).text);
     return {
       parts: [await vault.signCheckpoint(sealedIn(message), bindingOf(json), signed)],
       json: undefined,
@@ -261,7 +261,7 @@ function sealedMessage(sealed: SealedKey, json: object = {}, more: readonly Uint
 }
 
 function sealedIn({ parts, json }: Message): SealedKey {
-  const masterKeyId = text((json as { key?: unknown } | undefined)?.key);
+  const masterKeyId = readText((json as { key?: unknown } | undefined)?.key);
   return { sealedSecret: part(parts, 0), wrappedDataKey: part(parts, 1), masterKeyId };
 }
 
@@ -292,8 +292,8 @@ function submittedIn({ parts, json }: Message): SubmittedKey {
     ...(index === undefined ? {} : { index: Number(index) }),
     parameters: {
       ...(aead === 'AES_GCM256' || aead === 'CHACHA20_POLY1305' ? { aead } : {}),
-      ...(info === undefined ? {} : { info: Buffer.from(text(info), 'base64') }),
-      ...(aad === undefined ? {} : { aad: Buffer.from(text(aad), 'base64') }),
+      ...(info === undefined ? {} : { info: Buffer.from(readText(info), 'base64') }),
+      ...(aad === undefined ? {} : { aad: Buffer.from(readText(aad), 'base64') }),
     },
   };
 }
@@ -301,8 +301,8 @@ function submittedIn({ parts, json }: Message): SubmittedKey {
 function bindingOf(json: unknown): SealBinding {
   const { purpose, rowId, appId, authority } = ((json as { binding?: unknown } | undefined)?.binding ??
     {}) as SealBinding;
-  const binding = { purpose: text(purpose), rowId: text(rowId), appId: text(appId) };
-  return authority === undefined ? binding : { ...binding, authority: text(authority) };
+  const binding = { purpose: readText(purpose), rowId: readText(rowId), appId: readText(appId) };
+  return authority === undefined ? binding : { ...binding, authority: readText(authority) };
 }
 
 function authorityOf(json: unknown): WalletAuthority | undefined {
@@ -314,8 +314,8 @@ function readAuthority(value: unknown): WalletAuthority {
   const { owner, signers, isAutomated, policies } = (value ?? {}) as Partial<WalletAuthority>;
   if (!Array.isArray(signers)) throw new MessageError('expected the authority of a wallet');
   return {
-    owner: owner === null ? null : text(owner),
-    signers: signers.map(text),
+    owner: owner === null ? null : readText(owner),
+    signers: signers.map(readText),
     isAutomated: isAutomated === true,
     ...(policies === undefined ? {} : { policies: readPolicies(policies) }),
   };
@@ -330,7 +330,7 @@ function readPolicies(value: unknown): WalletPolicies {
 function readPin(value: unknown): PolicyPin | null {
   if (value === null) return null;
   const { id, seal } = (value ?? {}) as Partial<PolicyPin>;
-  return { id: text(id), seal: text(seal) };
+  return { id: readText(id), seal: readText(seal) };
 }
 
 /** NOTE: the records and the evidence in it are read where they are verified; what cannot be read fails there. */
@@ -343,7 +343,7 @@ function loginOf(json: unknown): UserLogin | undefined {
   const { login } = (json ?? {}) as { login?: UserLogin };
   if (login === undefined) return undefined;
   const { appId, token, expiresAtMs, voucherKey } = login;
-  return { appId: text(appId), token: text(token), expiresAtMs: Number(expiresAtMs), voucherKey };
+  return { appId: readText(appId), token: readText(token), expiresAtMs: Number(expiresAtMs), voucherKey };
 }
 
 function formOf(json: unknown): SubmittedKey['form'] {
@@ -352,7 +352,7 @@ function formOf(json: unknown): SubmittedKey['form'] {
   throw new MessageError('expected the form of a key');
 }
 
-function text(value: unknown): string {
+function readText(value: unknown): string {
   if (typeof value === 'string') return value;
   throw new MessageError('expected a text');
 }

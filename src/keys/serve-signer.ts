@@ -111,7 +111,7 @@ export async function runOnSocket({
     const journal = await openBudgetJournal(stateFolder ?? dirname(place.path));
     const served = servedVault({ signaturesPerRequest: SIGNATURES_PER_REQUEST, ...config }, journal);
     const signer = await serveSocket(place, served);
-    void print(1, JSON.stringify({ msg: 'ready', socket: place.path }));
+    void writeLine(1, JSON.stringify({ msg: 'ready', socket: place.path }));
     // Log rotation sends SIGHUP for a reload. There is nothing to reload, and the signal must not end the process.
     process.on('SIGHUP', () => undefined);
     const signals = ['SIGINT', 'SIGTERM'] as const;
@@ -125,13 +125,13 @@ export async function runOnSocket({
     process.exit(0);
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
-    await print(2, `custos: ${error.message}`);
+    await writeLine(2, `custos: ${error.message}`);
     process.exit(1);
   }
 }
 
 /** NOTE: not synchronous, because the reader of the output may be gone or slow. */
-function print(descriptor: 1 | 2, line: string): Promise<void> {
+function writeLine(descriptor: 1 | 2, line: string): Promise<void> {
   return new Promise((resolve) => write(descriptor, `${line}\n`, () => resolve()));
 }
 

@@ -63,7 +63,7 @@ export function transitClient({
     if (read.trim() !== '') token = read.trim();
   };
   const sendOnce = (path: string, body: object | undefined): Promise<Answer> =>
-    ask(`${url}/v1/${path}`, { token, namespace, body }).catch((error: unknown) => {
+    sendToTransit(`${url}/v1/${path}`, { token, namespace, body }).catch((error: unknown) => {
       throw new MasterKeyUnavailableError(
         `the key management service of \`${keyId}\` cannot be reached (${reasonOf(error)})`,
       );
@@ -89,7 +89,7 @@ function pathOf(mount: string): string {
   return mount.split('/').map(encodeURIComponent).join('/');
 }
 
-async function ask(
+async function sendToTransit(
   url: string,
   sent: { token: string; namespace: string | undefined; body: object | undefined },
 ): Promise<Answer> {

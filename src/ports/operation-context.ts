@@ -143,7 +143,7 @@ interface AfterCommitOptions {
 }
 
 /**
- * What a preparation may use: the ports, the app, the time and the proof of the request. It must not change anything.
+ * The context of a plan: the ports, the app, the time and the proof of the request. A plan must not change anything.
  */
 export interface PlanContext extends Services {
   readonly app: AuthenticatedApp;
@@ -160,7 +160,7 @@ export interface PlanContext extends Services {
   readonly proof: RequestProof;
 }
 
-/** What an operation may use: everything that a preparation may, and one unit of work. */
+/** The context of an operation: that of its plan, and one unit of work. */
 export interface OperationContext extends PlanContext, UnitContext {
   /** In the transaction of the request for every method except GET. */
   readonly em: SqlEntityManager;

@@ -1,7 +1,7 @@
 import { ApiError } from '../errors.ts';
 import type { Log } from '../ports/runtime.ts';
-import type { Answer, HttpExchange } from './http-exchange.ts';
 import { RequestAbortedError } from './read-body.ts';
+import type { Answer, RequestState } from './request-state.ts';
 import type { Operation } from './route-index.ts';
 
 /** How long received requests wait for the event loop. */
@@ -66,7 +66,7 @@ interface AdmissionCounts {
   readonly refused: Readonly<Record<WorkClass, number>>;
 }
 
-type AdmittedExchange = Pick<HttpExchange, 'route' | 'response'>;
+type AdmittedRequest = Pick<RequestState, 'route' | 'response'>;
 
 /** Admitted work, until `leave`. */
 interface AdmittedWork {
@@ -86,9 +86,9 @@ export interface Admission {
    * @throws ApiError unavailable when the wait is too long. RequestAbortedError when the client has disconnected
    * meanwhile.
    */
-  begin(exchange: AdmittedExchange): Promise<AdmittedWork>;
+  begin(state: AdmittedRequest): Promise<AdmittedWork>;
   /** As `begin`, among the requests that sign, whatever the operation. For requests outside a unit of work. */
-  beginSigning(exchange: AdmittedExchange): Promise<AdmittedWork>;
+  beginSigning(state: AdmittedRequest): Promise<AdmittedWork>;
   /** Requests in progress; those of them that wait; those refused since the start. */
   counts(): AdmissionCounts;
 }
@@ -132,7 +132,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const allRefused = { reads: 0, writes: 0, signing: 0 };
   let loggedAtMs = Number.NEGATIVE_INFINITY;
 
-  const beginAs = async (name: WorkClass, { response }: AdmittedExchange): Promise<AdmittedWork> => ({
+  const beginAs = async (name: WorkClass, { response }: AdmittedRequest): Promise<AdmittedWork> => ({
     isSigning: name === 'signing',
     leave: await queues[name].enter(() => response.destroyed),
   });
@@ -157,8 +157,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
     leave() {
       requests -= 1;
     },
-    begin: (exchange) => beginAs(classOf(exchange.route?.operation), exchange),
-    beginSigning: (exchange) => beginAs('signing', exchange),
+    begin: (state) => beginAs(classOf(state.route?.operation), state),
+    beginSigning: (state) => beginAs('signing', state),
     counts: () => ({
       requests,
       waiting: perClass((name) => queues[name].waiting()),
@@ -293,7 +293,7 @@ export interface Permit {
 }
 
 export function permitOf(
-  exchange: HttpExchange,
+  state: RequestState,
   admission: Pick<Admission, 'begin' | 'beginSigning'> | undefined,
 ): Permit {
   let held: (() => void) | undefined;
@@ -301,7 +301,7 @@ export function permitOf(
 
   async function take(): Promise<void> {
     if (admission === undefined) return;
-    ({ leave: held, isSigning: isOfSigning } = await admission.begin(exchange));
+    ({ leave: held, isSigning: isOfSigning } = await admission.begin(state));
   }
   function leave(): void {
     held?.();
@@ -315,7 +315,7 @@ export function permitOf(
       const hadPermit = held !== undefined;
       if (admission === undefined || (hadPermit && isOfSigning)) return ask();
       leave();
-      const signing = await admission.beginSigning(exchange);
+      const signing = await admission.beginSigning(state);
       let answer: Awaited<ReturnType<typeof ask>>;
       try {
         answer = await ask();

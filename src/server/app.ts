@@ -7,7 +7,7 @@ import { requestValidators } from '../generated/request-validators.js';
 import type { Log } from '../ports/runtime.ts';
 import { createBrand } from './brand.ts';
 import { answerError } from './error-response.ts';
-import { refuseNul } from './parse-body.ts';
+import { refuseNulCharacters } from './nul-characters.ts';
 import { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts';
 import type { RateLimiter, RateLimitOptions } from './rate-limit.ts';
 import {
@@ -67,7 +67,7 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
     definition,
     operations: everyOperation,
     validators: requestValidators,
-    checkInput: refuseNul,
+    checkInput: refuseNulCharacters,
     brand,
     rateLimiter,
   });

@@ -3,7 +3,7 @@ import { ApiError } from '../errors.ts';
 import type { AuditActor, AuditedChange, AuditRecord, AuditTrail } from '../ports/audit.ts';
 import type { Clock } from '../ports/runtime.ts';
 import type { UnitContext } from '../ports/unit-notes.ts';
-import { type HttpExchange, operationOf } from './http-exchange.ts';
+import { operationOf, type RequestState } from './request-state.ts';
 import { inUnitOf, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
 
 /** Ids in one record at most. */
@@ -92,8 +92,8 @@ export function createDenialBudget(machine: Clock): DenialBudget {
 }
 
 /** Whether requests of an operation change something or use a key, so that each is recorded. */
-function isRecorded(exchange: HttpExchange): boolean {
-  const { method, isReadOnly } = operationOf(exchange);
+function isRecorded(state: RequestState): boolean {
+  const { method, isReadOnly } = operationOf(state);
   return method !== 'GET' && isReadOnly !== true;
 }
 
@@ -104,18 +104,18 @@ function isRecorded(exchange: HttpExchange): boolean {
  * contract, name what does not exist, or come too often. Nor those without any credential, which guess nothing,
  * and requests over plain HTTP or from foreign pages, whose credentials are not even read.
  */
-function isDenial({ code, status }: ApiError, exchange: HttpExchange): boolean {
+function isDenial({ code, status }: ApiError, state: RequestState): boolean {
   if (code === 'policy_violation' || code === 'invalid_grant') return true;
   if (code === 'https_required' || code === 'foreign_host') return false;
-  if (code === 'missing_or_invalid_token' && exchange.headers.authorization === undefined) return false;
+  if (code === 'missing_or_invalid_token' && state.headers.authorization === undefined) return false;
   return status === 401 || status === 403;
 }
 
 /** Who sent a request. */
-function actorOf(exchange: HttpExchange): AuditActor {
-  const { app, userId, sessionId, headers, signers } = exchange;
+function actorOf(state: RequestState): AuditActor {
+  const { app, userId, sessionId, headers, signers } = state;
   const who = {
-    kind: kindOf(exchange),
+    kind: kindOf(state),
     ...{ appId: app?.id, userId, sessionId },
     signers: signers === undefined || signers.size === 0 ? undefined : [...signers].map(fingerprintOf),
   };
@@ -124,7 +124,7 @@ function actorOf(exchange: HttpExchange): AuditActor {
   return isClaim ? { ...who, claimedAppId: claimed } : who;
 }
 
-function kindOf({ app, userId, publicClientNetwork, headers, route }: HttpExchange): AuditActor['kind'] {
+function kindOf({ app, userId, publicClientNetwork, headers, route }: RequestState): AuditActor['kind'] {
   if (userId !== undefined) return 'user_token';
   const security = route?.operation.security;
   if (app === undefined || security === 'none' || publicClientNetwork !== undefined) return 'anonymous';
@@ -148,26 +148,26 @@ interface Outcome {
 
 /** The record of a request. */
 export function requestRecord(
-  exchange: HttpExchange,
+  state: RequestState,
   audit: Pick<AuditTrail, 'digest'>,
   { status, decision, code, body }: Outcome,
 ): AuditRecord {
   return {
-    ...beginningOf(exchange),
-    appId: exchange.app?.id ?? null,
-    request: audit.digest(exchange.method, exchange.target, exchange.rawBody),
-    ids: idsOf(exchange, body),
+    ...beginningOf(state),
+    appId: state.app?.id ?? null,
+    request: audit.digest(state.method, state.target, state.rawBody),
+    ids: idsOf(state, body),
     ...{ decision, status, code },
   };
 }
 
 /** What the records of one request have in common. */
-function beginningOf(exchange: HttpExchange): Pick<AuditRecord, 'atMs' | 'by' | 'operation' | 'requestId'> {
+function beginningOf(state: RequestState): Pick<AuditRecord, 'atMs' | 'by' | 'operation' | 'requestId'> {
   return {
-    atMs: exchange.nowMs,
-    by: actorOf(exchange),
-    operation: exchange.route?.operation.id ?? 'none',
-    requestId: exchange.id,
+    atMs: state.nowMs,
+    by: actorOf(state),
+    operation: state.route?.operation.id ?? 'none',
+    requestId: state.id,
   };
 }
 
@@ -181,7 +181,7 @@ const ownName = /^[a-z][a-z0-9_]{0,63}$/;
  * The ids in a request and its response: parameters of the path, `…_id` at the top of both bodies, and of the response
  * `id`, those of items, and those of resources that it wraps, such as `fiat_deposit_account`. Only what has the form of our ids: anything else could be personal data.
  */
-function idsOf({ route, body }: HttpExchange, response: unknown): Record<string, string | string[]> {
+function idsOf({ route, body }: RequestState, response: unknown): Record<string, string | string[]> {
   const ids: Record<string, string | string[]> = {};
   let count = 0;
   const add = (name: string, value: unknown): void => {
@@ -227,7 +227,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** Records a refusal, if it is a denial that is not recorded yet, before its response. */
-export type RecordDenial = (exchange: HttpExchange, error: unknown) => Promise<void>;
+export type RecordDenial = (state: RequestState, error: unknown) => Promise<void>;
 
 interface DenialOptions {
   readonly audit: AuditTrail;
@@ -239,10 +239,9 @@ interface DenialOptions {
 export function recordDenials({ audit, openUnit, machine }: DenialOptions): RecordDenial {
   const inUnit = inUnitOf(openUnit);
   const budget = createDenialBudget(machine);
-  return async (exchange, error) => {
-    if (!(error instanceof ApiError) || !isDenial(error, exchange) || exchange.isDenialRecorded === true)
-      return;
-    const record = denialRecord(exchange, audit, error);
+  return async (state, error) => {
+    if (!(error instanceof ApiError) || !isDenial(error, state) || state.isDenialRecorded === true) return;
+    const record = denialRecord(state, audit, error);
     const isUnknown = record.by.kind === 'anonymous' || record.by.kind === 'web_page';
     if (isUnknown && !budget.take()) return;
     await budget.write((omitted) =>
@@ -254,16 +253,16 @@ export function recordDenials({ audit, openUnit, machine }: DenialOptions): Reco
 /** Records a denial in the transaction of what the request changed although it is refused. */
 export async function recordDenialWithChanges(
   unit: UnitContext,
-  exchange: HttpExchange,
+  state: RequestState,
   { audit, error }: { readonly audit: AuditTrail; readonly error: ApiError },
 ): Promise<void> {
-  if (!isDenial(error, exchange)) return;
-  await audit.record(unit, denialRecord(exchange, audit, error));
-  exchange.isDenialRecorded = true;
+  if (!isDenial(error, state)) return;
+  await audit.record(unit, denialRecord(state, audit, error));
+  state.isDenialRecorded = true;
 }
 
-function denialRecord(exchange: HttpExchange, audit: AuditTrail, { status, code }: ApiError) {
-  return requestRecord(exchange, audit, { status, code, decision: 'deny' });
+function denialRecord(state: RequestState, audit: AuditTrail, { status, code }: ApiError) {
+  return requestRecord(state, audit, { status, code, decision: 'deny' });
 }
 
 /** The log; undefined where requests are not recorded. */
@@ -277,41 +276,41 @@ interface Log {
  * INVARIANT: every request that changes something or uses a key is recorded by it, in the transaction of its change.
  */
 export function lastRecord(
-  exchange: HttpExchange,
+  state: RequestState,
   { audit, status, body }: Log & { readonly status: number; readonly body: unknown },
 ): Parameters<UnitOfWork['commit']>[0] {
-  if (audit === undefined || !isRecorded(exchange)) return undefined;
-  const record = requestRecord(exchange, audit, { status, body, decision: 'allow' });
+  if (audit === undefined || !isRecorded(state)) return undefined;
+  const record = requestRecord(state, audit, { status, body, decision: 'allow' });
   return (unit) => audit.record(unit, record, { isLast: true });
 }
 
 /** Commits what a refused request has changed nevertheless. */
 export async function keepChanges(
   unit: UnitOfWork,
-  exchange: HttpExchange,
+  state: RequestState,
   { audit, error }: Log & { readonly error: ApiError },
 ): Promise<void> {
-  if (audit !== undefined) await recordDenialWithChanges(unit, exchange, { audit, error });
+  if (audit !== undefined) await recordDenialWithChanges(unit, state, { audit, error });
   await unit.commit();
 }
 
 /** Units of work for after the commit: what they change is recorded as part of the same request. */
 export function afterCommitUnits(
-  exchange: HttpExchange,
+  state: RequestState,
   openUnit: OpenUnit,
   audit: AuditTrail | undefined,
 ): OpenUnit {
   if (audit === undefined) return openUnit;
-  return recordingChanges(openUnit, audit, () => ({ ...beginningOf(exchange), phase: 'after_commit' }));
+  return recordingChanges(openUnit, audit, () => ({ ...beginningOf(state), phase: 'after_commit' }));
 }
 
 /** Records that work after the commit of a request refused it. */
 export async function recordLateRefusal(
   unit: UnitContext,
-  exchange: HttpExchange,
+  state: RequestState,
   { audit, error: { status, code } }: Log & { readonly error: ApiError },
 ): Promise<void> {
   if (audit === undefined) return;
-  const record = requestRecord(exchange, audit, { status, code, decision: 'allow' });
+  const record = requestRecord(state, audit, { status, code, decision: 'allow' });
   await audit.record(unit, { ...record, phase: 'after_commit' });
 }

@@ -4,7 +4,6 @@ import { ApiError } from '../errors.ts';
 import type { AuthenticatedApp } from '../ports/operation-context.ts';
 import type { AppCredentials, AppDirectory, UserTokens } from '../ports/requests.ts';
 import type { Clock } from '../ports/runtime.ts';
-import type { HttpExchange } from './http-exchange.ts';
 import {
   createFindClient,
   invalidClient,
@@ -14,6 +13,7 @@ import {
 } from './oauth-clients.ts';
 import { allowPage } from './origins.ts';
 import { type FailureLimit, networkOf } from './rate-limit.ts';
+import type { RequestState } from './request-state.ts';
 
 export interface AuthenticateOptions {
   readonly apps: AppDirectory;
@@ -26,10 +26,10 @@ export interface AuthenticateOptions {
 }
 
 /**
- * Sets `app` (and `userId`) of an exchange, or throws the error that fits the operation's `security`. For OAuth clients
+ * Sets `app` (and `userId`) of a request, or throws the error that fits the operation's `security`. For OAuth clients
  * that send their credentials in the body it does nothing until the body has been read.
  */
-export type Authenticate = (exchange: HttpExchange) => Promise<void>;
+export type Authenticate = (state: RequestState) => Promise<void>;
 
 // Another process may have rotated a secret, so cached credentials expire.
 const CACHE_MS = 2_000;
@@ -55,17 +55,17 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   // digest is no side channel: a caller cannot approach an unknown digest byte by byte.
   const accepted = new LRUCache<string, CachedApp>({ max: MAX_CACHED });
 
-  const authenticateApp = async (exchange: HttpExchange, header: string, look: LookUp): Promise<void> => {
+  const authenticateApp = async (state: RequestState, header: string, look: LookUp): Promise<void> => {
     const digest = hash('sha256', header, 'base64');
     const cached = accepted.get(digest);
     if (cached !== undefined && cached.generation === apps.generation() && clock.now() < cached.untilMs) {
-      acceptSecret(exchange, cached.app);
+      acceptSecret(state, cached.app);
       return;
     }
-    await look(exchange, () => lookUp(exchange, header, digest));
+    await look(state, () => lookUp(state, header, digest));
   };
 
-  const lookUp = async (exchange: HttpExchange, header: string, digest: string): Promise<void> => {
+  const lookUp = async (state: RequestState, header: string, digest: string): Promise<void> => {
     const credentials = parseBasic(header);
     if (credentials === undefined) throw new ApiError('missing_or_invalid_token');
     const generation = apps.generation();
@@ -75,109 +75,107 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     }
     const app = { id: record.id };
     accepted.set(digest, { app, generation, untilMs: clock.now() + CACHE_MS });
-    acceptSecret(exchange, app);
+    acceptSecret(state, app);
   };
 
   const findClient = createFindClient(apps, isSecretOf);
-  const authenticateClient = async (exchange: HttpExchange): Promise<void> => {
-    const header = exchange.headers.authorization;
+  const authenticateClient = async (state: RequestState): Promise<void> => {
+    const header = state.headers.authorization;
     if (header === undefined) {
-      const { app, isPublic } = await findClient(exchange);
-      exchange.app = { id: app.id };
-      exchange.hasAppSecret = !isPublic;
-      if (isPublic) exchange.publicClientNetwork = networkOf(exchange.remoteAddress);
+      const { app, isPublic } = await findClient(state);
+      state.app = { id: app.id };
+      state.hasAppSecret = !isPublic;
+      if (isPublic) state.publicClientNetwork = networkOf(state.remoteAddress);
       return;
     }
     for (const { appId, secret } of readClientBasic(header)) {
       const record = await apps.find(appId);
-      if (isSecretOf(secret, record)) exchange.app = { id: appId };
+      if (isSecretOf(secret, record)) state.app = { id: appId };
     }
-    if (exchange.app === undefined) throw invalidClient();
-    exchange.hasAppSecret = true;
+    if (state.app === undefined) throw invalidClient();
+    state.hasAppSecret = true;
   };
 
   /** Lets a page of an admitted origin read the response. Returns whether the request is from one. */
-  const admitPage = (exchange: HttpExchange, { allowedOrigins }: AppCredentials): boolean => {
-    const { origin } = exchange.headers;
+  const admitPage = (state: RequestState, { allowedOrigins }: AppCredentials): boolean => {
+    const { origin } = state.headers;
     if (origin === undefined) return false;
     const isAdmitted = allowedOrigins.length === 0 ? admitsUnlisted(origin) : allowedOrigins.includes(origin);
-    if (isAdmitted) allowPage(exchange, origin);
+    if (isAdmitted) allowPage(state, origin);
     return isAdmitted;
   };
 
-  const authenticateUser = async (exchange: HttpExchange, token: string): Promise<void> => {
-    const appId = requireAppId(exchange);
+  const authenticateUser = async (state: RequestState, token: string): Promise<void> => {
+    const appId = requireAppId(state);
     const record = await apps.find(appId);
     if (record === undefined) throw new ApiError('missing_or_invalid_token');
-    admitPage(exchange, record);
-    const isChange = exchange.route?.operation.method !== 'GET';
-    const user = await userTokens?.verify(token, { appId, nowMs: exchange.nowMs, isChange });
+    admitPage(state, record);
+    const isChange = state.route?.operation.method !== 'GET';
+    const user = await userTokens?.verify(token, { appId, nowMs: state.nowMs, isChange });
     if (user === undefined) throw new ApiError('missing_or_invalid_token');
-    exchange.app = { id: appId };
-    exchange.userId = user.userId;
-    exchange.sessionId = user.sessionId;
+    state.app = { id: appId };
+    state.userId = user.userId;
+    state.sessionId = user.sessionId;
   };
 
-  const authenticateOrigin = async (exchange: HttpExchange): Promise<void> => {
-    const record = await apps.find(requireAppId(exchange));
-    if (record === undefined || !admitPage(exchange, record)) throw new ApiError('missing_or_invalid_token');
-    exchange.app = { id: record.id };
+  const authenticateOrigin = async (state: RequestState): Promise<void> => {
+    const record = await apps.find(requireAppId(state));
+    if (record === undefined || !admitPage(state, record)) throw new ApiError('missing_or_invalid_token');
+    state.app = { id: record.id };
   };
 
-  const nameApp = async (exchange: HttpExchange): Promise<void> => {
-    const appId = exchange.headers[APP_ID_HEADER];
+  const nameApp = async (state: RequestState): Promise<void> => {
+    const appId = state.headers[APP_ID_HEADER];
     const record = typeof appId === 'string' ? await apps.find(appId) : undefined;
     if (record === undefined) return;
-    admitPage(exchange, record);
-    exchange.app = { id: record.id };
+    admitPage(state, record);
+    state.app = { id: record.id };
   };
 
   // Cached credentials bypass the failure limit, so failures of others behind the same address do not lock them out.
   const look =
-    failures === undefined
-      ? (_exchange: HttpExchange, work: () => Promise<void>) => work()
-      : counted(failures);
+    failures === undefined ? (_state: RequestState, work: () => Promise<void>) => work() : counted(failures);
 
-  return async (exchange) => {
-    const security = exchange.route?.operation.security ?? 'app';
-    if (security === 'none') return await nameApp(exchange);
+  return async (state) => {
+    const security = state.route?.operation.security ?? 'app';
+    if (security === 'none') return await nameApp(state);
     if (security === 'oauth-client') {
-      if (sendsCredentialsInBody(exchange) && !exchange.isBodyRead) return;
-      return await look(exchange, () => authenticateClient(exchange));
+      if (sendsCredentialsInBody(state) && !state.isBodyRead) return;
+      return await look(state, () => authenticateClient(state));
     }
-    const header = exchange.headers.authorization;
-    if (header === undefined && security === 'app-or-origin' && exchange.headers.origin !== undefined)
-      return await look(exchange, () => authenticateOrigin(exchange));
+    const header = state.headers.authorization;
+    if (header === undefined && security === 'app-or-origin' && state.headers.origin !== undefined)
+      return await look(state, () => authenticateOrigin(state));
     if (header === undefined) throw new ApiError('missing_or_invalid_token');
     const token = security === 'app-or-user' ? parseBearer(header) : undefined;
-    if (token !== undefined) return await look(exchange, () => authenticateUser(exchange, token));
-    await authenticateApp(exchange, header, look);
+    if (token !== undefined) return await look(state, () => authenticateUser(state, token));
+    await authenticateApp(state, header, look);
   };
 }
 
-type LookUp = (exchange: HttpExchange, work: () => Promise<void>) => Promise<void>;
+type LookUp = (state: RequestState, work: () => Promise<void>) => Promise<void>;
 
 /** Refuses an address that has sent too many wrong credentials, before any look-up. */
 function counted(failures: FailureLimit): LookUp {
-  return async (exchange, work) => {
-    await failures.requireAttemptsLeft(exchange.remoteAddress);
+  return async (state, work) => {
+    await failures.requireAttemptsLeft(state.remoteAddress);
     try {
       await work();
     } catch (error) {
-      if (error instanceof ApiError && error.status < 500) await failures.count(exchange.remoteAddress);
+      if (error instanceof ApiError && error.status < 500) await failures.count(state.remoteAddress);
       throw error;
     }
   };
 }
 
-function acceptSecret(exchange: HttpExchange, app: AuthenticatedApp): void {
-  if (requireAppId(exchange) !== app.id) throw new ApiError('invalid_app_credentials');
-  exchange.app = app;
-  exchange.hasAppSecret = true;
+function acceptSecret(state: RequestState, app: AuthenticatedApp): void {
+  if (requireAppId(state) !== app.id) throw new ApiError('invalid_app_credentials');
+  state.app = app;
+  state.hasAppSecret = true;
 }
 
-function requireAppId(exchange: HttpExchange): string {
-  const appId = exchange.headers[APP_ID_HEADER];
+function requireAppId(state: RequestState): string {
+  const appId = state.headers[APP_ID_HEADER];
   if (typeof appId !== 'string' || appId === '') throw new ApiError('missing_or_invalid_service_app_id');
   return appId;
 }

@@ -21,9 +21,9 @@ import {
 } from 'openapi-backend';
 import { inSyncSpan } from '../observability/spans.ts';
 import type { Brand } from './brand.ts';
-import { type HttpExchange, operationOf } from './http-exchange.ts';
 import { refuseUnusedKey } from './idempotency.ts';
 import { parseBody } from './parse-body.ts';
+import { operationOf, type RequestState } from './request-state.ts';
 import { parseQuery, type RequestValidators, type RouteIndex } from './route-index.ts';
 
 export interface CompiledOptions {
@@ -34,14 +34,14 @@ export interface CompiledOptions {
   readonly brand?: Pick<Brand, 'readParameter' | 'readBody'> | undefined;
 }
 
-/** A request for openapi-backend, with the exchange that the pipeline has begun for it. */
-interface ExchangeRequest extends Request {
-  readonly exchange: HttpExchange;
+/** A request for openapi-backend, with the state that the pipeline keeps of it. */
+interface BackendRequest extends Request {
+  readonly state: RequestState;
 }
 
-export function requestOf(exchange: HttpExchange): ExchangeRequest {
-  const { method, path } = exchange;
-  return { method, path, headers: exchange.headers as Request['headers'], exchange };
+export function requestOf(state: RequestState): BackendRequest {
+  const { method, path } = state;
+  return { method, path, headers: state.headers as Request['headers'], state };
 }
 
 /** The result of a validation. Parameters are validated first. */
@@ -80,7 +80,7 @@ class CompiledRouter extends OpenAPIRouter {
   }
 
   /** The route was found before the credentials were checked, because it determines which ones are required. */
-  override matchOperation({ exchange: { route, path } }: ExchangeRequest): DefinedOperation {
+  override matchOperation({ state: { route, path } }: BackendRequest): DefinedOperation {
     const operation = this.#byId.get(route?.operation.id);
     if (operation !== undefined) return operation;
     // openapi-backend reads the first three characters of the message.
@@ -89,8 +89,8 @@ class CompiledRouter extends OpenAPIRouter {
   }
 
   /** Query and body are parsed once, by the validator. */
-  override parseRequest({ exchange }: ExchangeRequest): ParsedRequest {
-    const { method, path, headers, route, query, body } = exchange;
+  override parseRequest({ state }: BackendRequest): ParsedRequest {
+    const { method, path, headers, route, query, body } = state;
     return { method, path, headers, params: route?.params, query, cookies: {}, requestBody: body };
   }
 }
@@ -104,34 +104,34 @@ class CompiledValidator extends OpenAPIValidator {
   }
 
   /**
-   * Parses and validates path, query, headers and body, and stores the parsed values in the exchange.
+   * Parses and validates path, query, headers and body, and stores the parsed values in the state.
    *
    * @throws ApiError where there is nothing to validate, such as a body that is not JSON.
    */
-  override validateRequest({ exchange }: ExchangeRequest): CompiledResult {
-    return inSyncSpan({ name: 'validation', kind: 'internal' }, () => validate(exchange, this.#options));
+  override validateRequest({ state }: BackendRequest): CompiledResult {
+    return inSyncSpan({ name: 'validation', kind: 'internal' }, () => validate(state, this.#options));
   }
 }
 
 const valid: CompiledResult = { valid: true };
 
-function validate(exchange: HttpExchange, { validators, brand }: CompiledOptions): CompiledResult {
-  const operation = operationOf(exchange);
+function validate(state: RequestState, { validators, brand }: CompiledOptions): CompiledResult {
+  const operation = operationOf(state);
   const { params, body } = validators[operation.id]!;
-  const query = parseQuery(exchange.target);
-  const path = exchange.route!.params;
+  const query = parseQuery(state.target);
+  const path = state.route!.params;
   if (brand !== undefined) {
     readParameters(path, brand);
     readParameters(query, brand);
   }
-  if (!params({ path, query, headers: exchange.headers })) {
+  if (!params({ path, query, headers: state.headers })) {
     return { valid: false, errors: params.errors!, invalid: 'parameters' };
   }
-  refuseUnusedKey(exchange);
-  exchange.query = query;
-  const parsed = parseBody(operation, exchange.headers, exchange.rawBody);
-  exchange.body = brand === undefined ? parsed : brand.readBody(parsed);
-  if (body === undefined || parsed === undefined || body(exchange.body)) return valid;
+  refuseUnusedKey(state);
+  state.query = query;
+  const parsed = parseBody(operation, state.headers, state.rawBody);
+  state.body = brand === undefined ? parsed : brand.readBody(parsed);
+  if (body === undefined || parsed === undefined || body(state.body)) return valid;
   return { valid: false, errors: body.errors!, invalid: 'body' };
 }
 

@@ -2,8 +2,8 @@ import type { Document, OpenAPIBackend } from 'openapi-backend';
 import { ApiError, notImplemented } from '../errors.ts';
 import type { Brand } from './brand.ts';
 import { type CompiledResult, openCompiledBackend } from './compiled-backend.ts';
-import { type HttpExchange, type OperationHandlers, operationOf } from './http-exchange.ts';
 import { clientFault } from './oauth-clients.ts';
+import { type OperationHandlers, operationOf, type RequestState } from './request-state.ts';
 import { createRouteIndex, type Operation, type RequestValidators } from './route-index.ts';
 import { bodyFault, parametersFault } from './validation-issues.ts';
 
@@ -13,7 +13,7 @@ export interface Contract {
    * Finds the operation. Called before authentication, because the operation determines which credentials are
    * required.
    */
-  readonly match: (exchange: Pick<HttpExchange, 'method' | 'path'>) => HttpExchange['route'];
+  readonly match: (state: Pick<RequestState, 'method' | 'path'>) => RequestState['route'];
   /**
    * Its `handleRequest` checks credentials and validates the request, then calls the handler of the operation.
    * Throws `not_found`, `method_not_allowed`, `unsupported_media_type`, `invalid_data`.
@@ -29,7 +29,7 @@ export interface ContractOptions {
   readonly validators: Readonly<Record<string, RequestValidators>>;
   readonly handlers: OperationHandlers;
   /** What a valid request passes before its handler. Default: nothing. */
-  readonly preOperationHandler?: ((context: unknown, exchange: HttpExchange) => Promise<void>) | undefined;
+  readonly preOperationHandler?: ((context: unknown, state: RequestState) => Promise<void>) | undefined;
   /** Translates parameters and bodies of branded clients. */
   readonly brand?: Pick<Brand, 'readParameter' | 'readBody'> | undefined;
 }
@@ -50,18 +50,18 @@ export async function createContract(options: ContractOptions): Promise<Contract
     notFound: () => {
       throw new ApiError('not_found');
     },
-    methodNotAllowed: (_context, exchange: HttpExchange) => {
-      const allow = routes.allowedMethods(exchange.path).flatMap(withHead).join(', ');
+    methodNotAllowed: (_context, state: RequestState) => {
+      const allow = routes.allowedMethods(state.path).flatMap(withHead).join(', ');
       throw new ApiError('method_not_allowed', undefined, { headers: { allow } });
     },
-    validationFail: ({ validation }, exchange: HttpExchange) => {
-      throw faultOf(validation, exchange);
+    validationFail: ({ validation }, state: RequestState) => {
+      throw faultOf(validation, state);
     },
     unauthorizedHandler: () => {
       throw new ApiError('missing_or_invalid_token');
     },
-    notImplemented: (_context, exchange: HttpExchange) => {
-      throw notImplemented(operationOf(exchange).id);
+    notImplemented: (_context, state: RequestState) => {
+      throw notImplemented(operationOf(state).id);
     },
     preOperationHandler,
   });
@@ -69,7 +69,7 @@ export async function createContract(options: ContractOptions): Promise<Contract
   for (const scheme of Object.keys(definition.components?.securitySchemes ?? {})) {
     const isProven = isProvenBy[scheme];
     if (isProven === undefined) throw new Error(`the server does not know the security scheme ${scheme}`);
-    api.registerSecurityHandler(scheme, (_context, exchange: HttpExchange) => isProven(exchange));
+    api.registerSecurityHandler(scheme, (_context, state: RequestState) => isProven(state));
   }
   return {
     // CHOICE: not published; RFC 9110 section 9.3.2: HEAD is GET without the content of the response.
@@ -79,12 +79,12 @@ export async function createContract(options: ContractOptions): Promise<Contract
 }
 
 /**
- * The security schemes of the document, and whether the credentials of an exchange are of that scheme.
+ * The security schemes of the document, and whether the credentials of a request are of that scheme.
  *
  * NOTE: `authenticate.ts` has checked the credentials before the body was read. Here the document decides whether they
  * suffice for the operation.
  */
-const isProvenBy: Readonly<Record<string, (exchange: HttpExchange) => boolean>> = {
+const isProvenBy: Readonly<Record<string, (state: RequestState) => boolean>> = {
   appCredentials: ({ app, hasAppSecret, headers }) =>
     app !== undefined && hasAppSecret && headers.authorization !== undefined,
   userToken: ({ app, userId }) => app !== undefined && userId !== undefined,
@@ -94,10 +94,10 @@ const isProvenBy: Readonly<Record<string, (exchange: HttpExchange) => boolean>> 
     app !== undefined && headers.authorization === undefined && isBodyRead,
 };
 
-function faultOf({ errors, invalid }: CompiledResult, exchange: HttpExchange): ApiError {
+function faultOf({ errors, invalid }: CompiledResult, state: RequestState): ApiError {
   if (invalid === 'parameters') return parametersFault(errors!);
   const fault = bodyFault(errors!);
-  return operationOf(exchange).security === 'oauth-client' ? clientFault(exchange, fault) : fault;
+  return operationOf(state).security === 'oauth-client' ? clientFault(state, fault) : fault;
 }
 
 async function passed(): Promise<void> {}

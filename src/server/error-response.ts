@@ -1,7 +1,7 @@
 import { ApiError, isUnavailable, unavailableThing } from '../errors.ts';
 import { errorCatalogue } from '../generated/errors.ts';
 import type { Log } from '../ports/runtime.ts';
-import type { Answer, HttpExchange } from './http-exchange.ts';
+import type { Answer, RequestState } from './request-state.ts';
 
 // Published clients retry a 409 unless this header is set. Retrying never resolves our conflicts.
 const dontRetry = { 'x-should-retry': 'false' };
@@ -12,12 +12,12 @@ const challenge = { 'www-authenticate': 'Basic realm="custos", charset="UTF-8"' 
  * The response to an error. Anything but an `ApiError` is a bug or an outage: its cause is logged with the request id
  * and never sent to the caller.
  */
-export function answerError(error: unknown, exchange: RefusedExchange, log: Log): Answer {
-  const { id: requestId } = exchange;
+export function answerError(error: unknown, state: RefusedState, log: Log): Answer {
+  const { id: requestId } = state;
   if (!(error instanceof ApiError) && isUnavailable(error)) {
     const message = `${unavailableThing(error)} is unavailable`;
     log.warn({ request_id: requestId, err: error }, message);
-    return answerError(unavailable(message), exchange, log);
+    return answerError(unavailable(message), state, log);
   }
   if (!(error instanceof ApiError)) {
     log.error({ request_id: requestId, err: error }, 'the request failed');
@@ -29,19 +29,19 @@ export function answerError(error: unknown, exchange: RefusedExchange, log: Log)
   }
   return {
     status: error.status,
-    body: refusalBody(error, exchange),
-    headers: { ...refusalHeaders(error.status, exchange), ...error.headers },
+    body: refusalBody(error, state),
+    headers: { ...refusalHeaders(error.status, state), ...error.headers },
   };
 }
 
-/** As much of an exchange as its refusal needs. */
-type RefusedExchange = Pick<HttpExchange, 'id'> & Partial<Pick<HttpExchange, 'route' | 'headers'>>;
+/** As much of a request as its refusal needs. */
+type RefusedState = Pick<RequestState, 'id'> & Partial<Pick<RequestState, 'route' | 'headers'>>;
 
 /**
  * The body of a refusal. OAuth clients read `error` and `error_description` (RFC 6749 §5.2) where a code of the RFCs
  * applies.
  */
-export function refusalBody(error: ApiError, { route }: Pick<RefusedExchange, 'route'>): object {
+export function refusalBody(error: ApiError, { route }: Pick<RefusedState, 'route'>): object {
   const { oauthError } = errorCatalogue[error.code];
   if (route?.operation.security !== 'oauth-client' || oauthError === undefined) return error.toBody();
   const { interval, ...data } = error.data ?? {};
@@ -69,11 +69,11 @@ function unavailable(message: string): ApiError {
  * CHOICE: no challenge for scripts of web pages: the browser would ask its user for a password before they see the 401.
  * Only browsers send `sec-fetch-site`; other clients also send the mode.
  */
-export function refusalHeaders(status: number, { headers }: RefusedExchange): Record<string, string> {
+export function refusalHeaders(status: number, { headers }: RefusedState): Record<string, string> {
   if (status === 401) return isScript(headers) ? {} : challenge;
   return status === 409 ? dontRetry : {};
 }
 
-function isScript(headers: RefusedExchange['headers']): boolean {
+function isScript(headers: RefusedState['headers']): boolean {
   return headers?.['sec-fetch-mode'] === 'cors' && headers['sec-fetch-site'] !== undefined;
 }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { canonicalJson, NotCanonicalizableError } from '../engine/crypto/canonical-json.ts';
 import { ApiError } from '../errors.ts';
 import type { KeyUse } from '../ports/requests.ts';
-import { type HttpExchange, operationOf } from './http-exchange.ts';
+import { operationOf, type RequestState } from './request-state.ts';
 
 const HEADER = 'service-idempotency-key';
 
@@ -17,9 +17,9 @@ const HEADER = 'service-idempotency-key';
  *
  * @throws ApiError invalid_data
  */
-export function refuseUnusedKey(exchange: HttpExchange): void {
-  const { id, method, idempotent } = operationOf(exchange);
-  if (idempotent || method === 'GET' || exchange.headers[HEADER] === undefined) return;
+export function refuseUnusedKey(state: RequestState): void {
+  const { id, method, idempotent } = operationOf(state);
+  if (idempotent || method === 'GET' || state.headers[HEADER] === undefined) return;
   const message = `expected no idempotency key, because \`${id}\` does not repeat its first response`;
   throw new ApiError('invalid_data', `${HEADER}: ${message}`, {
     data: { issues: [{ in: 'headers', pointer: `/${HEADER}`, message }] },
@@ -30,24 +30,22 @@ export function refuseUnusedKey(exchange: HttpExchange): void {
  * The idempotency key of a request with its fingerprint; undefined if none is sent or the operation does not support
  * them.
  */
-export function keyUseOf(exchange: HttpExchange): KeyUse | undefined {
-  const operation = operationOf(exchange);
-  const key = operation.idempotent ? exchange.headers[HEADER] : undefined;
+export function keyUseOf(state: RequestState): KeyUse | undefined {
+  const operation = operationOf(state);
+  const key = operation.idempotent ? state.headers[HEADER] : undefined;
   if (typeof key !== 'string') return undefined;
-  const { params } = exchange.route!;
+  const { params } = state.route!;
   try {
     // SHA-256(operation || path parameters || body), each as RFC 8785 JSON on its own line.
-    const text = [operation.id, canonicalJson({ ...params }), canonicalJson(exchange.body ?? null)].join(
-      '\n',
-    );
+    const text = [operation.id, canonicalJson({ ...params }), canonicalJson(state.body ?? null)].join('\n');
     return {
-      appId: exchange.app!.id,
+      appId: state.app!.id,
       // The keys of a user are the user's own: another one's response is never repeated.
-      key: exchange.userId === undefined ? key : `${exchange.userId}\n${key}`,
+      key: state.userId === undefined ? key : `${state.userId}\n${key}`,
       fingerprint: hash('sha256', text, 'base64'),
       // INVARIANT: set by authentication; no public operation supports idempotency keys.
-      proof: exchange.proof!,
-      nowMs: exchange.nowMs,
+      proof: state.proof!,
+      nowMs: state.nowMs,
     };
   } catch (error) {
     if (!(error instanceof NotCanonicalizableError)) throw error;

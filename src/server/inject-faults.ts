@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiError } from '../errors.ts';
 import type { FindRequestFault, RequestFault, Why } from '../ports/requests.ts';
-import { type HttpExchange, operationOf, type WriteResponse } from './http-exchange.ts';
+import { operationOf, type RequestState, type WriteResponse } from './request-state.ts';
 
 export interface FaultOptions {
   readonly find: FindRequestFault;
@@ -21,48 +21,48 @@ const SLOW_PARTS = 10;
  * after the checks of credentials and the contract, so a client with a wrong secret still learns that.
  */
 export function faultInjector({ find, isSpared, stopping }: FaultOptions) {
-  return async (exchange: HttpExchange): Promise<void> => {
-    if (isSpared(exchange.request)) return;
+  return async (state: RequestState): Promise<void> => {
+    if (isSpared(state.request)) return;
     const fault = find({
-      operation: operationOf(exchange).id,
-      appId: exchange.app?.id,
-      target: exchange.target,
-      rawBody: exchange.rawBody,
+      operation: operationOf(state).id,
+      appId: state.app?.id,
+      target: state.target,
+      rawBody: state.rawBody,
     });
-    if (fault !== undefined) await inject(fault, exchange, stopping);
+    if (fault !== undefined) await inject(fault, state, stopping);
   };
 }
 
-async function inject(fault: RequestFault, exchange: HttpExchange, stopping: AbortSignal): Promise<void> {
+async function inject(fault: RequestFault, state: RequestState, stopping: AbortSignal): Promise<void> {
   switch (fault.effect) {
     case 'latency':
-      exchange.injected = { why: whyOf(fault, 'delayed the request'), isOutcome: false };
+      state.injected = { why: whyOf(fault, 'delayed the request'), isOutcome: false };
       // Before the request has a database connection.
-      await pause(fault.delayMs, exchange.response, stopping);
+      await pause(fault.delayMs, state.response, stopping);
       return;
     case 'error':
-      exchange.injected = { why: whyOf(fault, 'injected this error'), isOutcome: true };
+      state.injected = { why: whyOf(fault, 'injected this error'), isOutcome: true };
       throw new ApiError(fault.code, fault.message, fault.data === undefined ? {} : { data: fault.data });
     case 'rate_limit':
-      exchange.injected = { why: whyOf(fault, 'injected this error'), isOutcome: true };
+      state.injected = { why: whyOf(fault, 'injected this error'), isOutcome: true };
       throw new ApiError('too_many_requests', undefined, {
         headers: { 'retry-after': String(fault.retryAfterSeconds) },
       });
     case 'cut_before_commit':
-      exchange.injected = cut(fault, 'cut the connection; nothing was stored');
+      state.injected = cut(fault, 'cut the connection; nothing was stored');
       throw new ApiError('unavailable', 'the connection was cut');
     case 'cut_after_commit':
-      exchange.injected = cut(fault, 'cut the connection after the request was executed');
+      state.injected = cut(fault, 'cut the connection after the request was executed');
       return;
     case 'truncated_body':
-      exchange.injected = {
+      state.injected = {
         why: whyOf(fault, 'cut the connection within the response'),
         isOutcome: false,
         write: writeHalf,
       };
       return;
     case 'slow_body':
-      exchange.injected = {
+      state.injected = {
         why: whyOf(fault, 'slowed the response down'),
         isOutcome: false,
         write: slowly(fault.delayMs, stopping),
@@ -79,7 +79,7 @@ function whyOf({ ruleId, effect, ...details }: RequestFault, what: string): Why 
   };
 }
 
-function cut(fault: RequestFault, what: string): NonNullable<HttpExchange['injected']> {
+function cut(fault: RequestFault, what: string): NonNullable<RequestState['injected']> {
   return {
     why: whyOf(fault, what),
     isOutcome: true,

@@ -1,7 +1,7 @@
 import { ApiError } from '../errors.ts';
 import type { AppCredentials, AppDirectory } from '../ports/requests.ts';
-import { type HttpExchange, operationOf } from './http-exchange.ts';
 import { parseBody } from './parse-body.ts';
+import { operationOf, type RequestState } from './request-state.ts';
 
 /** The parts of HTTP Basic credentials. */
 interface BasicCredentials {
@@ -36,10 +36,10 @@ interface Client {
   readonly isPublic: boolean;
 }
 
-type FindClient = (exchange: HttpExchange) => Promise<Client>;
+type FindClient = (state: RequestState) => Promise<Client>;
 
 /** Whether a request of an OAuth client carries its credentials in the body rather than in a header. */
-export function sendsCredentialsInBody({ headers, route }: HttpExchange): boolean {
+export function sendsCredentialsInBody({ headers, route }: RequestState): boolean {
   return route?.operation.security === 'oauth-client' && headers.authorization === undefined;
 }
 
@@ -57,8 +57,8 @@ export function createFindClient(
   apps: AppDirectory,
   isSecret: (secret: string, app: AppCredentials | undefined) => boolean,
 ): FindClient {
-  return async (exchange) => {
-    const { clientId, secret } = readClientCredentials(exchange);
+  return async (state) => {
+    const { clientId, secret } = readClientCredentials(state);
     const app = await apps.find(clientId);
     const isKnown = secret === undefined ? app?.admitsPublicClients === true : isSecret(secret, app);
     if (!isKnown || app === undefined) throw invalidClient();
@@ -67,9 +67,9 @@ export function createFindClient(
 }
 
 /** @throws ApiError invalid_client, and what parsing the body throws. */
-export function readClientCredentials(exchange: HttpExchange): ClientCredentials {
-  const body = parseBody(operationOf(exchange), exchange.headers, exchange.rawBody);
-  const { client_id: clientId = exchange.headers['service-app-id'], client_secret: secret } = (body ??
+export function readClientCredentials(state: RequestState): ClientCredentials {
+  const body = parseBody(operationOf(state), state.headers, state.rawBody);
+  const { client_id: clientId = state.headers['service-app-id'], client_secret: secret } = (body ??
     {}) as Record<string, unknown>;
   if (typeof clientId !== 'string' || clientId === '') {
     throw invalidClient('expected HTTP Basic credentials, or `client_id` in the body');
@@ -84,7 +84,7 @@ export function readClientCredentials(exchange: HttpExchange): ClientCredentials
  * @throws ApiError invalid_request when the request names another client in its body or header than in its
  * credentials.
  */
-export function requireSameClient({ app, body, headers }: HttpExchange): void {
+export function requireSameClient({ app, body, headers }: RequestState): void {
   const { client_id: clientId } = (body ?? {}) as { client_id?: string };
   const named = [clientId, headers['service-app-id']].find((id) => id !== undefined && id !== app?.id);
   if (named !== undefined) {
@@ -93,7 +93,7 @@ export function requireSameClient({ app, body, headers }: HttpExchange): void {
 }
 
 /** What is wrong with the body of a client, as RFC 6749 section 5.2 names it. */
-export function clientFault({ body }: HttpExchange, fault: ApiError): ApiError {
+export function clientFault({ body }: RequestState, fault: ApiError): ApiError {
   const { grant_type: grantType } = (body ?? {}) as { grant_type?: unknown };
   const issues = (fault.data?.issues ?? []) as readonly { readonly pointer: string }[];
   if (typeof grantType !== 'string' || !issues.some(({ pointer }) => pointer === '/grant_type')) return fault;

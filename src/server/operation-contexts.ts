@@ -8,7 +8,7 @@ import type {
   Services,
 } from '../ports/operation-context.ts';
 import type { UnitWork } from '../ports/unit-notes.ts';
-import type { HttpExchange } from './http-exchange.ts';
+import type { RequestState } from './request-state.ts';
 import type { UnitOfWork } from './unit-of-work.ts';
 
 /** Callbacks that a handler has registered for after its transaction. */
@@ -30,21 +30,21 @@ export function nothingLater(): Later {
 
 type RefusalWork = UnitWork<void>;
 
-/** What the preparation of a request is given. */
-export function planContextOf(em: SqlEntityManager, exchange: HttpExchange, services: Services): PlanContext {
+/** The context of the plan of a request. */
+export function planContextOf(em: SqlEntityManager, state: RequestState, services: Services): PlanContext {
   return {
     ...services,
     // INVARIANT: set by authentication, except for public operations, whose handlers cannot read it.
-    app: exchange.app!,
+    app: state.app!,
     em,
-    nowMs: exchange.nowMs,
-    requestId: exchange.id,
-    idempotencyKey: keyOf(exchange),
-    proof: exchange.proof!,
+    nowMs: state.nowMs,
+    requestId: state.id,
+    idempotencyKey: keyOf(state),
+    proof: state.proof!,
   };
 }
 
-function keyOf({ headers, route }: HttpExchange): string | undefined {
+function keyOf({ headers, route }: RequestState): string | undefined {
   const key = route?.operation.idempotent === true ? headers['service-idempotency-key'] : undefined;
   return typeof key === 'string' ? key : undefined;
 }
@@ -60,7 +60,7 @@ interface Given {
 /** What the handler of a request is given. */
 export function contextOf(
   unit: UnitOfWork,
-  exchange: HttpExchange,
+  state: RequestState,
   { services, ports, inUnit, later }: Given,
 ): OperationContext {
   const { vault, ids, entropy, acquireMutex } = ports;
@@ -71,19 +71,19 @@ export function contextOf(
     ids,
     entropy,
     acquireMutex,
-    app: exchange.app!,
+    app: state.app!,
     em: unit.em,
     notes: unit.notes,
-    nowMs: exchange.nowMs,
-    requestId: exchange.id,
-    idempotencyKey: keyOf(exchange),
-    proof: exchange.proof!,
+    nowMs: state.nowMs,
+    requestId: state.id,
+    idempotencyKey: keyOf(state),
+    proof: state.proof!,
     afterCommit: (callback) => void later.afterCommit.push(callback),
     afterRefusal: (callback) => void later.afterRefusal.push(callback),
     noteSignatures(publicKeys, payloads) {
       later.signers = new Set([...later.signers, ...publicKeys]);
       later.payloads = new Set([...later.payloads, ...payloads]);
-      exchange.signers = later.signers;
+      state.signers = later.signers;
     },
     inUnit,
   };

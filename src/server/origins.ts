@@ -1,10 +1,10 @@
 import { timingSafeEqual } from 'node:crypto';
 import { BlockList, isIP } from 'node:net';
 import { ApiError } from '../errors.ts';
-import type { Answer, HttpExchange } from './http-exchange.ts';
+import type { Answer, RequestState } from './request-state.ts';
 import type { Operation } from './route-index.ts';
 
-type Match = (request: Pick<HttpExchange, 'method' | 'path'>) => HttpExchange['route'];
+type Match = (request: Pick<RequestState, 'method' | 'path'>) => RequestState['route'];
 
 /** Operations that web pages may call: everything that does not need the app secret. */
 const openToPages: ReadonlySet<Operation['security']> = new Set(['none', 'app-or-origin', 'app-or-user']);
@@ -19,7 +19,7 @@ const PREFLIGHT_SECONDS = '600';
  * the app allows.
  */
 export function answerPreflight(
-  { method, path, headers }: Pick<HttpExchange, 'method' | 'path' | 'headers'>,
+  { method, path, headers }: Pick<RequestState, 'method' | 'path' | 'headers'>,
   match: Match,
 ): Answer | undefined {
   const { origin } = headers;
@@ -41,7 +41,7 @@ export function answerPreflight(
 }
 
 /** Lets the page that sent the request read the response. */
-export function allowPage({ response }: Pick<HttpExchange, 'response'>, origin: string): void {
+export function allowPage({ response }: Pick<RequestState, 'response'>, origin: string): void {
   response.setHeader('access-control-allow-origin', origin);
   response.setHeader('access-control-expose-headers', 'x-request-id, retry-after, x-ratelimit-reset');
   response.setHeader('vary', 'origin');
@@ -54,7 +54,7 @@ interface OwnNames {
 }
 
 /** Who sent a request, as far as its connection and headers show. */
-export type Caller = Pick<HttpExchange, 'headers' | 'remoteAddress'>;
+export type Caller = Pick<RequestState, 'headers' | 'remoteAddress'>;
 
 /** A browser asks for a user name and a password, and sends them with every later request to this server. */
 const challenge = { 'www-authenticate': 'Basic realm="control token", charset="UTF-8"' };
@@ -112,7 +112,7 @@ function isEqual(sent: string, expected: string): boolean {
  *
  * @throws ApiError foreign_host.
  */
-export function requireOwnHost(names: OwnNames): (exchange: Pick<HttpExchange, 'headers' | 'route'>) => void {
+export function requireOwnHost(names: OwnNames): (state: Pick<RequestState, 'headers' | 'route'>) => void {
   const isOwn = isOwnOf(ownHostsOf(names));
   return ({ headers: { host = '', origin, authorization }, route }) => {
     if (!isOwn(`http://${host}`)) {

@@ -1,10 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { printParseErrorCode, visit } from 'jsonc-parser';
 import { ApiError, shorten } from '../errors.ts';
-import type { HttpExchange } from './http-exchange.ts';
 import type { Operation } from './route-index.ts';
-import type { Issue, RequestPart } from './validation-issues.ts';
 
 /** Where a text stops being JSON. */
 interface JsonFault {
@@ -266,92 +264,4 @@ function bodyFault(message: string, pointer = ''): ApiError {
   return new ApiError('invalid_data', `${pointer || 'body'}: ${message}`, {
     data: { issues: [{ in: 'body', pointer, message }] },
   });
-}
-
-/**
- * Refuses a request with more than one `authorization` or `host`. Node reads the first, a proxy or a log in front may
- * read the last, and they would disagree about who the caller is.
- *
- * @throws ApiError invalid_data
- */
-export function refuseDuplicates({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): void {
-  let isHostSeen = false;
-  let isAuthorizationSeen = false;
-  // Names and values in turn.
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const { length } = rawHeaders[index]!;
-    if (length !== 'host'.length && length !== 'authorization'.length) continue;
-    const name = rawHeaders[index]!.toLowerCase();
-    if (name === 'host') {
-      if (isHostSeen) throw headerSentTwice(name);
-      isHostSeen = true;
-    } else if (name === 'authorization') {
-      if (isAuthorizationSeen) throw headerSentTwice(name);
-      isAuthorizationSeen = true;
-    }
-  }
-}
-
-function headerSentTwice(name: string): ApiError {
-  const message = 'expected it once, got it more than once';
-  return new ApiError('invalid_data', `\`${name}\`: ${message}`, {
-    data: { issues: [{ in: 'header', pointer: `/${name}`, message }] },
-  });
-}
-
-const NUL = '\0';
-const MESSAGE = 'must not contain U+0000';
-
-// Texts that are signed, and neither stored in a column of their own nor looked up. Where a body is stored, it is JSON,
-// which escapes the character.
-const signedTexts: Readonly<Record<string, readonly string[]>> = {
-  walletRpc: ['/params/message', '/params/typed_data'],
-  createWalletRpcIntent: ['/params/message', '/params/typed_data'],
-  rawSignWallet: ['/params/bytes'],
-};
-
-/**
- * Refuses the character U+0000 in every string of a request, because PostgreSQL cannot store or look it up. Throws
- * `invalid_data` with the JSON pointers.
- *
- * CHOICE: except in texts that are only signed, whose signatures cover every character. Property names may contain it,
- * too: they are stored as JSON.
- */
-export function refuseNul(exchange: HttpExchange): void {
-  const found: Issue[] = [];
-  // Headers and JSON cannot contain the raw character, so two searches are enough for almost every request.
-  if (exchange.target.includes('%00')) {
-    findNul(exchange.route?.params, { part: 'path' }, '', found);
-    findNul(exchange.query, { part: 'query' }, '', found);
-  }
-  if (exchange.rawBody.length > 0 && exchange.rawBody.includes('\\u0000')) {
-    const signed = signedTexts[exchange.route?.operation.id ?? ''];
-    findNul(exchange.body, { part: 'body', signed }, '', found);
-  }
-  const [first] = found;
-  if (first === undefined) return;
-  const place = first.in === 'body' ? first.pointer || 'body' : first.pointer.slice(1);
-  throw new ApiError('invalid_data', `${place}: ${MESSAGE}`, { data: { issues: found } });
-}
-
-const MAX_ISSUES = 20;
-
-interface Search {
-  readonly part: RequestPart;
-  /** Pointers of values that are not searched. */
-  readonly signed?: readonly string[] | undefined;
-}
-
-function findNul(value: unknown, search: Search, pointer: string, found: Issue[]): void {
-  if (found.length === MAX_ISSUES) return;
-  if (typeof value === 'string') {
-    if (value.includes(NUL)) found.push({ in: search.part, pointer, message: MESSAGE });
-    return;
-  }
-  if (typeof value !== 'object' || value === null) return;
-  for (const [name, member] of Object.entries(value)) {
-    // RFC 6901 §3
-    const at = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-    if (search.signed?.includes(at) !== true) findNul(member, search, at, found);
-  }
 }

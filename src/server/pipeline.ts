@@ -9,10 +9,8 @@ import type { Brand } from './brand.ts';
 import { requestOf } from './compiled-backend.ts';
 import { type ContractOptions, createContract } from './contract.ts';
 import { answerError } from './error-response.ts';
-import { type Answer, type HttpExchange, type OperationHandlers, operationOf } from './http-exchange.ts';
 import { requireSameClient, sendsCredentialsInBody } from './oauth-clients.ts';
 import { answerPreflight } from './origins.ts';
-import { refuseDuplicates } from './parse-body.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import {
   createBodyReader,
@@ -22,10 +20,11 @@ import {
   type ReadBody,
   RequestAbortedError,
 } from './read-body.ts';
-import { answeredOf, codeOf, refusedOf, type Written, whyOf, withHint } from './record-exchange.ts';
+import { answeredOf, codeOf, refusedOf, type Written, whyOf, withHint } from './record-request.ts';
 import { readProof } from './request-proof.ts';
+import { type Answer, type OperationHandlers, operationOf, type RequestState } from './request-state.ts';
 import type { Operation, RequestValidators } from './route-index.ts';
-import { createTransportGuard, type TransportRules } from './transport-guards.ts';
+import { createTransportGuard, refuseDuplicateHeaders, type TransportRules } from './transport-guards.ts';
 import { writeTogether } from './write-together.ts';
 
 /** Called for every answered request. `code`: the error code of a refusal. */
@@ -50,9 +49,9 @@ export interface PipelineOptions {
   readonly validators: Readonly<Record<string, RequestValidators>>;
   readonly handlers: OperationHandlers;
   /** Throws for requests that match the contract but are refused, such as text containing U+0000. */
-  readonly checkInput?: ((exchange: HttpExchange) => void) | undefined;
+  readonly checkInput?: ((state: RequestState) => void) | undefined;
   /** Applies the fault that a rule injects into a request, before its handler; it throws to refuse the request. */
-  readonly injectFault?: ((exchange: HttpExchange) => Promise<void>) | undefined;
+  readonly injectFault?: ((state: RequestState) => Promise<void>) | undefined;
   readonly transport: TransportRules;
   readonly authenticate: Authenticate;
   /** Without it, requests are not traced. */
@@ -78,7 +77,7 @@ export interface PipelineOptions {
   readonly recordDenial?: RecordDenial | undefined;
   readonly record?: RecordRequest | undefined;
   /** Requests that a client repeats as long as nothing happens: logged at the level `debug`. Default: none. */
-  readonly isLongPoll?: (exchange: HttpExchange) => boolean;
+  readonly isLongPoll?: (state: RequestState) => boolean;
   /** The share of the requests without an error that are logged, from 0 to 1. Default: all. */
   readonly loggedShare?: number | undefined;
 }
@@ -118,45 +117,45 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     operations: options.operations,
     validators: options.validators,
     brand,
-    async preOperationHandler(_context, exchange) {
-      if (exchange.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
-      options.checkInput?.(exchange);
-      if (operationOf(exchange).security === 'oauth-client') requireSameClient(exchange);
+    async preOperationHandler(_context, state) {
+      if (state.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
+      options.checkInput?.(state);
+      if (operationOf(state).security === 'oauth-client') requireSameClient(state);
       if (rateLimiter !== undefined) {
-        writeLimits(exchange, await rateLimiter.countWork(exchange));
-        exchange.guess = rateLimiter.chargeGuess(exchange);
+        writeLimits(state, await rateLimiter.countWork(state));
+        state.guess = rateLimiter.chargeGuess(state);
       }
-      exchange.proof = readProof(exchange, guard.scheme(exchange.request), proofOptions);
-      await options.injectFault?.(exchange);
+      state.proof = readProof(state, guard.scheme(state.request), proofOptions);
+      await options.injectFault?.(state);
     },
     handlers: options.handlers,
   });
 
   /** Credentials, rate limit and body. */
-  const receive = async (exchange: HttpExchange): Promise<void> => {
-    const { request } = exchange;
-    await options.authenticate(exchange);
-    if (rateLimiter !== undefined) writeLimits(exchange, await rateLimiter.countRequest(exchange));
-    if (isOpenWithoutBody(exchange)) {
+  const receive = async (state: RequestState): Promise<void> => {
+    const { request } = state;
+    await options.authenticate(state);
+    if (rateLimiter !== undefined) writeLimits(state, await rateLimiter.countRequest(state));
+    if (isOpenWithoutBody(state)) {
       discardBody(request);
       return;
     }
-    const isClientBody = sendsCredentialsInBody(exchange);
+    const isClientBody = sendsCredentialsInBody(state);
     const reading = readBody(
       request,
-      exchange.remoteAddress,
-      isClientBody ? MAX_CLIENT_BODY_BYTES : exchange.route?.operation.maxBodyBytes,
+      state.remoteAddress,
+      isClientBody ? MAX_CLIENT_BODY_BYTES : state.route?.operation.maxBodyBytes,
     );
     const body = await (isClientBody ? inTime(request, reading) : reading);
-    if (body.bytes.length > 0) exchange.response.on('close', body.release);
-    exchange.rawBody = body.bytes;
-    exchange.isBodyRead = true;
-    if (isClientBody) await options.authenticate(exchange);
+    if (body.bytes.length > 0) state.response.on('close', body.release);
+    state.rawBody = body.bytes;
+    state.isBodyRead = true;
+    if (isClientBody) await options.authenticate(state);
   };
 
   const serve: Pipeline = async (request, response) => {
     const startedMs = performance.now();
-    const exchange = beginExchange(request, response, {
+    const state = beginState(request, response, {
       id: options.newRequestId(),
       nowMs: options.timeOf?.(request.method) ?? clock.now(),
       headers: brand === undefined ? request.headers : brand.readHeaders(request.headers),
@@ -167,30 +166,30 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     let refusal: unknown;
     try {
       guard.scheme(request);
-      refuseDuplicates(request);
-      exchange.route = match(exchange);
-      sent = answerPreflight(exchange, match) ?? overloaded(admission?.enter(exchange.route?.operation));
+      refuseDuplicateHeaders(request);
+      state.route = match(state);
+      sent = answerPreflight(state, match) ?? overloaded(admission?.enter(state.route?.operation));
       if (sent === undefined) {
         isAdmitted = true;
-        await receive(exchange);
-        sent = (await api.handleRequest(requestOf(exchange), exchange)) as Answer;
+        await receive(state);
+        sent = (await api.handleRequest(requestOf(state), state)) as Answer;
       }
     } catch (error) {
       refusal = error;
     } finally {
       if (isAdmitted) admission?.leave();
-      exchange.guess?.settle(refusal);
+      state.guess?.settle(refusal);
     }
     if (refusal instanceof RequestAbortedError) {
-      log.info({ request_id: exchange.id }, refusal.message);
+      log.info({ request_id: state.id }, refusal.message);
       return;
     }
     if (sent === undefined || 'isRefused' in sent) discardBody(request);
     if (sent === undefined) {
-      refusal = await recorded(exchange, refusal, options.recordDenial);
-      sent = answerError(refusal, exchange, log);
+      refusal = await recorded(state, refusal, options.recordDenial);
+      sent = answerError(refusal, state, log);
     }
-    finish(exchange, { sent, refusal, startedMs });
+    finish(state, { sent, refusal, startedMs });
   };
   const { tracer } = options;
   if (tracer === undefined) return serve;
@@ -211,17 +210,17 @@ interface Ending {
 }
 
 /** Sends the response to a request, records it and logs it. */
-function createFinish(options: PipelineOptions): (exchange: HttpExchange, ending: Ending) => void {
+function createFinish(options: PipelineOptions): (state: RequestState, ending: Ending) => void {
   const { brand, log, record } = options;
   const isSampled = shareOf(options.loggedShare ?? 1);
-  return (exchange, { sent: answer, refusal, startedMs }) => {
+  return (state, { sent: answer, refusal, startedMs }) => {
     const { status } = answer;
     // The explanation and the record only observe: the client gets its response without them.
     const explain = (): Why | undefined =>
-      attempt(log, () => options.refusals?.explain(refusedOf(exchange, answer, refusal)));
-    const why = whyOf(exchange.injected, status, explain);
+      attempt(log, () => options.refusals?.explain(refusedOf(state, answer, refusal)));
+    const why = whyOf(state.injected, status, explain);
     const isHintSent = status >= 400 && why !== undefined && options.refusals?.isHintSent === true;
-    const written = send(exchange, isHintSent ? withHint(answer, why.hint) : answer, {
+    const written = send(state, isHintSent ? withHint(answer, why.hint) : answer, {
       brand,
       // RFC 6797 section 7.2: not in a response over plain HTTP.
       isStrict: options.transport.strictTransport === true && codeOf(answer, refusal) !== 'https_required',
@@ -229,22 +228,22 @@ function createFinish(options: PipelineOptions): (exchange: HttpExchange, ending
     const durationMs = performance.now() - startedMs;
     if (record !== undefined) {
       const ended = { ...written, sent: answer, refusal, why, startedMs, durationMs, brand };
-      attempt(log, () => record(answeredOf(exchange, ended)));
+      attempt(log, () => record(answeredOf(state, ended)));
     }
-    const operation = exchange.route?.operation.id ?? NO_OPERATION;
+    const operation = state.route?.operation.id ?? NO_OPERATION;
     const code = status < 400 ? undefined : codeOf(answer, refusal);
     options.observe?.(operation, status, durationMs, code);
-    const traceId = options.tracer?.describe({ operation, method: exchange.method, status, code });
+    const traceId = options.tracer?.describe({ operation, method: state.method, status, code });
     // The admission control logs its refusals itself.
     if ('isRefused' in answer) return;
     if (status < 400 && durationMs < SLOW_MS && !isSampled()) return;
-    const level = status < 400 && options.isLongPoll?.(exchange) === true ? 'debug' : 'info';
+    const level = status < 400 && options.isLongPoll?.(state) === true ? 'debug' : 'info';
     log[level](
       {
-        request_id: exchange.id,
+        request_id: state.id,
         trace_id: traceId,
         operation,
-        app: exchange.app?.id,
+        app: state.app?.id,
         status,
         code,
         duration_ms: Math.round(durationMs * 1000) / 1000,
@@ -277,12 +276,12 @@ function shareOf(share: number): () => boolean {
 
 /** The error to answer: that of the record, if the denial cannot be recorded. */
 async function recorded(
-  exchange: HttpExchange,
+  state: RequestState,
   error: unknown,
   recordDenial: RecordDenial | undefined,
 ): Promise<unknown> {
   try {
-    await recordDenial?.(exchange, error);
+    await recordDenial?.(state, error);
     return error;
   } catch (failure) {
     return failure;
@@ -296,12 +295,8 @@ interface Beginning {
   readonly remoteAddress: string;
 }
 
-// Every property is set from the start, so that all exchanges share one hidden class in V8.
-function beginExchange(
-  request: IncomingMessage,
-  response: ServerResponse,
-  beginning: Beginning,
-): HttpExchange {
+// Every property is set from the start, so that all states share one hidden class in V8.
+function beginState(request: IncomingMessage, response: ServerResponse, beginning: Beginning): RequestState {
   const target = request.url ?? '/';
   const mark = target.indexOf('?');
   return {
@@ -332,13 +327,13 @@ function beginExchange(
   };
 }
 
-function writeLimits({ response }: HttpExchange, limits: Readonly<Record<string, string>> | undefined): void {
+function writeLimits({ response }: RequestState, limits: Readonly<Record<string, string>> | undefined): void {
   if (limits === undefined) return;
   for (const [name, value] of Object.entries(limits)) response.setHeader(name, value);
 }
 
 const nothing = Buffer.alloc(0);
-const nothingStored: HttpExchange['effects'] = [];
+const nothingStored: RequestState['effects'] = [];
 
 interface Sending {
   readonly brand: Brand | undefined;
@@ -349,22 +344,22 @@ interface Sending {
 const STRICT_TRANSPORT = 'max-age=31536000';
 
 /** Sends the response. */
-function send(exchange: HttpExchange, answer: Answer, { brand, isStrict }: Sending): Written {
-  const { response } = exchange;
+function send(state: RequestState, answer: Answer, { brand, isStrict }: Sending): Written {
+  const { response } = state;
   const text = brand === undefined ? textOf(answer) : brandedTextOf(answer, brand);
   const headers: Record<string, string | number> = {
-    'x-request-id': exchange.id,
+    'x-request-id': state.id,
     'x-content-type-options': 'nosniff',
   };
   if (isStrict) headers['strict-transport-security'] = STRICT_TRANSPORT;
-  if (exchange.route?.operation.security !== 'none') headers['cache-control'] = 'no-store';
+  if (state.route?.operation.security !== 'none') headers['cache-control'] = 'no-store';
   if (text !== undefined) {
     headers['content-type'] = `${answer.fileType ?? 'application/json'}; charset=utf-8`;
     headers['content-length'] = Buffer.byteLength(text);
   }
   if (answer.headers !== undefined) Object.assign(headers, answer.headers);
-  const content = exchange.method === 'HEAD' ? undefined : text;
-  const write = exchange.injected?.write ?? writeTogether;
+  const content = state.method === 'HEAD' ? undefined : text;
+  const write = state.injected?.write ?? writeTogether;
   write(response, { status: answer.status, headers }, content);
   return { headers, text };
 }
@@ -383,6 +378,6 @@ function brandedTextOf(answer: Answer, brand: Brand): string | undefined {
 }
 
 /** Whether anybody may send the request, and a body of it would mean nothing (RFC 9110 section 9.3.1). */
-function isOpenWithoutBody({ route }: HttpExchange): boolean {
+function isOpenWithoutBody({ route }: RequestState): boolean {
   return route?.operation.security === 'none' && !route.operation.hasBody;
 }

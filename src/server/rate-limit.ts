@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { ApiError } from '../errors.ts';
-import type { Guess, HttpExchange } from './http-exchange.ts';
 import { type Allowance, createRateLevels, type RateLevels, type SharedLevels } from './rate-levels.ts';
+import type { Guess, RequestState } from './request-state.ts';
 
 /** How many points an app may use. */
 interface RateLimit {
@@ -63,13 +63,13 @@ type LimitHeaders = Readonly<Record<string, string>>;
 /** Counts requests. The methods throw `too_many_requests`; the first two return the headers with what is left. */
 export interface RateLimiter {
   /** Counts one request, before its body is read. */
-  countRequest(exchange: HttpExchange): Promise<LimitHeaders>;
+  countRequest(state: RequestState): Promise<LimitHeaders>;
   /** Counts the additional points of a validated request; undefined if there are no limits to report. */
-  countWork(exchange: HttpExchange): Promise<LimitHeaders | undefined>;
+  countWork(state: RequestState): Promise<LimitHeaders | undefined>;
   /** Counts a static page against the address that gets it. */
   countPage(address: string, bytes: number): void;
   /** Charges a valid request that presents a one-time code, until it is settled. Undefined for other requests. */
-  chargeGuess(exchange: HttpExchange): Guess | undefined;
+  chargeGuess(state: RequestState): Guess | undefined;
 }
 
 interface Limiter {
@@ -114,8 +114,8 @@ export function createRateLimiter(options: RateLimitOptions): RateLimiter {
     onRefused?.(limiter.allowance.name);
     throw tooMany(limiter.allowance, level + points, headers);
   };
-  const count = (exchange: HttpExchange, points: number): LimitHeaders => {
-    const { app, userId, hasAppSecret, remoteAddress } = exchange;
+  const count = (state: RequestState, points: number): LimitHeaders => {
+    const { app, userId, hasAppSecret, remoteAddress } = state;
     if (app !== undefined && userId !== undefined) {
       const headers = consume(ofUser, `${app.id}:${userId}`, points);
       consume(ofUsers, app.id, points);
@@ -126,23 +126,23 @@ export function createRateLimiter(options: RateLimitOptions): RateLimiter {
   };
 
   return {
-    countRequest: async (exchange) => count(exchange, 1),
-    async countWork(exchange) {
-      const id = exchange.route?.operation.id ?? '';
-      const extra = pointsOf(exchange) - 1;
-      const headers = extra > 0 ? count(exchange, Math.min(extra, options.points)) : undefined;
+    countRequest: async (state) => count(state, 1),
+    async countWork(state) {
+      const id = state.route?.operation.id ?? '';
+      const extra = pointsOf(state) - 1;
+      const headers = extra > 0 ? count(state, Math.min(extra, options.points)) : undefined;
       const { sharedWith = id, costOf } = operations[id] ?? {};
       const limiter = ofOperation.get(sharedWith);
       if (limiter === undefined) return headers;
-      const { app, hasAppSecret, remoteAddress } = exchange;
+      const { app, hasAppSecret, remoteAddress } = state;
       const key = app !== undefined && hasAppSecret ? app.id : `address:${networkOf(remoteAddress)}`;
-      return consume(limiter, key, costOf?.(exchange.body) ?? 1);
+      return consume(limiter, key, costOf?.(state.body) ?? 1);
     },
     countPage(address, bytes) {
       const points = 1 + Math.floor(bytes / BYTES_A_POINT);
       consume(ofAddress, networkOf(address), Math.min(points, options.points));
     },
-    chargeGuess: (exchange) => chargeGuess(exchange, levels, onRefused),
+    chargeGuess: (state) => chargeGuess(state, levels, onRefused),
   };
 }
 
@@ -171,13 +171,13 @@ const codesOfAccount = makeLimiter('codes-of-account', guessesOfAccount).allowan
  * @throws ApiError too_many_requests
  */
 function chargeGuess(
-  exchange: HttpExchange,
+  state: RequestState,
   levels: RateLevels,
   onRefused: RateLimitOptions['onRefused'],
 ): Guess | undefined {
-  const { app, hasAppSecret, route, remoteAddress } = exchange;
+  const { app, hasAppSecret, route, remoteAddress } = state;
   if (route?.operation.id !== 'authenticatePasswordless' || app === undefined) return undefined;
-  const accounts = accountsOf(exchange).map((account) => {
+  const accounts = accountsOf(state).map((account) => {
     const key = hash('sha256', JSON.stringify([app.id, hasAppSecret, account]), 'base64url');
     return [codesOfAccount, key] as const;
   });
@@ -205,7 +205,7 @@ function chargeGuess(
 }
 
 /** What a login names: spellings of one account have one key. */
-function accountsOf({ body }: HttpExchange): string[] {
+function accountsOf({ body }: RequestState): string[] {
   const { email, phone_number: number } = (body ?? {}) as { email?: unknown; phone_number?: unknown };
   const accounts: string[] = [];
   if (typeof email === 'string') accounts.push(`email:${email.toLowerCase()}`);
@@ -235,7 +235,7 @@ const BYTES_A_POINT = 64 * 1024;
  * signatures beyond the first two and for every 64 KiB of the body. Checking an invalid signature takes about as much
  * CPU time as a small request.
  */
-function pointsOf({ body, rawBody, headers }: HttpExchange): number {
+function pointsOf({ body, rawBody, headers }: RequestState): number {
   const signatures = headers['service-authorization-signature'];
   const signed = typeof signatures === 'string' ? signatures.split(',').length : 0;
   const beyond = Math.max(0, signed - FREE_SIGNATURES);

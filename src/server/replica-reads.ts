@@ -1,4 +1,4 @@
-import { type HttpExchange, operationOf } from './http-exchange.ts';
+import { operationOf, type RequestState } from './request-state.ts';
 import type { OpenUnit } from './unit-of-work.ts';
 
 /** How old what a list shows may be. */
@@ -10,9 +10,9 @@ const MAX_APPS = 10_000;
 /** Which requests read from a replica of the database. */
 export interface ReplicaReads {
   /** The units of work of a request that reads from the replica; undefined for other requests. */
-  unitsFor(exchange: HttpExchange): OpenUnit | undefined;
+  unitsFor(state: RequestState): OpenUnit | undefined;
   /** Notes that an app has changed something. */
-  noteChange(exchange: HttpExchange): void;
+  noteChange(state: RequestState): void;
 }
 
 interface ReplicaOptions {
@@ -38,10 +38,10 @@ export function createReplicaReads({ primary, replica, lagMs, now }: ReplicaOpti
   // What a list changes on the way, if anything, is changed on the primary.
   const units: OpenUnit = (write) => (write ? primary(write) : replica(write));
   return {
-    unitsFor(exchange) {
-      const { method, id } = operationOf(exchange);
-      if (method !== 'GET' || !id.startsWith('list') || exchange.app === undefined) return undefined;
-      return hasChanged(exchange.app.id) || lagMs() > MAX_STALE_MS ? undefined : units;
+    unitsFor(state) {
+      const { method, id } = operationOf(state);
+      if (method !== 'GET' || !id.startsWith('list') || state.app === undefined) return undefined;
+      return hasChanged(state.app.id) || lagMs() > MAX_STALE_MS ? undefined : units;
     },
     noteChange({ app, route }) {
       if (app === undefined || route?.operation.method === 'GET') return;

@@ -9,7 +9,7 @@ import { ApiError } from '../errors.ts';
 import type { WriteFreeze } from '../ports/audit.ts';
 import type { ProposedRequest, RequestProof } from '../ports/operation-context.ts';
 import type { Brand } from './brand.ts';
-import { type HttpExchange, operationOf } from './http-exchange.ts';
+import { operationOf, type RequestState } from './request-state.ts';
 
 // Only digits, and few enough to be exact as a number.
 const UNIX_MS = /^(?:0|[1-9][0-9]{0,15})$/;
@@ -58,26 +58,26 @@ interface ProofOptions {
  * signatures. Throws `request_expired`, and `invalid_data` for a header with too many signatures.
  */
 export function readProof(
-  exchange: HttpExchange,
+  state: RequestState,
   scheme: 'https' | 'http',
   options: ProofOptions,
 ): RequestProof {
-  const expiryMs = readRequestExpiry(headerText(exchange, 'service-request-expiry'), exchange.nowMs);
+  const expiryMs = readRequestExpiry(headerText(state, 'service-request-expiry'), state.nowMs);
   let payloads: readonly Uint8Array[] | undefined;
   return {
-    signatures: readSignatures(exchange),
+    signatures: readSignatures(state),
     expiryMs,
-    userId: exchange.userId,
-    sessionId: exchange.sessionId,
-    publicClientNetwork: exchange.publicClientNetwork,
+    userId: state.userId,
+    sessionId: state.sessionId,
+    publicClientNetwork: state.publicClientNetwork,
     noted: {},
     canonicalPayloads: () => {
-      payloads ??= payloadsOf(exchange, scheme, options);
+      payloads ??= payloadsOf(state, scheme, options);
       return payloads;
     },
-    sentBody: () => exchange.rawBody.toString('utf8'),
-    urlOf: (path) => ownUrl(exchange, scheme, options, path),
-    payloadsOf: (proposed) => proposedPayloads(exchange, scheme, options, proposed),
+    sentBody: () => state.rawBody.toString('utf8'),
+    urlOf: (path) => ownUrl(state, scheme, options, path),
+    payloadsOf: (proposed) => proposedPayloads(state, scheme, options, proposed),
   };
 }
 
@@ -85,14 +85,9 @@ export function readProof(
  * CHOICE: the host that the request was sent to, if it is one of the public hosts; otherwise the first public one. So
  * clients may use any of the server's names.
  */
-function ownUrl(
-  exchange: HttpExchange,
-  scheme: 'https' | 'http',
-  options: ProofOptions,
-  path: string,
-): string {
+function ownUrl(state: RequestState, scheme: 'https' | 'http', options: ProofOptions, path: string): string {
   const publicBaseUrls = options.publicBaseUrls();
-  const [ofRequest, ...others] = urlsOf(exchange, scheme, options, path);
+  const [ofRequest, ...others] = urlsOf(state, scheme, options, path);
   const known = candidateUrls({ publicBaseUrls, origin: undefined, target: path });
   return ofRequest === undefined || known.includes(ofRequest)
     ? (ofRequest ?? path)
@@ -101,28 +96,28 @@ function ownUrl(
 
 /** The payloads of the direct request, for every URL of this server, with the expiry of the intent if it has one. */
 function proposedPayloads(
-  exchange: HttpExchange,
+  state: RequestState,
   scheme: 'https' | 'http',
   options: ProofOptions,
   { method, path, url, body, expiryMs }: ProposedRequest,
 ): Uint8Array[] {
   const { brand } = options;
   const nameOf = (name: string) => brand?.headerName(name) ?? name;
-  const urls = [...new Set([url, ...urlsOf(exchange, scheme, options, path)])];
-  const appId = { [nameOf('service-app-id')]: exchange.app!.id };
+  const urls = [...new Set([url, ...urlsOf(state, scheme, options, path)])];
+  const appId = { [nameOf('service-app-id')]: state.app!.id };
   // INVARIANT: a signature without the expiry does not count for an intent with one: it would outlive the intent.
   const expiry = expiryMs === undefined ? {} : { [nameOf('service-request-expiry')]: String(expiryMs) };
   const written = brand === undefined ? body : brand.writeBody(body);
   return signable(() => canonicalPayloads({ method, urls, body: written, headers: { ...appId, ...expiry } }));
 }
 
-function payloadsOf(exchange: HttpExchange, scheme: 'https' | 'http', options: ProofOptions): Uint8Array[] {
+function payloadsOf(state: RequestState, scheme: 'https' | 'http', options: ProofOptions): Uint8Array[] {
   return signable(() =>
     canonicalPayloads({
-      method: exchange.method,
-      urls: urlsOf(exchange, scheme, options, exchange.target),
-      body: bodyAsSent(exchange),
-      headers: headersAsSent(exchange, options.brand),
+      method: state.method,
+      urls: urlsOf(state, scheme, options, state.target),
+      body: bodyAsSent(state),
+      headers: headersAsSent(state, options.brand),
     }),
   );
 }
@@ -136,9 +131,9 @@ function signable<T>(write: () => T): T {
   }
 }
 
-function readSignatures(exchange: HttpExchange): readonly string[] {
+function readSignatures(state: RequestState): readonly string[] {
   try {
-    return parseSignatureHeader(headerText(exchange, 'service-authorization-signature'));
+    return parseSignatureHeader(headerText(state, 'service-authorization-signature'));
   } catch (error) {
     if (!(error instanceof TooManySignaturesError)) throw error;
     throw new ApiError('invalid_data', `service-authorization-signature: ${error.message}`);
@@ -146,13 +141,13 @@ function readSignatures(exchange: HttpExchange): readonly string[] {
 }
 
 function urlsOf(
-  exchange: HttpExchange,
+  state: RequestState,
   scheme: 'https' | 'http',
   { publicBaseUrls: read, isHostSigned }: ProofOptions,
   target: string,
 ): string[] {
   const publicBaseUrls = read();
-  const host = exchange.request.headers.host;
+  const host = state.request.headers.host;
   const origin = host === undefined ? undefined : `${scheme}://${host}`;
   const isAccepted = isHostSigned || (origin !== undefined && publicBaseUrls.includes(origin));
   return candidateUrls({ publicBaseUrls, origin: isAccepted ? origin : undefined, target });
@@ -165,9 +160,9 @@ function urlsOf(
 const MAX_IGNORED_BYTES = 1_024;
 
 // Parsed again, because the client signed its own text, before branding and parsing changed it.
-function bodyAsSent(exchange: HttpExchange): unknown {
-  const { rawBody: raw } = exchange;
-  const isParsed = operationOf(exchange).hasBody || raw.length <= MAX_IGNORED_BYTES;
+function bodyAsSent(state: RequestState): unknown {
+  const { rawBody: raw } = state;
+  const isParsed = operationOf(state).hasBody || raw.length <= MAX_IGNORED_BYTES;
   if (raw.length === 0 || !isParsed) return undefined;
   try {
     return JSON.parse(raw.toString('utf8'));
@@ -177,17 +172,17 @@ function bodyAsSent(exchange: HttpExchange): unknown {
   }
 }
 
-function headersAsSent(exchange: HttpExchange, brand: Brand | undefined): Record<string, string> {
+function headersAsSent(state: RequestState, brand: Brand | undefined): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const name of signedHeaders) {
-    const value = headerText(exchange, name);
+    const value = headerText(state, name);
     if (value !== undefined) headers[brand?.headerName(name) ?? name] = value;
   }
   return headers;
 }
 
-function headerText(exchange: HttpExchange, name: string): string | undefined {
-  const value = exchange.headers[name];
+function headerText(state: RequestState, name: string): string | undefined {
+  const value = state.headers[name];
   return Array.isArray(value) ? value.join(', ') : value;
 }
 
@@ -195,8 +190,8 @@ function headerText(exchange: HttpExchange, name: string): string | undefined {
 const RETRY_SECONDS = '1';
 
 /** Refuses changes while a restored database holds them. @throws ApiError unavailable */
-export async function requireReleased(exchange: HttpExchange, freeze: WriteFreeze): Promise<void> {
-  if (operationOf(exchange).method === 'GET') return;
+export async function requireReleased(state: RequestState, freeze: WriteFreeze): Promise<void> {
+  if (operationOf(state).method === 'GET') return;
   const reason = await freeze.settled();
   if (reason !== undefined)
     throw new ApiError('unavailable', reason, { headers: { 'retry-after': RETRY_SECONDS } });

@@ -1,6 +1,6 @@
 import { ApiError } from '../errors.ts';
 import type { ValidateFunction } from '../generated/validate-function.ts';
-import type { Route } from './http-exchange.ts';
+import type { Route } from './request-state.ts';
 
 /** An operation as the pipeline sees it: a row of the generated table of either contract. */
 export interface Operation {

@@ -16,7 +16,6 @@ import {
 } from './audit.ts';
 import type { Authenticate } from './authenticate.ts';
 import { refusalBody } from './error-response.ts';
-import { type Answer, type HttpExchange, type OperationHandlers, operationOf } from './http-exchange.ts';
 import { isStoredRefusal, keyUseOf } from './idempotency.ts';
 import { createKeyedMutex, type KeyedMutex } from './keyed-mutex.ts';
 import {
@@ -31,6 +30,7 @@ import {
 import { LARGE_BODY_BYTES, RequestAbortedError } from './read-body.ts';
 import type { ReplicaReads } from './replica-reads.ts';
 import { requireReleased } from './request-proof.ts';
+import { type Answer, type OperationHandlers, operationOf, type RequestState } from './request-state.ts';
 import { inUnitOf, isCollision, type OpenUnit, type UnitOfWork, watching } from './unit-of-work.ts';
 import type { CheckResponse } from './validation-issues.ts';
 
@@ -107,32 +107,32 @@ interface Bound {
 async function runOperation(
   { handler, mutex, options }: Bound,
   _context: unknown,
-  exchange: HttpExchange,
+  state: RequestState,
 ): Promise<Answer> {
   const { services, gate, freeze, replica } = options;
   const wasHeld = await gate?.enter();
-  const permit = permitOf(exchange, options.admission);
+  const permit = permitOf(state, options.admission);
   const startReplays = () =>
     createReplays(services, { whileAsking: permit.whileAsking, acquireMutex: mutex.acquire });
   let replays = startReplays();
   let use: KeyUse | undefined;
   try {
     // The credentials were checked against a state that may have been replaced.
-    if (wasHeld === true) await options.authenticate?.(exchange);
-    if (freeze?.reason() !== undefined) await requireReleased(exchange, freeze);
-    use = keyUseOf(exchange);
+    if (wasHeld === true) await options.authenticate?.(state);
+    if (freeze?.reason() !== undefined) await requireReleased(state, freeze);
+    use = keyUseOf(state);
     // Computing the canonical form of a large body takes long, so other requests get a turn first.
-    if (use !== undefined && exchange.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
-    const planned = await planOf(handler, exchange, options);
+    if (use !== undefined && state.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
+    const planned = await planOf(handler, state, options);
     const work = { handler, use, planned, permit, options };
-    const primary = notingEffects(exchange, options);
-    let ofReplica = replica?.unitsFor(exchange);
+    const primary = notingEffects(state, options);
+    let ofReplica = replica?.unitsFor(state);
     for (let attempt = 1; ; ) {
       const replay = replays.begin();
       const span = { name: 'unit of work', kind: 'internal', attributes: { attempt } } as const;
       try {
         const run = { ...work, replay, openUnit: ofReplica ?? primary };
-        return await inSpan(span, runOnce, exchange, run);
+        return await inSpan(span, runOnce, state, run);
       } catch (error) {
         if (replay.isUnanswered()) {
           await replays.answer();
@@ -150,17 +150,17 @@ async function runOperation(
   } finally {
     replays.end();
     if (use !== undefined) options.idempotency.end(use);
-    replica?.noteChange(exchange);
+    replica?.noteChange(state);
     gate?.leave();
   }
 }
 
-/** Units of work that note in the exchange what they have committed. */
-function notingEffects(exchange: HttpExchange, { openUnit, notesEffects }: RunOptions): OpenUnit {
-  if (notesEffects !== true || operationOf(exchange).method === 'GET') return openUnit;
+/** Units of work that note what they have committed in the state of the request. */
+function notingEffects(state: RequestState, { openUnit, notesEffects }: RunOptions): OpenUnit {
+  if (notesEffects !== true || operationOf(state).method === 'GET') return openUnit;
   return watching(openUnit, {
     committed({ events, transactions, policies }) {
-      exchange.effects = [...exchange.effects, { events, transactions, policies }];
+      state.effects = [...state.effects, { events, transactions, policies }];
     },
   });
 }
@@ -171,19 +171,19 @@ function notingEffects(exchange: HttpExchange, { openUnit, notesEffects }: RunOp
  */
 async function planOf(
   { plan }: AnyHandler,
-  exchange: HttpExchange,
+  state: RequestState,
   { openUnit, services }: RunOptions,
 ): Promise<Planned<unknown> | undefined> {
   if (plan === undefined) return undefined;
   return keepPlan(async () => {
     // Without a transaction no connection is held between statements.
     const { em } = await openUnit(false);
-    return plan(inputOf(exchange), planContextOf(em, exchange, services));
+    return plan(inputOf(state), planContextOf(em, state, services));
   });
 }
 
-function inputOf(exchange: HttpExchange): Input {
-  return { path: exchange.route!.params, query: exchange.query, body: exchange.body };
+function inputOf(state: RequestState): Input {
+  return { path: state.route!.params, query: state.query, body: state.body };
 }
 
 interface Earlier {
@@ -201,17 +201,17 @@ const nothingEarlier: Earlier = { answer: undefined, isSingleUse: false };
  */
 async function findEarlier(
   unit: UnitOfWork,
-  exchange: HttpExchange,
+  state: RequestState,
   { use, options }: ReplayedWork,
 ): Promise<Earlier> {
-  const isUsedOnce = isSigned(exchange);
+  const isUsedOnce = isSigned(state);
   if (use === undefined && !isUsedOnce) return nothingEarlier;
   let isContinued = false;
   try {
     let answer = use && (await options.idempotency.begin(unit.em, use));
     let isSingleUse = false;
     if (answer === undefined && isUsedOnce) {
-      const { first, isRequired } = await options.singleUse.begin(unit, signedRequestOf(exchange));
+      const { first, isRequired } = await options.singleUse.begin(unit, signedRequestOf(state));
       [answer, isSingleUse] = [first, isRequired];
     }
     isContinued = answer === undefined;
@@ -221,18 +221,18 @@ async function findEarlier(
   }
 }
 
-function isSigned(exchange: HttpExchange): boolean {
-  const { method, maxBodyBytes } = operationOf(exchange);
+function isSigned(state: RequestState): boolean {
+  const { method, maxBodyBytes } = operationOf(state);
   // Operations with larger bodies than others check no signatures, so they use none.
   return (
     method !== 'GET' &&
     maxBodyBytes === undefined &&
-    exchange.app !== undefined &&
-    exchange.proof!.signatures.length > 0
+    state.app !== undefined &&
+    state.proof!.signatures.length > 0
   );
 }
 
-function signedRequestOf({ app, proof }: HttpExchange): SignedRequest {
+function signedRequestOf({ app, proof }: RequestState): SignedRequest {
   return { appId: app!.id, proof: proof! };
 }
 
@@ -242,12 +242,12 @@ function signedRequestOf({ app, proof }: HttpExchange): SignedRequest {
  * INVARIANT: nothing is committed for a client that has closed its connection: it may send the request again without
  * knowing that the first one succeeded.
  */
-async function openFor(exchange: HttpExchange, { permit, openUnit }: ReplayedWork): Promise<UnitOfWork> {
+async function openFor(state: RequestState, { permit, openUnit }: ReplayedWork): Promise<UnitOfWork> {
   await permit.take();
   try {
-    requireClient(exchange);
-    const unit = await openUnit(operationOf(exchange).method !== 'GET');
-    unit.watches.push({ committing: () => requireClient(exchange), ended: permit.leave });
+    requireClient(state);
+    const unit = await openUnit(operationOf(state).method !== 'GET');
+    unit.watches.push({ committing: () => requireClient(state), ended: permit.leave });
     return unit;
   } catch (error) {
     permit.leave();
@@ -255,7 +255,7 @@ async function openFor(exchange: HttpExchange, { permit, openUnit }: ReplayedWor
   }
 }
 
-function requireClient({ response }: HttpExchange): void {
+function requireClient({ response }: RequestState): void {
   if (response.destroyed) {
     throw new RequestAbortedError(
       'the client closed the connection before its request was executed; nothing was changed',
@@ -264,56 +264,56 @@ function requireClient({ response }: HttpExchange): void {
 }
 
 /** Runs the handler once, and commits what it did. */
-async function runOnce(exchange: HttpExchange, work: ReplayedWork): Promise<Answer> {
+async function runOnce(state: RequestState, work: ReplayedWork): Promise<Answer> {
   const { handler, options, replay, use } = work;
-  const unit = await openFor(exchange, work);
-  const earlier = await findEarlier(unit, exchange, work);
+  const unit = await openFor(state, work);
+  const earlier = await findEarlier(unit, state, work);
   if (earlier.answer !== undefined) return repeat(earlier.answer);
-  const { successStatus: status, fileType } = operationOf(exchange);
+  const { successStatus: status, fileType } = operationOf(state);
   const later = nothingLater();
   const run = { work: earlier.isSingleUse ? { ...work, isSingleUse: true } : work, later };
   let answer: Answer;
   try {
-    const context = contextOf(unit, exchange, {
+    const context = contextOf(unit, state, {
       services: options.services,
       ports: replay.portsFor(unit.em),
-      inUnit: (inside) => inUnitOf(afterCommitUnits(exchange, work.openUnit, options.audit))(inside),
+      inUnit: (inside) => inUnitOf(afterCommitUnits(state, work.openUnit, options.audit))(inside),
       later,
     });
-    const body = await handler.run(inputOf(exchange), context, work.planned);
+    const body = await handler.run(inputOf(state), context, work.planned);
     if (replay.isUnanswered()) throw new UnansweredCallError();
-    options.check(exchange, status, body);
+    options.check(state, status, body);
     answer = answerOf(status, body, fileType);
     if (use !== undefined || earlier.isSingleUse) {
       const kept = { status, text: answer.text, signers: [...later.signers] };
-      await keep(unit.em, exchange, { ...run, answer: kept, replaces: false });
+      await keep(unit.em, state, { ...run, answer: kept, replaces: false });
     }
-    await unit.commit(lastRecord(exchange, { audit: options.audit, status, body }));
+    await unit.commit(lastRecord(state, { audit: options.audit, status, body }));
     replay.hasCommitted();
   } catch (error) {
-    throw await refused(error, exchange, { unit, run });
+    throw await refused(error, state, { unit, run });
   }
-  for (const callback of later.afterCommit) await runAfterCommit(callback, exchange, run);
+  for (const callback of later.afterCommit) await runAfterCommit(callback, state, run);
   return answer;
 }
 
 /** Ends the unit of work of a request that has failed. Result: its error. */
 async function refused(
   error: unknown,
-  exchange: HttpExchange,
+  state: RequestState,
   { unit, run }: { readonly unit: UnitOfWork; readonly run: Run & { readonly work: ReplayedWork } },
 ): Promise<unknown> {
   const { replay, options } = run.work;
   const isRefusal = error instanceof ApiError && !replay.isUnanswered();
   try {
-    if (isRefusal && error.keepsChanges) await keepChanges(unit, exchange, { audit: options.audit, error });
+    if (isRefusal && error.keepsChanges) await keepChanges(unit, state, { audit: options.audit, error });
   } finally {
     // Also when the client is gone or the commit fails: it ends the transaction and leaves the admission.
     await unit.rollback();
   }
   if (isRefusal && error.code !== 'internal_error') {
-    options.check(exchange, error.status, refusalBody(error, exchange));
-    await settleRefusal(error, exchange, run);
+    options.check(state, error.status, refusalBody(error, state));
+    await settleRefusal(error, state, run);
   }
   return error;
 }
@@ -333,27 +333,23 @@ interface Run {
 }
 
 /** Runs a callback for after the commit. If it refuses, the refusal replaces the stored response. */
-async function runAfterCommit(callback: AfterCommitWork, exchange: HttpExchange, run: Run): Promise<void> {
+async function runAfterCommit(callback: AfterCommitWork, state: RequestState, run: Run): Promise<void> {
   try {
     await callback();
   } catch (error) {
-    await refuseAfterCommit(error, exchange, run);
+    await refuseAfterCommit(error, state, run);
   }
 }
 
-async function refuseAfterCommit(
-  error: unknown,
-  exchange: HttpExchange,
-  { work, later }: Run,
-): Promise<never> {
+async function refuseAfterCommit(error: unknown, state: RequestState, { work, later }: Run): Promise<never> {
   const { check, audit } = work.options;
   // Wrapped, so that a collision here does not run the handler again after its commit.
   if (!(error instanceof ApiError)) throw new Error('the work after the commit failed', { cause: error });
-  check(exchange, error.status, refusalBody(error, exchange));
+  check(state, error.status, refusalBody(error, state));
   const answer = refusalAnswer(error, later);
   await inUnitOf(work.openUnit)(async (em, notes) => {
-    await keep(em, exchange, { work, later, answer, replaces: true });
-    await recordLateRefusal({ em, notes }, exchange, { audit, error });
+    await keep(em, state, { work, later, answer, replaces: true });
+    await recordLateRefusal({ em, notes }, state, { audit, error });
   });
   throw error;
 }
@@ -364,14 +360,14 @@ async function refuseAfterCommit(
  *
  * INVARIANT: the record of a denial is in it, so a crash leaves neither its event nor its stored response without one.
  */
-async function settleRefusal(error: ApiError, exchange: HttpExchange, { work, later }: Run): Promise<void> {
+async function settleRefusal(error: ApiError, state: RequestState, { work, later }: Run): Promise<void> {
   const { idempotency, audit } = work.options;
   const use = isStoredRefusal(error) ? work.use : undefined;
   if (use === undefined && later.afterRefusal.length === 0) return;
   await inUnitOf(work.openUnit)(async (em, notes) => {
     if (use !== undefined) await idempotency.keep(em, use, refusalAnswer(error, later));
     for (const callback of later.afterRefusal) await callback(em, notes);
-    if (audit !== undefined) await recordDenialWithChanges({ em, notes }, exchange, { audit, error });
+    if (audit !== undefined) await recordDenialWithChanges({ em, notes }, state, { audit, error });
   });
 }
 
@@ -382,14 +378,14 @@ function refusalAnswer(error: ApiError, { signers }: Later): StoredResponse {
 /** Stores the response to a request under its idempotency key and its signed payloads. */
 async function keep(
   em: SqlEntityManager,
-  exchange: HttpExchange,
+  state: RequestState,
   { work, later, answer, replaces }: Run & { answer: StoredResponse; replaces: boolean },
 ): Promise<void> {
   const { use, isSingleUse, options } = work;
   if (use !== undefined) await options.idempotency.keep(em, use, answer, { replaces });
   if (isSingleUse !== true || later.payloads.size === 0) return;
   const used = { payloads: [...later.payloads], answer };
-  await options.singleUse[replaces ? 'replace' : 'keep'](em, signedRequestOf(exchange), used);
+  await options.singleUse[replaces ? 'replace' : 'keep'](em, signedRequestOf(state), used);
 }
 
 function repeat({ status, text }: StoredResponse): Answer {

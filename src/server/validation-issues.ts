@@ -1,7 +1,7 @@
 import { ApiError, shorten } from '../errors.ts';
 import type { ValidateFunction, ValidationError } from '../generated/validate-function.ts';
 import type { Log } from '../ports/runtime.ts';
-import { type HttpExchange, operationOf } from './http-exchange.ts';
+import { operationOf, type RequestState } from './request-state.ts';
 import type { RequestValidators } from './route-index.ts';
 
 export type RequestPart = 'path' | 'query' | 'headers' | 'body';
@@ -172,7 +172,7 @@ interface ResponseCheckOptions {
 }
 
 /** Validates a response against the contract. Throws `internal_error`. */
-export type CheckResponse = (exchange: HttpExchange, status: number, body: unknown) => void;
+export type CheckResponse = (state: RequestState, status: number, body: unknown) => void;
 
 const SAMPLE_EVERY = 100;
 
@@ -180,21 +180,18 @@ const SAMPLE_EVERY = 100;
 export function createResponseCheck({ mode, validators, log }: ResponseCheckOptions): CheckResponse {
   if (mode === 'off') return () => undefined;
   let seen = 0;
-  return (exchange, status, body) => {
+  return (state, status, body) => {
     seen += 1;
     if (mode === 'sampled' && seen % SAMPLE_EVERY !== 1) return;
-    const { id } = operationOf(exchange);
+    const { id } = operationOf(state);
     const validate = validators[id]?.[status];
     if (validate?.(body) === true) return;
     const fault =
       validate === undefined
         ? { pointer: '', message: `the status ${status} is not in the contract` }
         : describeFault(validate.errors ?? []);
-    log.error(
-      { request_id: exchange.id, operation: id, status, ...fault },
-      'the response breaks the contract',
-    );
+    log.error({ request_id: state.id, operation: id, status, ...fault }, 'the response breaks the contract');
     const details = mode === 'always' ? { operation: id, status, ...fault } : {};
-    throw new ApiError('internal_error', undefined, { data: { request_id: exchange.id, ...details } });
+    throw new ApiError('internal_error', undefined, { data: { request_id: state.id, ...details } });
   };
 }

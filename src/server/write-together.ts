@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { WriteResponse } from './http-exchange.ts';
+import type { WriteResponse } from './request-state.ts';
 
 interface PreparedResponse {
   readonly response: ServerResponse;

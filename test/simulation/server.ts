@@ -23,7 +23,7 @@ import type { Log } from '../../src/ports/runtime.ts';
 import { simulatedCustodians } from '../../src/sandbox/simulated/custodians.ts';
 import { recordDenials } from '../../src/server/audit.ts';
 import { createAuthenticate } from '../../src/server/authenticate.ts';
-import { refuseNul } from '../../src/server/parse-body.ts';
+import { refuseNulCharacters } from '../../src/server/nul-characters.ts';
 import { createPipeline, type Pipeline } from '../../src/server/pipeline.ts';
 import { bindHandlers } from '../../src/server/run-operation.ts';
 import { requestIdsFrom } from '../../src/server/transport-guards.ts';
@@ -149,7 +149,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     definition,
     operations: everyOperation,
     validators: requestValidators,
-    checkInput: refuseNul,
+    checkInput: refuseNulCharacters,
     handlers,
     recordDenial: recordDenials({ audit, openUnit: units, machine: clock }),
     authenticate: createAuthenticate({ apps, userTokens: createUserTokens(database.orm, services), clock }),

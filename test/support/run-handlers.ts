@@ -1,9 +1,9 @@
-import type { Answer, HttpExchange } from '../../src/server/http-exchange.ts';
-import { operationOf } from '../../src/server/http-exchange.ts';
+import type { Answer, RequestState } from '../../src/server/request-state.ts';
+import { operationOf } from '../../src/server/request-state.ts';
 import { bindHandlers, type RunOptions } from '../../src/server/run-operation.ts';
 
 /** Runs each request by the bound handler of its operation, as openapi-backend does. */
-export function runnerOf(registry: object, options: RunOptions): (exchange: HttpExchange) => Promise<Answer> {
+export function runnerOf(registry: object, options: RunOptions): (state: RequestState) => Promise<Answer> {
   const handlers = bindHandlers(registry, options);
-  return (exchange) => handlers[operationOf(exchange).id]!(undefined, exchange);
+  return (state) => handlers[operationOf(state).id]!(undefined, state);
 }

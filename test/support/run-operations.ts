@@ -36,8 +36,8 @@ import {
   wrappedNativeOn,
 } from '../../src/sandbox/simulated/chains/evm/programs/addresses.ts';
 import { refusalBody } from '../../src/server/error-response.ts';
-import type { HttpExchange } from '../../src/server/http-exchange.ts';
 import { createKeyedMutex } from '../../src/server/keyed-mutex.ts';
+import type { RequestState } from '../../src/server/request-state.ts';
 import type { RunOptions } from '../../src/server/run-operation.ts';
 import { inUnitOf, unitsOf } from '../../src/server/unit-of-work.ts';
 import { createResponseCheck } from '../../src/server/validation-issues.ts';
@@ -97,7 +97,7 @@ export interface OperationsOptions {
   readonly replaceVault?: (vault: KeyVault) => KeyVault;
   /** What replaces the default ceilings of fees in the vault. */
   readonly feeCeilings?: ConfiguredCeilings;
-  /** Whether the vault signs deposits to an exchange, as in a sandbox: then it compares nothing that the server builds. */
+  /** Whether the vault signs deposits to a request, as in a sandbox: then it compares nothing that the server builds. */
   readonly hasExchange?: boolean;
   /** As of the vault. */
   readonly signaturesPerRequest?: number;
@@ -286,7 +286,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
         ...(signWith.length === 0 ? [] : [{ by: signWith, text: signedText() }]),
         ...(signElsewhereWith.length === 0 ? [] : [{ by: signElsewhereWith, text: signedText('wallets') }]),
       ];
-      const exchange = {
+      const state = {
         id: randomUUID(),
         response: { destroyed: false },
         method,
@@ -311,15 +311,15 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
               headers: { 'service-app-id': app.id, ...expiryHeader(expiry) },
             }),
         },
-      } as unknown as HttpExchange;
+      } as unknown as RequestState;
       try {
-        const { status, text } = await withOneConnection(id, () => runOperation(exchange));
+        const { status, text } = await withOneConnection(id, () => runOperation(state));
         const answered: unknown = text === undefined ? undefined : JSON.parse(text);
         recordAnswer(id, status, answered);
         return { status, body: answered } as RunAnswer<typeof id>;
       } catch (error) {
         if (!(error instanceof ApiError) || error.code === 'internal_error') throw error;
-        const refused = refusalBody(error, exchange);
+        const refused = refusalBody(error, state);
         recordAnswer(id, error.status, refused);
         return { status: error.status, body: refused } as RunAnswer<typeof id>;
       }

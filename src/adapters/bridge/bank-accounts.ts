@@ -25,17 +25,17 @@ async function register(
   }
   const path = ['customers', customerId, 'external_accounts'];
   const answer = await client.post(path, bodyOf(order), order.key);
-  if ('value' in answer) return read(answer.value, customerId);
+  if ('value' in answer) return readBankAccount(answer.value, customerId);
   const { code, existingId } = answer.refusal;
   // The service has one account for the same numbers of a customer, whatever the key.
   if (code === 'duplicate_external_account' && existingId !== undefined) {
-    return read(requireValue(await client.get([...path, existingId])), customerId);
+    return readBankAccount(requireValue(await client.get([...path, existingId])), customerId);
   }
   if (answer.refusal.status === 404) return refusal(answer.refusal, 'customer');
   return refusal(answer.refusal, 'data', (member) => pointerOf(account.type, member));
 }
 
-function read(account: BridgeObject, customerId: string): RegisteredBankAccount {
+function readBankAccount(account: BridgeObject, customerId: string): RegisteredBankAccount {
   requireSame(account, 'customer_id', customerId);
   const last4 =
     textOf(objectOf(account, 'account'), 'last_4') ??

@@ -47,7 +47,7 @@ export function bridgePayouts(
     },
     async payout(id) {
       const transfer = valueIfFound(await client.get(['transfers', id]));
-      return transfer && read(transfer, id);
+      return transfer && readPayout(transfer, id);
     },
   };
 }
@@ -141,7 +141,7 @@ function stateOf(transfer: BridgeObject): FiatPayoutState {
   return state;
 }
 
-function read(transfer: BridgeObject, id: string): FiatPayout {
+function readPayout(transfer: BridgeObject, id: string): FiatPayout {
   requireSame(transfer, 'id', id);
   const state = stateOf(transfer);
   const receipt = objectOf(transfer, 'receipt');

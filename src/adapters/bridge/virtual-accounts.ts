@@ -27,7 +27,7 @@ type VirtualAccounts = Pick<FiatProvider, 'openVirtualAccount' | 'virtualAccount
 export function bridgeVirtualAccounts(client: BridgeClient): VirtualAccounts {
   const find = async (customerId: string, id: string): Promise<VirtualAccount | undefined> => {
     const found = valueIfFound(await client.get(pathOf(customerId, id)));
-    return found && read(found, customerId, id);
+    return found && readVirtualAccount(found, customerId, id);
   };
   return {
     openVirtualAccount: (order) => open(client, order),
@@ -76,10 +76,10 @@ function readOpened(account: BridgeObject, order: VirtualAccountOrder): VirtualA
   const isSame =
     said?.startsWith('0x') === true ? said.toLowerCase() === address.toLowerCase() : said === address;
   if (!isSame) throw unusable('its account delivers to another address');
-  return read(account, customerId, requireText(account, 'id'));
+  return readVirtualAccount(account, customerId, requireText(account, 'id'));
 }
 
-function read(account: BridgeObject, customerId: string, id: string): VirtualAccount {
+function readVirtualAccount(account: BridgeObject, customerId: string, id: string): VirtualAccount {
   requireSame(account, 'id', id);
   // The service leaves it out of what it opens.
   if (account.customer_id !== undefined) requireSame(account, 'customer_id', customerId);

@@ -3,7 +3,6 @@ import { loadOnce } from '../../engine/load-once.ts';
 import type { AnyChain, Chains, EvmChain, SolanaChain } from '../../ports/chains.ts';
 import type { Log } from '../../ports/runtime.ts';
 import { lazyMethods } from '../lazy-methods.ts';
-import { confirmationsOf } from './answers.ts';
 import type { ObserveDisagreement, ObserveNode } from './nodes.ts';
 
 interface Endpoints {
@@ -98,4 +97,20 @@ function connect(
 
 function followed(load: () => Promise<EvmChain | SolanaChain>) {
   return { transferLeaseMs: LEASE_MS, ...lazyMethods(load)('transfersAfter') };
+}
+
+/**
+ * CHOICE: blocks until a deposit counts as final, where the operator sets nothing. Exchanges use similar numbers;
+ * Polygon has seen reorganizations of dozens of blocks.
+ */
+const USUAL = 12;
+
+const byChain: Readonly<Record<string, number>> = {
+  'eip155:137': 128,
+  'eip155:80002': 128,
+};
+
+/** The confirmations of a chain: those that the operator configured, otherwise the defaults. 0: not followed. */
+function confirmationsOf(caip2: string, configured: number | undefined): number {
+  return configured ?? byChain[caip2] ?? USUAL;
 }

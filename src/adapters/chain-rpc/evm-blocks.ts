@@ -1,4 +1,4 @@
-import { list, quantity, record, text, unexpected } from './answers.ts';
+import { readList, readQuantity, readRecord, readText, refuseAnswer } from './answers.ts';
 import { isTooMuch } from './endpoint.ts';
 import type { Read } from './nodes.ts';
 
@@ -47,9 +47,9 @@ interface BlockQuestion {
 export async function readBlock(read: Read, question: BlockQuestion): Promise<ReadBlock> {
   const method = 'eth_getBlockByNumber';
   const whole = await unlessTooLarge(() => read(method, toQuantity(question.number), true));
-  const block = record(method, whole ?? (await read(method, toQuantity(question.number), false)));
+  const block = readRecord(method, whole ?? (await read(method, toQuantity(question.number), false)));
   const header = headerOf(block, question.number);
-  const timestampSeconds = Number(quantity('timestamp', block.timestamp));
+  const timestampSeconds = Number(readQuantity('timestamp', block.timestamp));
   const logs = await unlessTooLarge(() =>
     read('eth_getLogs', { blockHash: header.hash, topics: [TRANSFER] }),
   );
@@ -57,7 +57,9 @@ export async function readBlock(read: Read, question: BlockQuestion): Promise<Re
     const transfers = await namedTransfers(read, { ...question, blockHash: header.hash });
     return { ...header, timestampSeconds, isTooLarge: true, transfers };
   }
-  const native = list(method, block.transactions).flatMap((each) => nativeTransfer(record(method, each)));
+  const native = readList(method, block.transactions).flatMap((each) =>
+    nativeTransfer(readRecord(method, each)),
+  );
   const tokens = withoutFloods(tokenTransfers(logs, header.hash), new Set(question.namedTokens));
   return { ...header, timestampSeconds, isTooLarge: false, transfers: [...native, ...tokens] };
 }
@@ -93,19 +95,19 @@ export async function readHeader(
   number: bigint,
 ): Promise<Pick<ReadBlock, 'number' | 'hash' | 'parentHash'>> {
   const answer = await read('eth_getBlockByNumber', toQuantity(number), false);
-  return headerOf(record('block', answer), number);
+  return headerOf(readRecord('block', answer), number);
 }
 
 /** Whether a transaction of a block was executed without being reverted. */
 export async function hasSucceeded(read: Read, hash: string, blockHash: string): Promise<boolean> {
   const method = 'eth_getTransactionReceipt';
-  const receipt = record(method, await read(method, hash));
-  if (hashText(receipt.blockHash) !== blockHash) unexpected(method);
-  return quantity('status', receipt.status) === 1n;
+  const receipt = readRecord(method, await read(method, hash));
+  if (hashText(receipt.blockHash) !== blockHash) refuseAnswer(method);
+  return readQuantity('status', receipt.status) === 1n;
 }
 
 function headerOf(block: Record<string, unknown>, number: bigint) {
-  if (quantity('number', block.number) !== number) unexpected('eth_getBlockByNumber');
+  if (readQuantity('number', block.number) !== number) refuseAnswer('eth_getBlockByNumber');
   return { number, hash: hashText(block.hash), parentHash: hashText(block.parentHash) };
 }
 
@@ -134,7 +136,7 @@ async function namedTransfers(
 function nativeTransfer(transaction: Record<string, unknown>): BlockTransfer[] {
   const { hash, from, to, value, transactionIndex } = transaction;
   if (to === null || to === undefined) return [];
-  const rawAmount = quantity('value', value);
+  const rawAmount = readQuantity('value', value);
   if (rawAmount === 0n) return [];
   return [
     {
@@ -143,7 +145,7 @@ function nativeTransfer(transaction: Record<string, unknown>): BlockTransfer[] {
       recipient: addressText(to),
       token: null,
       rawAmount,
-      place: `n${quantity('transactionIndex', transactionIndex)}`,
+      place: `n${readQuantity('transactionIndex', transactionIndex)}`,
       ordinal: 'n',
     },
   ];
@@ -152,10 +154,10 @@ function nativeTransfer(transaction: Record<string, unknown>): BlockTransfer[] {
 /** In the order of the block, each log once. */
 function tokenTransfers(logs: unknown, blockHash: string): BlockTransfer[] {
   const byIndex = new Map<number, Record<string, unknown>>();
-  for (const item of list('eth_getLogs', logs)) {
-    const entry = record('eth_getLogs', item);
-    if (entry.removed === true || hashText(entry.blockHash) !== blockHash) unexpected('eth_getLogs');
-    byIndex.set(Number(quantity('logIndex', entry.logIndex)), entry);
+  for (const item of readList('eth_getLogs', logs)) {
+    const entry = readRecord('eth_getLogs', item);
+    if (entry.removed === true || hashText(entry.blockHash) !== blockHash) refuseAnswer('eth_getLogs');
+    byIndex.set(Number(readQuantity('logIndex', entry.logIndex)), entry);
   }
   const counts = new Map<string, number>();
   return [...byIndex]
@@ -173,10 +175,10 @@ function tokenTransfer(
   entry: Record<string, unknown>,
   place: Pick<BlockTransfer, 'hash' | 'place' | 'ordinal'>,
 ): BlockTransfer[] {
-  const [topic, from, to, ...more] = list('topics', entry.topics).map((each) =>
-    text('topics', each).toLowerCase(),
+  const [topic, from, to, ...more] = readList('topics', entry.topics).map((each) =>
+    readText('topics', each).toLowerCase(),
   );
-  const data = text('data', entry.data);
+  const data = readText('data', entry.data);
   const [sender, recipient] = [paddedAddress(from), paddedAddress(to)];
   if (topic !== TRANSFER || more.length > 0 || sender === undefined || recipient === undefined) return [];
   if (!/^0x[0-9a-fA-F]{64}$/.test(data)) return [];
@@ -202,12 +204,12 @@ function paddedAddress(topic: string | undefined): string | undefined {
 }
 
 function addressText(value: unknown): string {
-  if (typeof value !== 'string' || !/^0x[0-9a-fA-F]{40}$/.test(value)) unexpected('address');
+  if (typeof value !== 'string' || !/^0x[0-9a-fA-F]{40}$/.test(value)) refuseAnswer('address');
   return value.toLowerCase();
 }
 
 function hashText(value: unknown): string {
-  if (typeof value !== 'string' || !/^0x[0-9a-fA-F]{64}$/.test(value)) unexpected('hash');
+  if (typeof value !== 'string' || !/^0x[0-9a-fA-F]{64}$/.test(value)) refuseAnswer('hash');
   return value.toLowerCase();
 }
 

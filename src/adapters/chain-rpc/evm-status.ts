@@ -10,7 +10,7 @@ import type {
   SequenceSimulation,
   Simulation,
 } from '../../ports/chains.ts';
-import { list, quantity, record } from './answers.ts';
+import { readList, readQuantity, readRecord } from './answers.ts';
 import { cutText, NodeError } from './endpoint.ts';
 import type { Nodes, Read } from './nodes.ts';
 
@@ -133,7 +133,7 @@ async function statusOfUsedNonce(nodes: Nodes, sent: Sent, counts: readonly Coun
  */
 async function userOfNonce(read: Read, { sender, nonce }: Sent, final: bigint): Promise<string | undefined> {
   const countAt = async (block: bigint): Promise<bigint> =>
-    quantity('nonce', await read('eth_getTransactionCount', sender, toQuantity(block)));
+    readQuantity('nonce', await read('eth_getTransactionCount', sender, toQuantity(block)));
   try {
     if ((await countAt(final)) <= nonce) return undefined;
     // INVARIANT: the nonce is used in `used`, and not yet in `unused`.
@@ -151,10 +151,12 @@ async function userOfNonce(read: Read, { sender, nonce }: Sent, final: bigint): 
       if ((await countAt(middle)) > nonce) used = middle;
       else unused = middle;
     }
-    const block = record('block', await read('eth_getBlockByNumber', toQuantity(used), true));
-    const user = list('block', block.transactions)
-      .map((each) => record('transaction', each))
-      .find((each) => String(each.from).toLowerCase() === sender && quantity('nonce', each.nonce) === nonce);
+    const block = readRecord('block', await read('eth_getBlockByNumber', toQuantity(used), true));
+    const user = readList('block', block.transactions)
+      .map((each) => readRecord('transaction', each))
+      .find(
+        (each) => String(each.from).toLowerCase() === sender && readQuantity('nonce', each.nonce) === nonce,
+      );
     return typeof user?.hash === 'string' ? user.hash.toLowerCase() : undefined;
   } catch (error) {
     if (error instanceof NodeError) return undefined;
@@ -165,16 +167,16 @@ async function userOfNonce(read: Read, { sender, nonce }: Sent, final: bigint): 
 async function viewOf(read: Read, sent: Sent): Promise<NodeView> {
   const inclusion = await inclusionOf(read, sent.hash);
   if (inclusion !== undefined) {
-    const head = quantity('eth_blockNumber', await read('eth_blockNumber'));
+    const head = readQuantity('eth_blockNumber', await read('eth_blockNumber'));
     return { kind: 'included', inclusion, finalBlock: await finalBlockOf(read, head) };
   }
   const transaction = await read('eth_getTransactionByHash', sent.hash);
-  const head = quantity('eth_blockNumber', await read('eth_blockNumber'));
+  const head = readQuantity('eth_blockNumber', await read('eth_blockNumber'));
   if (transaction !== null) {
-    const { blockHash } = record('transaction', transaction);
+    const { blockHash } = readRecord('transaction', transaction);
     return { kind: 'known', isInBlock: typeof blockHash === 'string', head };
   }
-  const count = quantity('nonce', await read('eth_getTransactionCount', sent.sender, 'latest'));
+  const count = readQuantity('nonce', await read('eth_getTransactionCount', sent.sender, 'latest'));
   const finalBlock = await finalBlockOf(read, head);
   const isUsed = count > sent.nonce && !sent.hasOwnLane;
   const finalCount = isUsed ? await countIn(read, sent.sender, finalBlock) : count;
@@ -184,7 +186,7 @@ async function viewOf(read: Read, sent: Sent): Promise<NodeView> {
 async function countIn(read: Read, sender: string, block: bigint): Promise<bigint | undefined> {
   if (block < 0n) return 0n;
   try {
-    return quantity('nonce', await read('eth_getTransactionCount', sender, toQuantity(block)));
+    return readQuantity('nonce', await read('eth_getTransactionCount', sender, toQuantity(block)));
   } catch (error) {
     if (error instanceof NodeError) return undefined;
     throw error;
@@ -194,20 +196,21 @@ async function countIn(read: Read, sender: string, block: bigint): Promise<bigin
 async function inclusionOf(read: Read, hash: string): Promise<Included | undefined> {
   const answer = await read('eth_getTransactionReceipt', hash);
   if (answer === null) return undefined;
-  const receipt = record('receipt', answer);
-  const blockNumber = quantity('blockNumber', receipt.blockNumber);
+  const receipt = readRecord('receipt', answer);
+  const blockNumber = readQuantity('blockNumber', receipt.blockNumber);
   const block = await read('eth_getBlockByHash', receipt.blockHash, false);
   // A reorganization removed the block in the meantime.
   if (block === null) return undefined;
-  const gasPrice = quantity('effectiveGasPrice', receipt.effectiveGasPrice);
+  const gasPrice = readQuantity('effectiveGasPrice', receipt.effectiveGasPrice);
   // Rollups add the cost of publishing the data on layer 1.
-  const l1Fee = receipt.l1Fee === undefined || receipt.l1Fee === null ? 0n : quantity('l1Fee', receipt.l1Fee);
+  const l1Fee =
+    receipt.l1Fee === undefined || receipt.l1Fee === null ? 0n : readQuantity('l1Fee', receipt.l1Fee);
   return {
     blockHash: String(receipt.blockHash).toLowerCase(),
     blockNumber,
-    blockTimestampSeconds: Number(quantity('timestamp', record('block', block).timestamp)),
-    feePaid: quantity('gasUsed', receipt.gasUsed) * gasPrice + l1Fee,
-    isSuccess: quantity('status', receipt.status) === 1n,
+    blockTimestampSeconds: Number(readQuantity('timestamp', readRecord('block', block).timestamp)),
+    feePaid: readQuantity('gasUsed', receipt.gasUsed) * gasPrice + l1Fee,
+    isSuccess: readQuantity('status', receipt.status) === 1n,
   };
 }
 
@@ -215,7 +218,7 @@ async function inclusionOf(read: Read, hash: string): Promise<Included | undefin
 async function finalBlockOf(read: Read, head: bigint): Promise<bigint> {
   try {
     const block = await read('eth_getBlockByNumber', 'finalized', false);
-    if (block !== null) return quantity('number', record('block', block).number);
+    if (block !== null) return readQuantity('number', readRecord('block', block).number);
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
   }
@@ -309,21 +312,21 @@ async function simulateAll(nodes: Nodes, calls: readonly EvmCall[]): Promise<Seq
   let blocks: readonly unknown[];
   try {
     const question = { blockStateCalls: [{ calls: calls.map(toRpcCall) }], validation: false };
-    blocks = list('eth_simulateV1', await nodes.read('eth_simulateV1', question, 'latest'));
+    blocks = readList('eth_simulateV1', await nodes.read('eth_simulateV1', question, 'latest'));
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
     if (NOT_SERVED.has(error.code)) return undefined;
     // The node refuses the whole block, for example because the sender cannot pay the value of a call.
     return { succeeds: false, index: 0, ...classifyRefusal(error) };
   }
-  const results = list('eth_simulateV1', record('eth_simulateV1', blocks[0]).calls);
+  const results = readList('eth_simulateV1', readRecord('eth_simulateV1', blocks[0]).calls);
   const units: bigint[] = [];
   for (const index of calls.keys()) {
-    const result = record('eth_simulateV1', results[index]);
-    if (quantity('eth_simulateV1', result.status) !== 1n) {
+    const result = readRecord('eth_simulateV1', results[index]);
+    if (readQuantity('eth_simulateV1', result.status) !== 1n) {
       return { succeeds: false, index, ...refusalOf(result.error) };
     }
-    units.push(limitFor(quantity('eth_simulateV1', result.gasUsed)));
+    units.push(limitFor(readQuantity('eth_simulateV1', result.gasUsed)));
   }
   return { succeeds: true, units };
 }
@@ -346,6 +349,6 @@ function toRpcCall({ from, to, value, data }: EvmCall): object {
 }
 
 function refusalOf(error: unknown) {
-  const { code, message, data } = record('eth_simulateV1', error ?? {});
+  const { code, message, data } = readRecord('eth_simulateV1', error ?? {});
   return classifyRefusal(new NodeError(Number(code ?? 3), String(message ?? 'execution reverted'), data));
 }

@@ -8,7 +8,7 @@ import type {
   TransferReading,
 } from '../../ports/chains.ts';
 import type { Log } from '../../ports/runtime.ts';
-import { dataBytes, list, quantity, record, text } from './answers.ts';
+import { readBytes, readList, readQuantity, readRecord, readText } from './answers.ts';
 import {
   agreedBlock,
   type BlockTransfer,
@@ -166,7 +166,7 @@ async function lastCommon(options: EvmTransfersOptions, { block, hashes }: Curso
 function lowestHead({ nodes, caip2, log }: EvmTransfersOptions): Promise<bigint> {
   return nodes.compare({
     what: 'the newest block',
-    ask: async (read) => quantity('eth_blockNumber', await read('eth_blockNumber')),
+    ask: async (read) => readQuantity('eth_blockNumber', await read('eth_blockNumber')),
     settle(heads) {
       const sorted = heads.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0));
       const [lowest, highest] = [sorted[0]!, sorted.at(-1)!];
@@ -234,7 +234,7 @@ function writeCursor({ block, place, hashes }: Cursor): string {
 
 function readCursor(position: string | undefined): Cursor | undefined {
   if (position === undefined) return undefined;
-  const { block, place, hashes } = record('position', JSON.parse(position));
+  const { block, place, hashes } = readRecord('position', JSON.parse(position));
   return { block: BigInt(block as string), place: place as string | undefined, hashes: hashes as string[] };
 }
 
@@ -262,18 +262,21 @@ async function readMovements(read: Read, hash: string): Promise<TransactionMovem
     read('eth_getTransactionByHash', hash),
   ]);
   if (receiptAnswer === null || transactionAnswer === null) return undefined;
-  const receipt = record('receipt', receiptAnswer);
-  const blockNumber = quantity('blockNumber', receipt.blockNumber);
-  if (quantity('status', receipt.status) !== 1n) return { blockNumber, movements: [] };
-  const logged = list('logs', receipt.logs).flatMap((log) => movementOf(record('log', log)) ?? []);
-  return { blockNumber, movements: [...ownValue(record('transaction', transactionAnswer)), ...once(logged)] };
+  const receipt = readRecord('receipt', receiptAnswer);
+  const blockNumber = readQuantity('blockNumber', receipt.blockNumber);
+  if (readQuantity('status', receipt.status) !== 1n) return { blockNumber, movements: [] };
+  const logged = readList('logs', receipt.logs).flatMap((log) => movementOf(readRecord('log', log)) ?? []);
+  return {
+    blockNumber,
+    movements: [...ownValue(readRecord('transaction', transactionAnswer)), ...once(logged)],
+  };
 }
 
 /** The native asset that the transaction itself carries. */
 function ownValue({ from, to, value }: Record<string, unknown>): TokenMovement[] {
-  const rawAmount = quantity('value', value);
+  const rawAmount = readQuantity('value', value);
   if (rawAmount === 0n || to === null) return [];
-  return [{ token: null, from: text('from', from), to: text('to', to), rawAmount }];
+  return [{ token: null, from: readText('from', from), to: readText('to', to), rawAmount }];
 }
 
 interface LoggedMovement extends TokenMovement {
@@ -282,11 +285,13 @@ interface LoggedMovement extends TokenMovement {
 }
 
 function movementOf(log: Record<string, unknown>): LoggedMovement | undefined {
-  const [event, first, second, ...more] = list('topics', log.topics).map((topic) => text('topic', topic));
-  const data = dataBytes('data', log.data);
+  const [event, first, second, ...more] = readList('topics', log.topics).map((topic) =>
+    readText('topic', topic),
+  );
+  const data = readBytes('data', log.data);
   // NFTs have the same event with the id as a fourth topic.
   if (first === undefined || more.length > 0 || data.length !== 32) return undefined;
-  const moved = { token: text('address', log.address), rawAmount: BigInt(bytesTo0xHex(data)) };
+  const moved = { token: readText('address', log.address), rawAmount: BigInt(bytesTo0xHex(data)) };
   if (event === TRANSFER && second !== undefined) {
     return { ...moved, from: addressOf(first), to: addressOf(second), isWrapping: false };
   }

@@ -3,7 +3,7 @@ import { bytesTo0xHex } from '../../engine/crypto/encoding.ts';
 import { encodeTokenCall } from '../../engine/signing/ethereum/token-calls.ts';
 import type { EvmAuthorization, EvmCall, EvmChain, Simulation } from '../../ports/chains.ts';
 import type { Log } from '../../ports/runtime.ts';
-import { dataBytes, quantity, record } from './answers.ts';
+import { readBytes, readQuantity, readRecord } from './answers.ts';
 import { NodeError } from './endpoint.ts';
 import {
   classifyRefusal,
@@ -51,7 +51,7 @@ export function connectEvm(options: EvmOptions): EvmChain {
   const nodes = makeNodes({
     ...options,
     async checkChain(ask) {
-      const found = quantity('eth_chainId', await ask('eth_chainId'));
+      const found = readQuantity('eth_chainId', await ask('eth_chainId'));
       if (found !== chainId) throw new WrongChainError(caip2, `eip155:${found}`);
     },
   });
@@ -63,7 +63,7 @@ export function connectEvm(options: EvmOptions): EvmChain {
     nonce: (address) =>
       nodes.compare({
         what: `the nonce of \`${address}\``,
-        ask: async (read) => quantity('nonce', await read('eth_getTransactionCount', address, 'pending')),
+        ask: async (read) => readQuantity('nonce', await read('eth_getTransactionCount', address, 'pending')),
         settle: allEqual(String),
       }),
     fees: () => feesOf(nodes),
@@ -80,7 +80,7 @@ export function connectEvm(options: EvmOptions): EvmChain {
         settle: (answers) => wrapAnswer(settle(answers)),
       });
     },
-    code: async (address) => dataBytes('eth_getCode', await nodes.read('eth_getCode', address, 'latest')),
+    code: async (address) => readBytes('eth_getCode', await nodes.read('eth_getCode', address, 'latest')),
     async broadcast(signedBytes) {
       const hash = bytesTo0xHex(keccak_256(signedBytes));
       const params = [bytesTo0xHex(signedBytes)];
@@ -96,7 +96,7 @@ export function connectEvm(options: EvmOptions): EvmChain {
 
 async function balanceOf(nodes: Nodes, address: string, token: string | null): Promise<bigint> {
   if (token === null)
-    return quantity('eth_getBalance', await nodes.read('eth_getBalance', address, 'latest'));
+    return readQuantity('eth_getBalance', await nodes.read('eth_getBalance', address, 'latest'));
   const answer = await readContract(
     nodes.read,
     token,
@@ -107,8 +107,8 @@ async function balanceOf(nodes: Nodes, address: string, token: string | null): P
 }
 
 async function readSeconds(read: Read): Promise<number> {
-  const block = record('block', await read('eth_getBlockByNumber', 'latest', false));
-  return Number(quantity('timestamp', block.timestamp));
+  const block = readRecord('block', await read('eth_getBlockByNumber', 'latest', false));
+  return Number(readQuantity('timestamp', block.timestamp));
 }
 
 /** The earliest time, so that no node makes a deadline later than the others would. */
@@ -128,7 +128,7 @@ function wrapAnswer<T>(answer: T | undefined): { readonly answer: T } | undefine
 /** CHOICE: a read-only call that reverts returns no data, as an address without a contract does. */
 async function readContract(read: Read, to: string, data: Uint8Array): Promise<Uint8Array> {
   try {
-    return dataBytes('eth_call', await read('eth_call', { to, data: bytesTo0xHex(data) }, 'latest'));
+    return readBytes('eth_call', await read('eth_call', { to, data: bytesTo0xHex(data) }, 'latest'));
   } catch (error) {
     if (error instanceof NodeError && revertReason(error) !== undefined) return new Uint8Array();
     throw error;
@@ -151,11 +151,11 @@ async function feesOf(nodes: Nodes): ReturnType<EvmChain['fees']> {
 }
 
 async function readFees(read: Read): Promise<FeeReading> {
-  const block = record('block', await read('eth_getBlockByNumber', 'latest', false));
+  const block = readRecord('block', await read('eth_getBlockByNumber', 'latest', false));
   if (block.baseFeePerGas === undefined || block.baseFeePerGas === null) {
-    return { price: quantity('eth_gasPrice', await read('eth_gasPrice')), tip: undefined };
+    return { price: readQuantity('eth_gasPrice', await read('eth_gasPrice')), tip: undefined };
   }
-  return { price: quantity('baseFeePerGas', block.baseFeePerGas), tip: await priorityFee(read) };
+  return { price: readQuantity('baseFeePerGas', block.baseFeePerGas), tip: await priorityFee(read) };
 }
 
 /**
@@ -179,7 +179,7 @@ function inOrder(values: readonly bigint[], place = (values.length - 1) >> 1): b
 
 async function priorityFee(read: Read): Promise<bigint> {
   try {
-    return quantity('eth_maxPriorityFeePerGas', await read('eth_maxPriorityFeePerGas'));
+    return readQuantity('eth_maxPriorityFeePerGas', await read('eth_maxPriorityFeePerGas'));
   } catch (error) {
     if (error instanceof NodeError && error.code === METHOD_NOT_FOUND) return DEFAULT_PRIORITY_FEE;
     throw error;
@@ -206,7 +206,7 @@ async function simulate(nodes: Nodes, call: EvmCall): Promise<Simulation> {
     if (held < value) {
       return { succeeds: false, reason: 'insufficient_funds', message: 'insufficient funds for transfer' };
     }
-    return { succeeds: true, units: quantity('eth_estimateGas', units) };
+    return { succeeds: true, units: readQuantity('eth_estimateGas', units) };
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
     return { succeeds: false, ...classifyRefusal(error) };

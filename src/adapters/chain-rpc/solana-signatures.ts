@@ -1,4 +1,4 @@
-import { integer, list, record, text } from './answers.ts';
+import { readInteger, readList, readRecord, readText } from './answers.ts';
 import type { Read } from './nodes.ts';
 
 /** The most signatures that a node returns at once. */
@@ -125,11 +125,11 @@ interface PageTerms {
 async function pageOf(read: Read, account: string, { before, ...terms }: PageTerms): Promise<Signature[]> {
   const method = 'getSignaturesForAddress';
   const options = { ...terms, limit: PAGE_SIGNATURES, ...(before === undefined ? {} : { before }) };
-  return list(method, await read(method, account, options)).map((item) => {
-    const { signature, slot, err } = record(method, item);
+  return readList(method, await read(method, account, options)).map((item) => {
+    const { signature, slot, err } = readRecord(method, item);
     return {
-      hash: text(method, signature),
-      slot: Number(integer(method, slot)),
+      hash: readText(method, signature),
+      slot: Number(readInteger(method, slot)),
       isSuccess: err === null || err === undefined,
     };
   });
@@ -137,7 +137,7 @@ async function pageOf(read: Read, account: string, { before, ...terms }: PageTer
 
 async function isKnown(read: Read, hash: string): Promise<boolean> {
   const method = 'getSignatureStatuses';
-  const answer = record(method, await read(method, [hash], { searchTransactionHistory: true }));
-  const [status] = list(method, answer.value);
+  const answer = readRecord(method, await read(method, [hash], { searchTransactionHistory: true }));
+  const [status] = readList(method, answer.value);
   return status !== null && status !== undefined;
 }

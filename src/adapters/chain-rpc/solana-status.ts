@@ -1,7 +1,7 @@
 import { bytesToBase58 } from '../../engine/crypto/encoding.ts';
 import { decodeSolanaTransaction, type SolanaTransaction } from '../../engine/signing/solana/wire.ts';
 import type { BroadcastRefusal, ChainStatus, Inclusion } from '../../ports/chains.ts';
-import { integer, list, record, text } from './answers.ts';
+import { readInteger, readList, readRecord, readText } from './answers.ts';
 import { cutText, type NodeError } from './endpoint.ts';
 import type { Nodes, Read } from './nodes.ts';
 
@@ -146,12 +146,12 @@ function statusOutsideBlocks(views: readonly NodeView[]): ChainStatus {
 async function viewOf(read: Read, hash: string, sent: SolanaTransaction): Promise<NodeView> {
   const method = 'getSignatureStatuses';
   const answer = await read(method, [hash], { searchTransactionHistory: true });
-  const [found] = list(method, record(method, answer).value);
-  const slot = integer('getSlot', await read('getSlot', { commitment: 'finalized' }));
+  const [found] = readList(method, readRecord(method, answer).value);
+  const slot = readInteger('getSlot', await read('getSlot', { commitment: 'finalized' }));
   if (found === null || found === undefined) {
     return { kind: 'unknown', slot, isExpired: await isExpired(read, sent) };
   }
-  const status = record(method, found);
+  const status = readRecord(method, found);
   const inclusion = status.confirmationStatus === 'processed' ? undefined : await inclusionOf(read, hash);
   if (inclusion === undefined) return { kind: 'known', slot };
   return {
@@ -169,12 +169,12 @@ async function inclusionOf(read: Read, hash: string): Promise<Inclusion | undefi
   const options = { commitment: 'confirmed', encoding: 'base64', maxSupportedTransactionVersion: 0 };
   const found = await read(method, hash, options);
   if (found === null) return undefined;
-  const answer = record(method, found);
-  const { fee } = record(method, answer.meta);
+  const answer = readRecord(method, found);
+  const { fee } = readRecord(method, answer.meta);
   return {
-    blockNumber: integer(method, answer.slot),
+    blockNumber: readInteger(method, answer.slot),
     blockTimestampSeconds: Number(answer.blockTime ?? 0),
-    feePaid: integer(method, fee),
+    feePaid: readInteger(method, fee),
   };
 }
 
@@ -184,7 +184,7 @@ async function isExpired(read: Read, sent: SolanaTransaction): Promise<boolean> 
   const nonceAccount = nonceAccountOf(sent);
   if (nonceAccount !== undefined) return (await storedNonce(read, nonceAccount)) !== blockhash;
   const method = 'isBlockhashValid';
-  const answer = record(method, await read(method, blockhash, { commitment: 'confirmed' }));
+  const answer = readRecord(method, await read(method, blockhash, { commitment: 'confirmed' }));
   return answer.value === false;
 }
 
@@ -204,9 +204,9 @@ function nonceAccountOf({ instructions, staticKeys }: SolanaTransaction): string
 async function storedNonce(read: Read, address: string): Promise<string | undefined> {
   const method = 'getAccountInfo';
   const options = { encoding: 'base64', commitment: 'finalized' };
-  const { value } = record(method, await read(method, address, options));
+  const { value } = readRecord(method, await read(method, address, options));
   if (value === null) return undefined;
-  const [encoded] = list(method, record(method, value).data);
-  const data = Buffer.from(text(method, encoded), 'base64');
+  const [encoded] = readList(method, readRecord(method, value).data);
+  const data = Buffer.from(readText(method, encoded), 'base64');
   return bytesToBase58(data.subarray(NONCE_OFFSET, NONCE_OFFSET + 32));
 }

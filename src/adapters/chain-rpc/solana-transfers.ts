@@ -1,7 +1,7 @@
 import { associatedTokenAddress } from '../../engine/signing/solana/associated-token.ts';
 import type { ChainTransfer, TransferPage, TransferReading } from '../../ports/chains.ts';
 import type { Log } from '../../ports/runtime.ts';
-import { integer, list, record, text, unexpected } from './answers.ts';
+import { readInteger, readList, readRecord, readText, refuseAnswer } from './answers.ts';
 import type { Nodes, Read } from './nodes.ts';
 import { type AddressRange, isLeft, nextSignatures } from './solana-signatures.ts';
 
@@ -24,10 +24,10 @@ async function solanaTransfersIn(
 ): Promise<ChainTransfer[]> {
   const method = 'getTransaction';
   const terms = { commitment, encoding: 'json', maxSupportedTransactionVersion: 0 };
-  const answer = record(method, await read(method, hash, terms));
-  const meta = record(method, answer.meta);
+  const answer = readRecord(method, await read(method, hash, terms));
+  const meta = readRecord(method, answer.meta);
   if (meta.err !== null && meta.err !== undefined) return [];
-  const blockNumber = integer(method, answer.slot);
+  const blockNumber = readInteger(method, answer.slot);
   const common = {
     hash,
     recipient: address,
@@ -59,17 +59,17 @@ function heldByAsset(
   meta: Record<string, unknown>,
 ): ReadonlyMap<string | null, readonly Held[]> {
   const method = 'getTransaction';
-  const { message } = record(method, answer.transaction);
-  const loaded = meta.loadedAddresses === undefined ? {} : record(method, meta.loadedAddresses);
+  const { message } = readRecord(method, answer.transaction);
+  const loaded = meta.loadedAddresses === undefined ? {} : readRecord(method, meta.loadedAddresses);
   const keys = [
-    ...list(method, record(method, message).accountKeys),
-    ...list(method, loaded.writable ?? []),
-    ...list(method, loaded.readonly ?? []),
-  ].map((key) => text(method, key));
+    ...readList(method, readRecord(method, message).accountKeys),
+    ...readList(method, loaded.writable ?? []),
+    ...readList(method, loaded.readonly ?? []),
+  ].map((key) => readText(method, key));
   const [before, after] = [meta.preBalances, meta.postBalances].map((balances) =>
-    list(method, balances).map((balance) => integer(method, balance)),
+    readList(method, balances).map((balance) => readInteger(method, balance)),
   );
-  if (before!.length !== keys.length || after!.length !== keys.length) unexpected(method);
+  if (before!.length !== keys.length || after!.length !== keys.length) refuseAnswer(method);
   const held = new Map<string | null, Held[]>([
     [null, keys.map((owner, index) => ({ owner, before: before![index]!, after: after![index]! }))],
   ]);
@@ -77,12 +77,12 @@ function heldByAsset(
     ['before', meta.preTokenBalances],
     ['after', meta.postTokenBalances],
   ] as const) {
-    for (const item of list(method, balances ?? [])) {
-      const { mint, owner, uiTokenAmount } = record(method, item);
-      const amount = text(method, record(method, uiTokenAmount).amount);
-      if (!/^\d{1,20}$/.test(amount)) unexpected(method);
-      const entry = { owner: text(method, owner), before: 0n, after: 0n, [side]: BigInt(amount) };
-      const key = text(method, mint);
+    for (const item of readList(method, balances ?? [])) {
+      const { mint, owner, uiTokenAmount } = readRecord(method, item);
+      const amount = readText(method, readRecord(method, uiTokenAmount).amount);
+      if (!/^\d{1,20}$/.test(amount)) refuseAnswer(method);
+      const entry = { owner: readText(method, owner), before: 0n, after: 0n, [side]: BigInt(amount) };
+      const key = readText(method, mint);
       held.set(key, [...(held.get(key) ?? []), entry]);
     }
   }
@@ -174,7 +174,7 @@ async function currentRound(options: SolanaTransfersOptions, position: string | 
 function lowestSlot({ nodes, commitment }: SolanaTransfersOptions): Promise<number> {
   return nodes.compare({
     what: 'the newest slot',
-    ask: async (read) => Number(integer('getSlot', await read('getSlot', { commitment }))),
+    ask: async (read) => Number(readInteger('getSlot', await read('getSlot', { commitment }))),
     settle: (slots) => ({ answer: Math.min(...slots) }),
   });
 }

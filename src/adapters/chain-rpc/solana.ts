@@ -2,7 +2,7 @@ import { bytesToBase58, bytesToBase64 } from '../../engine/crypto/encoding.ts';
 import { decodeSolanaTransaction } from '../../engine/signing/solana/wire.ts';
 import type { Simulation, SolanaChain } from '../../ports/chains.ts';
 import type { Log } from '../../ports/runtime.ts';
-import { integer, list, record, text, unexpected } from './answers.ts';
+import { readInteger, readList, readRecord, readText, refuseAnswer } from './answers.ts';
 import { NodeError } from './endpoint.ts';
 import {
   allEqual,
@@ -39,7 +39,7 @@ export function connectSolana(options: SolanaOptions): SolanaChain {
     ...options,
     async checkChain(ask) {
       // CAIP-30: the reference is the first 32 characters of the genesis hash.
-      const found = text('getGenesisHash', await ask('getGenesisHash')).slice(0, 32);
+      const found = readText('getGenesisHash', await ask('getGenesisHash')).slice(0, 32);
       if (found !== reference) throw new WrongChainError(caip2, `solana:${found}`);
     },
   });
@@ -49,8 +49,8 @@ export function connectSolana(options: SolanaOptions): SolanaChain {
     balances: (address, tokens) => Promise.all(tokens.map((token) => balanceOf(nodes, address, token))),
     latestBlockhash: () => latestBlockhash(nodes),
     latestSeconds: async () => {
-      const slot = integer('getSlot', await nodes.read('getSlot', COMMITMENT));
-      return Number(integer('getBlockTime', await nodes.read('getBlockTime', Number(slot))));
+      const slot = readInteger('getSlot', await nodes.read('getSlot', COMMITMENT));
+      return Number(readInteger('getBlockTime', await nodes.read('getBlockTime', Number(slot))));
     },
     simulate: (transactionBytes) => simulate(nodes, transactionBytes),
     tokenAccounts: (owner, mint) => tokenAccounts(nodes, owner, mint),
@@ -61,7 +61,7 @@ export function connectSolana(options: SolanaOptions): SolanaChain {
         settle: allEqual((mint) => JSON.stringify([mint?.decimals, mint?.tokenProgram])),
       }),
     rentExemption: async (sizeBytes) =>
-      integer('rent', await nodes.read('getMinimumBalanceForRentExemption', sizeBytes)),
+      readInteger('rent', await nodes.read('getMinimumBalanceForRentExemption', sizeBytes)),
     async broadcast(signedBytes) {
       const hash = bytesToBase58(decodeSolanaTransaction(signedBytes).signatures[0]!);
       const sending = { encoding: 'base64', preflightCommitment: COMMITMENT.commitment };
@@ -81,22 +81,22 @@ export function connectSolana(options: SolanaOptions): SolanaChain {
 
 /** Calls a method whose result has a context and returns its `value`. */
 async function contextValue(nodes: Nodes, method: string, ...params: readonly unknown[]): Promise<unknown> {
-  return record(method, await nodes.read(method, ...params)).value;
+  return readRecord(method, await nodes.read(method, ...params)).value;
 }
 
 async function balanceOf(nodes: Nodes, address: string, token: string | null): Promise<bigint> {
   if (token === null)
-    return integer('getBalance', await contextValue(nodes, 'getBalance', address, COMMITMENT));
+    return readInteger('getBalance', await contextValue(nodes, 'getBalance', address, COMMITMENT));
   const accounts = await tokenAccounts(nodes, address, token);
   return accounts.reduce((sum, { rawAmount }) => sum + rawAmount, 0n);
 }
 
 async function latestBlockhash(nodes: Nodes): ReturnType<SolanaChain['latestBlockhash']> {
   const method = 'getLatestBlockhash';
-  const value = record(method, await contextValue(nodes, method, COMMITMENT));
+  const value = readRecord(method, await contextValue(nodes, method, COMMITMENT));
   return {
-    blockhash: text(method, value.blockhash),
-    lastValidBlockHeight: integer(method, value.lastValidBlockHeight),
+    blockhash: readText(method, value.blockhash),
+    lastValidBlockHeight: readInteger(method, value.lastValidBlockHeight),
   };
 }
 
@@ -114,40 +114,43 @@ async function tokenAccounts(
     if (error instanceof NodeError && /could not find mint|not a Token mint/i.test(error.message)) return [];
     throw error;
   }
-  return list(method, answer).map((item) => {
-    const { pubkey, account } = record(method, item);
+  return readList(method, answer).map((item) => {
+    const { pubkey, account } = readRecord(method, item);
     // mint 32 || owner 32 || amount u64 || …
     const data = accountData(method, account);
-    if (data.length < 72) unexpected(method);
-    return { address: text(method, pubkey), rawAmount: data.readBigUInt64LE(64) };
+    if (data.length < 72) refuseAnswer(method);
+    return { address: readText(method, pubkey), rawAmount: data.readBigUInt64LE(64) };
   });
 }
 
 async function mintOf(read: Read, address: string): ReturnType<SolanaChain['mint']> {
   const method = 'getAccountInfo';
-  const account = record(method, await read(method, address, BASE64)).value;
+  const account = readRecord(method, await read(method, address, BASE64)).value;
   if (account === null) return undefined;
   // authority option 4 + 32 || supply u64 || decimals u8 || is initialized u8 || …
   const data = accountData(method, account);
   const isMint = data.length >= 82 && data[45] === 1;
   if (!isMint) return undefined;
-  return { decimals: data[44]!, tokenProgram: text(method, record(method, account).owner) };
+  return { decimals: data[44]!, tokenProgram: readText(method, readRecord(method, account).owner) };
 }
 
 function accountData(method: string, account: unknown): Buffer {
-  const [encoded] = list(method, record(method, account).data);
-  return Buffer.from(text(method, encoded), 'base64');
+  const [encoded] = readList(method, readRecord(method, account).data);
+  return Buffer.from(readText(method, encoded), 'base64');
 }
 
 async function simulate(nodes: Nodes, transactionBytes: Uint8Array): Promise<Simulation> {
   const method = 'simulateTransaction';
   try {
     const options = { ...BASE64, sigVerify: false, replaceRecentBlockhash: false };
-    const value = record(method, await contextValue(nodes, method, bytesToBase64(transactionBytes), options));
+    const value = readRecord(
+      method,
+      await contextValue(nodes, method, bytesToBase64(transactionBytes), options),
+    );
     if (value.err !== null && value.err !== undefined) {
       return { succeeds: false, ...classifyFailure(value.err, value.logs, transactionBytes) };
     }
-    return { succeeds: true, units: integer(method, value.unitsConsumed ?? 0) };
+    return { succeeds: true, units: readInteger(method, value.unitsConsumed ?? 0) };
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
     return { succeeds: false, ...classifyRefusal(error, transactionBytes) };

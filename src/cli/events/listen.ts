@@ -89,7 +89,7 @@ async function listen(client: SandboxClient, listening: Listening): Promise<void
   for await (const event of followFeed(client, query, { signal, observer })) {
     const signed = signEvent(event, secret);
     const forwarded = target === undefined ? undefined : await forwardEvent(target, signed, signal);
-    print(flags, event, signed, forwarded);
+    printEvent(flags, event, signed, forwarded);
   }
 }
 
@@ -109,7 +109,7 @@ function observerOf(client: SandboxClient, { flags, target, secret }: Listening)
   };
 }
 
-function print(
+function printEvent(
   { json }: ListenFlags,
   event: SandboxEvent,
   { headers }: SignedEvent,

@@ -1,4 +1,4 @@
-import type { RunningSandbox } from '../../compose/listen.ts';
+import type { RunningSandbox } from '../../compose/local-server.ts';
 import type { SandboxConfig } from '../../config/config.ts';
 import { packageVersion } from '../../config/package-root.ts';
 import { announceSandbox } from '../../tools/client/running-sandboxes.ts';

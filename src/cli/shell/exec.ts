@@ -36,7 +36,7 @@ export function execCommand(): Command {
         const { baseUrl: url, caFile, appId, appSecret, rpcUrl } = sandbox;
         const place = { url, caFile, appId, appSecret, rpcUrl, prefix: config.prefix };
         const variables = clientEnvironment(place);
-        process.exitCode = await run(command, args, variables);
+        process.exitCode = await runProgram(command, args, variables);
       } finally {
         withdraw();
         await sandbox.close();
@@ -47,7 +47,7 @@ export function execCommand(): Command {
 const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** Runs a command to its end, without a shell. Returns its exit code as a shell would. */
-async function run(
+async function runProgram(
   command: string,
   args: readonly string[],
   variables: Readonly<Record<string, string>>,

@@ -11,8 +11,6 @@ import {
   requireParty,
 } from './quorum-records.ts';
 import { type BuildingSettings, spendingOf } from './requested/built-part.ts';
-import { requestedAction } from './requested/requested-action.ts';
-import { requireFeesBelow } from './requested/requested-fees.ts';
 import {
   accountsOf,
   contractOwnersOf,
@@ -20,7 +18,9 @@ import {
   isTransactionTask,
   requireRequested,
   type WalletTask,
-} from './requested/requested-task.ts';
+} from './requested/match-task.ts';
+import { requestedAction } from './requested/requested-action.ts';
+import { requireFeesBelow } from './requested/requested-fees.ts';
 import {
   type Evidence,
   type EvidentRequest,

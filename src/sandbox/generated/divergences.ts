@@ -645,7 +645,7 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "one minute, the default of the network's own libraries.",
-    "path": "src/domain/money/sending/send-tron.ts",
+    "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
    {
@@ -660,8 +660,8 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "an upper bound that assumes no staked bandwidth or energy.",
-    "path": "src/domain/money/wallet-actions/transfer-senders.ts",
-    "symbol": "sendOnTron"
+    "path": "src/domain/money/wallet-actions/transfer-planners.ts",
+    "symbol": "planOnTron"
    },
    {
     "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
@@ -692,7 +692,7 @@ export const divergences: readonly OperationDivergences[] = [
    {
     "text": "a duplicate member is refused, not dropped, because the caller expects it to count twice.",
     "path": "src/domain/access/key-quorums/key-quorum.ts",
-    "symbol": "refuseDuplicates"
+    "symbol": "refuseDuplicateMembers"
    },
    {
     "text": "the specification states no limit. A header of 16 KiB, the maximum that servers accept, fits about 170 signatures.",
@@ -925,7 +925,7 @@ export const divergences: readonly OperationDivergences[] = [
    {
     "text": "a duplicate member is refused, not dropped, because the caller expects it to count twice.",
     "path": "src/domain/access/key-quorums/key-quorum.ts",
-    "symbol": "refuseDuplicates"
+    "symbol": "refuseDuplicateMembers"
    },
    {
     "text": "both users can sign alone, for the owner is a key quorum of both with threshold 1. A recovery user whose token names the primary signer is that user.",
@@ -1168,7 +1168,7 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "one minute, the default of the network's own libraries.",
-    "path": "src/domain/money/sending/send-tron.ts",
+    "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
    {
@@ -1193,8 +1193,8 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "an upper bound that assumes no staked bandwidth or energy.",
-    "path": "src/domain/money/wallet-actions/transfer-senders.ts",
-    "symbol": "sendOnTron"
+    "path": "src/domain/money/wallet-actions/transfer-planners.ts",
+    "symbol": "planOnTron"
    },
    {
     "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
@@ -2047,7 +2047,7 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "one minute, the default of the network's own libraries.",
-    "path": "src/domain/money/sending/send-tron.ts",
+    "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
    {
@@ -2067,8 +2067,8 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "an upper bound that assumes no staked bandwidth or energy.",
-    "path": "src/domain/money/wallet-actions/transfer-senders.ts",
-    "symbol": "sendOnTron"
+    "path": "src/domain/money/wallet-actions/transfer-planners.ts",
+    "symbol": "planOnTron"
    },
    {
     "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
@@ -2098,7 +2098,7 @@ export const divergences: readonly OperationDivergences[] = [
   "decisions": [
    {
     "text": "one minute, the default of the network's own libraries.",
-    "path": "src/domain/money/sending/send-tron.ts",
+    "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
    {
@@ -2108,8 +2108,8 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "an upper bound that assumes no staked bandwidth or energy.",
-    "path": "src/domain/money/wallet-actions/transfer-senders.ts",
-    "symbol": "sendOnTron"
+    "path": "src/domain/money/wallet-actions/transfer-planners.ts",
+    "symbol": "planOnTron"
    },
    {
     "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
@@ -2400,7 +2400,7 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "one minute, the default of the network's own libraries.",
-    "path": "src/domain/money/sending/send-tron.ts",
+    "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
    {
@@ -2420,8 +2420,8 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "an upper bound that assumes no staked bandwidth or energy.",
-    "path": "src/domain/money/wallet-actions/transfer-senders.ts",
-    "symbol": "sendOnTron"
+    "path": "src/domain/money/wallet-actions/transfer-planners.ts",
+    "symbol": "planOnTron"
    },
    {
     "text": "fees are deducted from what an exchange delivers; a plain transfer arrives in full.",
@@ -2540,7 +2540,7 @@ export const divergences: readonly OperationDivergences[] = [
    {
     "text": "a duplicate member is refused, not dropped, because the caller expects it to count twice.",
     "path": "src/domain/access/key-quorums/key-quorum.ts",
-    "symbol": "refuseDuplicates"
+    "symbol": "refuseDuplicateMembers"
    },
    {
     "text": "how often a key quorum can be changed before another one has to take its place. Each use of a wallet carries all changes of its key quorums, and the vault verifies them when it sees them for the first time.",
@@ -2757,32 +2757,32 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "the specification does not say how a batch is executed. Ours uses EIP-7702: an account without code delegates to the executor in the same transaction; an account that delegates elsewhere keeps its delegation and must support batches itself.",
-    "path": "src/domain/money/sending/send-calls.ts",
+    "path": "src/domain/money/sending/plan-batch.ts",
     "symbol": "planBatch"
    },
    {
     "text": "one minute, the default of the network's own libraries.",
-    "path": "src/domain/money/sending/send-tron.ts",
+    "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
    {
     "text": "these operators keep balances, not outputs, so outputs cannot be chosen and a selection strategy has no visible effect.",
-    "path": "src/domain/money/spark/send-spark.ts",
+    "path": "src/domain/money/spark/plan-spark.ts",
     "symbol": "planTokenTransfer"
    },
    {
     "text": "these operators keep balances, not leaves, so a transfer lists none.",
-    "path": "src/domain/money/spark/send-spark.ts",
+    "path": "src/domain/money/spark/plan-spark.ts",
     "symbol": "transferView"
    },
    {
     "text": "the operators' node has no channels to other nodes, so it pays only its own invoices. Whether an invoice is still unpaid is checked again on execution, so that two concurrent payments pay once.",
-    "path": "src/domain/money/spark/send-spark.ts",
+    "path": "src/domain/money/spark/plan-spark.ts",
     "symbol": "planInvoicePayment"
    },
    {
     "text": "the payment hash prevents paying an invoice twice, so it is the idempotency key shown.",
-    "path": "src/domain/money/spark/send-spark.ts",
+    "path": "src/domain/money/spark/plan-spark.ts",
     "symbol": "paymentView"
    },
    {
@@ -2997,19 +2997,19 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "givenNonce"
  },
  {
-  "text": "policies have no condition on the fee, because the contract lists the fields of `ethereum_transaction`. The decoded action of an explanation shows it as `fee`.",
-  "path": "src/domain/money/sending/refuse-high-fees.ts",
-  "symbol": null
- },
- {
   "text": "gas limits for validating the owner's and the paymaster's signatures, and for the bundler's overhead.",
-  "path": "src/domain/money/sending/send-operation.ts",
+  "path": "src/domain/money/sending/plan-user-operation.ts",
   "symbol": "VERIFICATION_GAS"
  },
  {
   "text": "every operation uses a random 192-bit nonce key, so operations are independent and need no counter.",
-  "path": "src/domain/money/sending/send-operation.ts",
+  "path": "src/domain/money/sending/plan-user-operation.ts",
   "symbol": "buildOperation"
+ },
+ {
+  "text": "policies have no condition on the fee, because the contract lists the fields of `ethereum_transaction`. The decoded action of an explanation shows it as `fee`.",
+  "path": "src/domain/money/sending/refuse-high-fees.ts",
+  "symbol": null
  },
  {
   "text": "events of payouts do not have the fee, as those of the published service.",

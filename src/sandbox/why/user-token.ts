@@ -63,11 +63,11 @@ function faultOf(token: string, { headers, nowMs }: RefusedRequest, { prefix }: 
   }
   const { iss, aud, exp, sid } = claims;
   if (iss !== `${prefix}.io`) {
-    return `the token was not issued by this sandbox: its \`iss\` is ${show(iss)}, expected \`${prefix}.io\`. A token of the app's own login is accepted by POST /v1/wallets/authenticate and POST /v1/user_signers/authenticate only; elsewhere ${GET_TOKEN}`;
+    return `the token was not issued by this sandbox: its \`iss\` is ${quoteValue(iss)}, expected \`${prefix}.io\`. A token of the app's own login is accepted by POST /v1/wallets/authenticate and POST /v1/user_signers/authenticate only; elsewhere ${GET_TOKEN}`;
   }
   const appId = headers[`${prefix}-app-id`];
   if (typeof appId === 'string' && aud !== appId && !(Array.isArray(aud) && aud.includes(appId))) {
-    return `the token is for the app ${show(aud)}, the header \`${prefix}-app-id\` names ${show(appId)}`;
+    return `the token is for the app ${quoteValue(aud)}, the header \`${prefix}-app-id\` names ${quoteValue(appId)}`;
   }
   if (typeof exp === 'number' && exp * 1000 <= nowMs) {
     return `the token has expired: \`exp\` is ${timeOf(exp * 1000)}, and the clock of the sandbox is at ${timeOf(nowMs)} (GET /_sandbox/clock); get a new one or set the clock back`;
@@ -114,7 +114,7 @@ function timeOf(ms: number): string {
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms);
 }
 
-function show(value: unknown): string {
+function quoteValue(value: unknown): string {
   const text = value === undefined ? 'missing' : typeof value === 'string' ? value : JSON.stringify(value);
   return `\`${text.length > 100 ? `${text.slice(0, 100)}…` : text}\``;
 }

@@ -167,7 +167,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
       const statement = prepare(slot, query.sql);
       if (statement.isPlainRead) commits.read();
       else commits.single();
-      ran = run(slot, statement, query);
+      ran = runStatement(slot, statement, query);
     } finally {
       mutex.release();
     }
@@ -179,13 +179,13 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     commits.requireOpen();
     const statement = prepare(slot, query.sql);
     if (!statement.isPlainRead) commits.protect();
-    return ranInside(run<Row>(slot, statement, query));
+    return ranInside(runStatement<Row>(slot, statement, query));
   }
 
   /** Its effect is committed when it returns, so that it needs no protection. */
   async function runLast<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     commits.requireOpen();
-    const result = ranInside(run<Row>(slot, prepare(slot, query.sql), query));
+    const result = ranInside(runStatement<Row>(slot, prepare(slot, query.sql), query));
     await end('commit', 'ended');
     return result;
   }
@@ -244,7 +244,7 @@ interface Ran<Row> {
   readonly isWrite: boolean;
 }
 
-function run<Row>(
+function runStatement<Row>(
   slot: SqliteSlot,
   { statement, isReader, isWrite }: PreparedStatement,
   { parameters }: CompiledQuery,

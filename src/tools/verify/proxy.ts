@@ -143,7 +143,11 @@ async function pass(
       ...{ rawHeaders: request.rawHeaders, durationMs },
       startedMs: performance.timeOrigin + startedMs,
     };
-    const shown = show({ method, target, headers, body: requestBody }, answer, { timing, options, limits });
+    const shown = reportExchange({ method, target, headers, body: requestBody }, answer, {
+      timing,
+      options,
+      limits,
+    });
     judging.add(shown);
     await shown.finally(() => judging.delete(shown));
   } catch (error) {
@@ -155,7 +159,7 @@ async function pass(
   }
 }
 
-async function show(
+async function reportExchange(
   { method, target, headers, body }: Sent,
   answer: UpstreamAnswer,
   { timing, options, limits }: Pick<Passing, 'options' | 'limits'> & { readonly timing: ExchangeTiming },

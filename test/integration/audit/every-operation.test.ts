@@ -9,7 +9,7 @@ import { canonicalJson } from '../../../src/engine/crypto/canonical-json.ts';
 import { ApiError } from '../../../src/errors.ts';
 import { operations } from '../../../src/generated/operations.ts';
 import type { OperationContext } from '../../../src/ports/operation-context.ts';
-import type { HttpExchange } from '../../../src/server/http-exchange.ts';
+import type { RequestState } from '../../../src/server/request-state.ts';
 import type { Operation } from '../../../src/server/route-index.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { runnerOf } from '../../support/run-handlers.ts';
@@ -46,14 +46,14 @@ afterAll(() => world[Symbol.asyncDispose]());
 
 const walletId = 'w'.repeat(24);
 
-function exchangeOf(operation: Operation): HttpExchange {
+function stateOf(operation: Operation): RequestState {
   return {
     ...{ id: randomUUID(), response: { destroyed: false }, method: operation.method, target: operation.path },
     ...{ headers: { authorization: 'Basic …' }, nowMs: world.clock.nowMs, app: world.app, query: {} },
     route: { operation, params: { wallet_id: walletId, period: 'alice@example.com' } },
     body: { email: 'alice@example.com', policy_id: 'p'.repeat(24), owner_id: 'alice@example.com' },
     ...{ rawBody: Buffer.from('{"email":"alice@example.com"}'), proof: unsignedProof, effects: [] },
-  } as unknown as HttpExchange;
+  } as unknown as RequestState;
 }
 
 interface Entry {
@@ -62,7 +62,7 @@ interface Entry {
   readonly [name: string]: unknown;
 }
 
-async function recordsOf({ id }: HttpExchange): Promise<Entry[]> {
+async function recordsOf({ id }: RequestState): Promise<Entry[]> {
   const rows = await world.database.orm.em
     .fork()
     .execute<{ entry: string }[]>('select entry from audit_pending order by id');
@@ -96,10 +96,10 @@ describe('a request', () => {
     const operation: Operation = operations[id as keyof typeof operations];
     handle = insertApp;
     const before = await apps();
-    const exchange = exchangeOf(operation);
-    const { status } = await runOperation(exchange);
+    const state = stateOf(operation);
+    const { status } = await runOperation(state);
     expect(await apps()).toBe(before + 1);
-    const [record, ...others] = await recordsOf(exchange);
+    const [record, ...others] = await recordsOf(state);
     expect(others).toEqual([]);
     expect(record).toEqual({
       app_id: world.app.id,
@@ -115,7 +115,7 @@ describe('a request', () => {
       },
       operation: id,
       request: expect.stringMatching(/^[A-Za-z0-9+/]{43}=$/),
-      request_id: exchange.id,
+      request_id: state.id,
       status,
       version: 1,
     });
@@ -125,9 +125,9 @@ describe('a request', () => {
     'of %s only reads',
     async (id) => {
       handle = async () => ({});
-      const exchange = exchangeOf(operations[id as keyof typeof operations]);
-      await runOperation(exchange);
-      expect(await recordsOf(exchange)).toEqual([]);
+      const state = stateOf(operations[id as keyof typeof operations]);
+      await runOperation(state);
+      expect(await recordsOf(state)).toEqual([]);
     },
   );
 });
@@ -139,9 +139,9 @@ test('names that callers choose are not recorded, however many they are', async 
   const id = 'p'.repeat(24);
   const chosen = Object.fromEntries(Array.from({ length: 1000 }, (_, at) => [`n${at}_id`, id]));
   const body = { ...chosen, 'alice@example.com_id': id, [`${'n'.repeat(100)}_id`]: id };
-  const exchange = Object.assign(exchangeOf(operation), { body });
-  await runOperation(exchange);
-  const [record] = await recordsOf(exchange);
+  const state = Object.assign(stateOf(operation), { body });
+  await runOperation(state);
+  const [record] = await recordsOf(state);
   expect(Object.keys(record!.ids as object)).toHaveLength(100);
   expect(Object.keys(record!.ids as object).every((name) => /^[a-z0-9_]{1,64}$/.test(name))).toBe(true);
 });
@@ -151,9 +151,9 @@ test('a refused request leaves neither a change nor a record of one', async () =
     await insertApp(context);
     throw new ApiError('policy_violation');
   };
-  const [before, exchange] = [await apps(), exchangeOf(operation)];
-  await expect(runOperation(exchange)).rejects.toMatchObject({ code: 'policy_violation' });
-  expect([await apps(), await recordsOf(exchange)]).toEqual([before, []]);
+  const [before, state] = [await apps(), stateOf(operation)];
+  await expect(runOperation(state)).rejects.toMatchObject({ code: 'policy_violation' });
+  expect([await apps(), await recordsOf(state)]).toEqual([before, []]);
 });
 
 test('a denial that keeps its changes is recorded with them; other refusals that do are not', async () => {
@@ -161,13 +161,13 @@ test('a denial that keeps its changes is recorded with them; other refusals that
     await insertApp(context);
     throw new ApiError('invalid_grant', undefined, { keepsChanges: true });
   };
-  const [before, exchange] = [await apps(), exchangeOf(operation)];
-  await expect(runOperation(exchange)).rejects.toMatchObject({ code: 'invalid_grant' });
+  const [before, state] = [await apps(), stateOf(operation)];
+  await expect(runOperation(state)).rejects.toMatchObject({ code: 'invalid_grant' });
   expect(await apps()).toBe(before + 1);
-  expect(await recordsOf(exchange)).toMatchObject([{ decision: 'deny', code: 'invalid_grant', status: 400 }]);
+  expect(await recordsOf(state)).toMatchObject([{ decision: 'deny', code: 'invalid_grant', status: 400 }]);
   const waiting = new ApiError('authorization_pending', undefined, { keepsChanges: true });
   handle = () => Promise.reject(waiting);
-  const pending = exchangeOf(operation);
+  const pending = stateOf(operation);
   await expect(runOperation(pending)).rejects.toBe(waiting);
   expect(await recordsOf(pending)).toEqual([]);
 });
@@ -184,9 +184,9 @@ test('what a request changes after its commit, and a refusal then, are further r
     });
     return insertApp(context);
   };
-  const exchange = exchangeOf(operation);
-  await expect(runOperation(exchange)).rejects.toMatchObject({ code: 'transaction_broadcast_failure' });
-  const records = await recordsOf(exchange);
+  const state = stateOf(operation);
+  await expect(runOperation(state)).rejects.toMatchObject({ code: 'transaction_broadcast_failure' });
+  const records = await recordsOf(state);
   expect(records).toMatchObject([
     { decision: 'allow', status: operation.successStatus },
     { phase: 'after_commit', changes: ['transaction.broadcasted'], ids: { changed: [walletId] } },
@@ -202,9 +202,9 @@ test('entries are in their canonical form, and the digest of a request depends o
   expect(JSON.stringify(rows)).not.toContain('example.com');
   handle = async () => ({});
   const digestOf = async (change: object) => {
-    const exchange = Object.assign(exchangeOf(operation), change);
-    await runOperation(exchange);
-    return (await recordsOf(exchange))[0]?.request;
+    const state = Object.assign(stateOf(operation), change);
+    await runOperation(state);
+    return (await recordsOf(state))[0]?.request;
   };
   const digests = [
     await digestOf({}),

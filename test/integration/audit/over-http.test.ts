@@ -7,7 +7,7 @@ import { ApiError } from '../../../src/errors.ts';
 import type { AuditRecord, AuditTrail } from '../../../src/ports/audit.ts';
 import { createNotes } from '../../../src/ports/unit-notes.ts';
 import { recordDenials } from '../../../src/server/audit.ts';
-import type { HttpExchange } from '../../../src/server/http-exchange.ts';
+import type { RequestState } from '../../../src/server/request-state.ts';
 import { attempt, call } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
@@ -216,7 +216,7 @@ test('wrong credentials of strangers fill it only so fast; what was left out is 
         headers: { authorization: 'Basic …' },
         nowMs,
         rawBody: Buffer.alloc(0),
-      } as unknown as HttpExchange,
+      } as unknown as RequestState,
       new ApiError('invalid_app_credentials'),
     );
   for (let time = 0; time < 200; time += 1) await deny();

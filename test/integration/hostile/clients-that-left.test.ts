@@ -7,7 +7,7 @@ import { singleUseSignatures } from '../../../src/domain/base/replay-protection/
 import { ApiError } from '../../../src/errors.ts';
 import type { OperationContext, Services } from '../../../src/ports/operation-context.ts';
 import { type Admission, createAdmission, measureLoopDelay } from '../../../src/server/admission.ts';
-import type { HttpExchange } from '../../../src/server/http-exchange.ts';
+import type { RequestState } from '../../../src/server/request-state.ts';
 import { unitsOf } from '../../../src/server/unit-of-work.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { runnerOf } from '../../support/run-handlers.ts';
@@ -29,7 +29,7 @@ describe.each(databaseKinds)('clients that disconnect, on %s', (kind) => {
   let database: TestDatabase;
   let server: ToyServer;
   let admission: Admission;
-  let exchanges: HttpExchange[];
+  let exchanges: RequestState[];
   let runs: number;
   let handler: CreateToy;
   let agent: Agent;
@@ -67,9 +67,9 @@ describe.each(databaseKinds)('clients that disconnect, on %s', (kind) => {
     );
     server = await startToyServer({
       admission,
-      run: (exchange) => {
-        exchanges.push(exchange);
-        return run(exchange);
+      run: (state) => {
+        exchanges.push(state);
+        return run(state);
       },
     });
   });

@@ -5,7 +5,7 @@ import { singleUseSignatures } from '../../../src/domain/base/replay-protection/
 import { ApiError } from '../../../src/errors.ts';
 import { type OperationId, operations } from '../../../src/generated/operations.ts';
 import { registry } from '../../../src/generated/registry.ts';
-import type { HttpExchange } from '../../../src/server/http-exchange.ts';
+import type { RequestState } from '../../../src/server/request-state.ts';
 import { createReplicaReads } from '../../../src/server/replica-reads.ts';
 import { unitsOf } from '../../../src/server/unit-of-work.ts';
 import { watchReplica } from '../../../src/storage/replica-lag.ts';
@@ -24,7 +24,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   let isAway: boolean;
   let run: (
     id: OperationId,
-    input?: Partial<HttpExchange>,
+    input?: Partial<RequestState>,
     path?: Record<string, string>,
   ) => Promise<unknown>;
 
@@ -46,7 +46,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       }),
     });
     run = async (id, input = {}, path = {}) => {
-      const exchange = {
+      const state = {
         ...{
           id: 'r',
           response: { destroyed: false },
@@ -56,8 +56,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
         },
         ...{ route: { operation: operations[id], params: path }, method: operations[id].method, query: {} },
         ...{ proof: unsignedProof, effects: [], ...input },
-      } as unknown as HttpExchange;
-      const { text } = await operation(exchange);
+      } as unknown as RequestState;
+      const { text } = await operation(state);
       return text === undefined ? undefined : JSON.parse(text);
     };
   });

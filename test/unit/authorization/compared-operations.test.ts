@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import {
   comparedOperations,
   requireRequested,
-} from '../../../src/engine/authorization/requested/requested-task.ts';
+} from '../../../src/engine/authorization/requested/match-task.ts';
 import { automatingPaths } from '../../../src/engine/authorization/wallet-authority.ts';
 import { type ChainType, chains, rpcMethodsOf } from '../../../src/engine/signing/chains.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createAuthenticate } from '../../../src/server/authenticate.ts';
-import type { HttpExchange } from '../../../src/server/http-exchange.ts';
 import { createFailureLimit, type FailureLimit } from '../../../src/server/rate-limit.ts';
+import type { RequestState } from '../../../src/server/request-state.ts';
 import type { Operation } from '../../../src/server/route-index.ts';
 import { noonMs, sha256, stoppedClock, toyApp, toyDirectory } from './toy-server.ts';
 
@@ -24,17 +24,17 @@ function setUp(failures?: FailureLimit) {
   };
   const authenticate = createAuthenticate({ apps: directory, userTokens, clock, failures });
   const ask = async (headers: Record<string, string>, security: Operation['security'] = 'app') => {
-    const exchange = {
+    const state = {
       headers,
       remoteAddress: '203.0.113.7',
       nowMs: noonMs,
       route: { operation: { security } },
       app: undefined,
       userId: undefined,
-    } as unknown as HttpExchange;
+    } as unknown as RequestState;
     try {
-      await authenticate(exchange);
-      return { app: exchange.app, userId: exchange.userId };
+      await authenticate(state);
+      return { app: state.app, userId: state.userId };
     } catch (error) {
       const { status, toBody } = error as { status: number; toBody(): object };
       return { status, body: toBody.call(error) };
@@ -172,11 +172,11 @@ describe('an operation that accepts user tokens', () => {
   test('refuses every token without a verifier', async () => {
     const authenticate = createAuthenticate({ apps: toyDirectory(), clock: stoppedClock() });
     const headers = { authorization: 'Bearer alices-token', 'service-app-id': toyApp.id };
-    const exchange = {
+    const state = {
       headers,
       route: { operation: { security: 'app-or-user' } },
-    } as unknown as HttpExchange;
-    await expect(authenticate(exchange)).rejects.toMatchObject({ code: 'missing_or_invalid_token' });
+    } as unknown as RequestState;
+    await expect(authenticate(state)).rejects.toMatchObject({ code: 'missing_or_invalid_token' });
   });
 });
 

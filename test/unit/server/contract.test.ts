@@ -10,7 +10,7 @@ import type { Services } from '../../../src/ports/operation-context.ts';
 import { createNotes } from '../../../src/ports/unit-notes.ts';
 import { openCompiledBackend, requestOf } from '../../../src/server/compiled-backend.ts';
 import { createContract } from '../../../src/server/contract.ts';
-import type { HttpExchange } from '../../../src/server/http-exchange.ts';
+import type { RequestState } from '../../../src/server/request-state.ts';
 import { createRouteIndex } from '../../../src/server/route-index.ts';
 import { bindHandlers } from '../../../src/server/run-operation.ts';
 import {
@@ -45,7 +45,7 @@ async function answerTo(
     isKnown?: boolean;
     run?: Run;
     document?: typeof toys;
-    ofUser?: Partial<HttpExchange>;
+    ofUser?: Partial<RequestState>;
   } = {},
 ): Promise<unknown> {
   const contract = await createContract({
@@ -55,7 +55,7 @@ async function answerTo(
     handlers: handlersOf(toyOperations, run),
   });
   const path = target.split('?')[0]!;
-  const exchange = {
+  const state = {
     id: 'request-1',
     method,
     target,
@@ -66,8 +66,8 @@ async function answerTo(
     app: isKnown ? app : undefined,
     hasAppSecret: isKnown,
     ...ofUser,
-  } as unknown as HttpExchange;
-  return contract.api.handleRequest(requestOf(exchange), exchange);
+  } as unknown as RequestState;
+  return contract.api.handleRequest(requestOf(state), state);
 }
 
 test('matchOperation: the radix index finds the operation, its parameters are decoded', async () => {
@@ -131,7 +131,7 @@ test('security: a public operation requires no credentials', async () => {
   expect(await answerTo('GET', '/v1/catalogue.json', { isKnown: false })).toMatchObject({ status: 200 });
 });
 
-const userOf = (headers: Partial<HttpExchange['headers']>): Partial<HttpExchange> => ({
+const userOf = (headers: Partial<RequestState['headers']>): Partial<RequestState> => ({
   hasAppSecret: false,
   userId: 'user-1',
   headers: { ...appHeaders, authorization: 'Bearer token', ...headers },
@@ -212,11 +212,11 @@ test('the handlers of openapi-backend are the functions of src/api, each under i
     }),
   });
   for (const operation of Object.values(operations)) {
-    const exchange = {
+    const state = {
       ...{ id: 'request-1', response: { destroyed: false }, headers: {}, rawBody: Buffer.alloc(0) },
       ...{ route: { operation, params: {} }, proof: { signatures: [] } },
-    } as unknown as HttpExchange;
-    await api.handlers[operation.id]!({} as never, exchange);
+    } as unknown as RequestState;
+    await api.handlers[operation.id]!({} as never, state);
   }
   expect(called).toEqual(Object.keys(operations));
 });

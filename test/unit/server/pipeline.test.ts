@@ -1,8 +1,8 @@
 import { request as httpRequest } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../src/errors.ts';
-import type { HttpExchange } from '../../../src/server/http-exchange.ts';
 import { MAX_BODY_BYTES } from '../../../src/server/read-body.ts';
+import type { RequestState } from '../../../src/server/request-state.ts';
 import { appHeaders, echo, noonMs, startToyServer, type ToyServer, toyApp } from './toy-server.ts';
 
 const app = { id: toyApp.id };
@@ -232,13 +232,13 @@ test('every answered request is observed under the name of its operation', async
 });
 
 describe('the proof', () => {
-  const decode = (exchange: HttpExchange) =>
-    exchange.proof!.canonicalPayloads().map((bytes) => new TextDecoder().decode(bytes));
+  const decode = (state: RequestState) =>
+    state.proof!.canonicalPayloads().map((bytes) => new TextDecoder().decode(bytes));
 
   test('contains the signatures, the expiry and every payload that a client may have signed', async () => {
-    const run = async (exchange: HttpExchange) => ({
+    const run = async (state: RequestState) => ({
       status: 200,
-      body: { ...exchange.proof, payloads: decode(exchange) },
+      body: { ...state.proof, payloads: decode(state) },
     });
     await using server = await startToyServer({ run, publicBaseUrls: () => ['https://toys.example'] });
     const headers = {
@@ -262,9 +262,9 @@ describe('the proof', () => {
   });
 
   test('contains configured public URLs only where the host does not count, the one that the request names first', async () => {
-    const run = async (exchange: HttpExchange) => ({
+    const run = async (state: RequestState) => ({
       status: 200,
-      body: [exchange.proof!.urlOf('/v1/toys'), ...decode(exchange).map((text) => JSON.parse(text).url)],
+      body: [state.proof!.urlOf('/v1/toys'), ...decode(state).map((text) => JSON.parse(text).url)],
     });
     const configured = ['http://toys.example', 'http://play.example'];
     const publicBaseUrls = () => configured;
@@ -280,7 +280,7 @@ describe('the proof', () => {
   });
 
   test('of a request without a body has three forms', async () => {
-    const run = async (exchange: HttpExchange) => ({ status: 200, body: decode(exchange) });
+    const run = async (state: RequestState) => ({ status: 200, body: decode(state) });
     await using server = await startToyServer({ run });
     const { body } = await server.fetch('DELETE', '/v1/toys/bear', { headers: json, body: '{}' });
     const rest = `"headers":{"service-app-id":"${toyApp.id}"},"method":"DELETE","url":"${server.url}/v1/toys/bear","version":1}`;
@@ -288,7 +288,7 @@ describe('the proof', () => {
   });
 
   test('of a body without a canonical form is a refusal, not an internal error', async () => {
-    const run = async (exchange: HttpExchange) => ({ status: 200, body: decode(exchange) });
+    const run = async (state: RequestState) => ({ status: 200, body: decode(state) });
     await using server = await startToyServer({ run });
     const { status, body } = await server.fetch('POST', '/v1/toys', {
       headers: json,
@@ -342,9 +342,9 @@ describe('plain HTTP', () => {
   );
 
   test('behind a proxy counts as HTTPS in the signed URL', async () => {
-    const run = async (exchange: HttpExchange) => ({
+    const run = async (state: RequestState) => ({
       status: 200,
-      body: JSON.parse(new TextDecoder().decode(exchange.proof!.canonicalPayloads()[0])).url,
+      body: JSON.parse(new TextDecoder().decode(state.proof!.canonicalPayloads()[0])).url,
     });
     await using server = await startToyServer({
       run,
@@ -359,9 +359,9 @@ describe('plain HTTP', () => {
 
 test('concurrent requests are isolated', async () => {
   await using server = await startToyServer({
-    run: async (exchange) => {
+    run: async (state) => {
       await new Promise((resolve) => setTimeout(resolve, 5));
-      return echo(exchange);
+      return echo(state);
     },
   });
   const names = Array.from({ length: 50 }, (_, index) => `toy-${index}`);

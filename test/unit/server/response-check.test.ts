@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import type { HttpExchange } from '../../../src/server/http-exchange.ts';
+import type { RequestState } from '../../../src/server/request-state.ts';
 import { createResponseCheck, type ResponseCheckMode } from '../../../src/server/validation-issues.ts';
 import { compile, keptLog, toyOperations } from './toy-server.ts';
 
-const exchange = {
+const state = {
   id: 'request-1',
   route: { operation: toyOperations[0], params: {} },
-} as unknown as HttpExchange;
+} as unknown as RequestState;
 const validators = { listToys: { 200: compile({ properties: { toys: { items: { type: 'string' } } } }) } };
 const wrong = { toys: ['bear', 7] };
 const place = { operation: 'listToys', status: 200, pointer: '/toys/1', message: 'must be a string' };
@@ -19,7 +19,7 @@ function judge(mode: ResponseCheckMode) {
   let reported: unknown;
   for (let answer = 1; answer <= 250; answer += 1) {
     try {
-      check(exchange, 200, wrong);
+      check(state, 200, wrong);
     } catch (error) {
       found.push(answer);
       reported = (error as { data: unknown }).data;
@@ -48,5 +48,5 @@ test('off: nothing is checked', () => {
 
 test('a valid response passes', () => {
   const check = createResponseCheck({ mode: 'always', validators, log: keptLog() });
-  expect(check(exchange, 200, { toys: ['bear'] })).toBeUndefined();
+  expect(check(state, 200, { toys: ['bear'] })).toBeUndefined();
 });

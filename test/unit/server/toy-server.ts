@@ -8,8 +8,8 @@ import type { ValidateFunction } from '../../../src/generated/validate-function.
 import type { AppCredentials, AppDirectory } from '../../../src/ports/requests.ts';
 import type { Clock, Log } from '../../../src/ports/runtime.ts';
 import { createAuthenticate } from '../../../src/server/authenticate.ts';
-import type { Answer, HttpExchange, OperationHandlers } from '../../../src/server/http-exchange.ts';
 import { createPipeline, type PipelineOptions } from '../../../src/server/pipeline.ts';
+import type { Answer, OperationHandlers, RequestState } from '../../../src/server/request-state.ts';
 import type { Operation, RequestValidators } from '../../../src/server/route-index.ts';
 import { startServer } from '../../../src/server/server.ts';
 
@@ -185,17 +185,17 @@ export interface ToyServer extends AsyncDisposable {
 }
 
 /** What every operation of a toy server does. */
-export type Run = (exchange: HttpExchange) => Promise<Answer>;
+export type Run = (state: RequestState) => Promise<Answer>;
 
 /** The same handler for each of these operations. */
 export function handlersOf(operations: readonly Pick<Operation, 'id'>[], run: Run): OperationHandlers {
   return Object.fromEntries(
-    operations.map(({ id }) => [id, (_context: unknown, exchange: HttpExchange) => run(exchange)]),
+    operations.map(({ id }) => [id, (_context: unknown, state: RequestState) => run(state)]),
   );
 }
 
 /** The default response of toy operations: the request. */
-export const echo: Run = async ({ route, query, body, app, userId }: HttpExchange) => ({
+export const echo: Run = async ({ route, query, body, app, userId }: RequestState) => ({
   status: 200,
   body: { operation: route?.operation.id, path: { ...route?.params }, query, body, app, userId },
 });

@@ -51,9 +51,9 @@ async function checkMembers(
   ownId?: string,
 ): Promise<void> {
   const { publicKeys, userIds, keyQuorumIds } = members;
-  refuseDuplicates(publicKeys, '/public_keys');
-  refuseDuplicates(userIds, '/user_ids');
-  refuseDuplicates(keyQuorumIds, '/key_quorum_ids');
+  refuseDuplicateMembers(publicKeys, '/public_keys');
+  refuseDuplicateMembers(userIds, '/user_ids');
+  refuseDuplicateMembers(keyQuorumIds, '/key_quorum_ids');
   checkThreshold(members);
   await requireUsers(context, userIds, '/user_ids');
   await requireKeyQuorums(context, keyQuorumIds, '/key_quorum_ids');
@@ -86,7 +86,7 @@ function refuseTooMany(count: number): void {
 }
 
 // CHOICE: a duplicate member is refused, not dropped, because the caller expects it to count twice.
-function refuseDuplicates(values: readonly string[], pointer: string): void {
+function refuseDuplicateMembers(values: readonly string[], pointer: string): void {
   const seen = new Set<string>();
   for (const [index, value] of values.entries()) {
     if (seen.has(value)) throw invalidField(`${pointer}/${index}`, 'expected distinct members');

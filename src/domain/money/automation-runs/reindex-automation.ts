@@ -95,7 +95,7 @@ export async function reindexAutomation(
 ): Promise<WalletAutomationReindexResponse> {
   const subject = await readSubject(context, body);
   const { rawBalance, newest } = unwrapPlan(planned);
-  const { status, existing } = await start(context, subject, { rawBalance, newest });
+  const { status, existing } = await startUnlessPresent(context, subject, { rawBalance, newest });
   return {
     wallet_id: subject.wallet.id,
     results: [
@@ -115,7 +115,7 @@ interface Started {
   readonly existing?: string | undefined;
 }
 
-async function start(
+async function startUnlessPresent(
   context: OperationContext,
   { wallet, chain: { caip2 }, assetAddress }: Subject,
   { rawBalance, newest }: Holding,

@@ -50,7 +50,7 @@ export async function runExecution(context: RunContext, execution: StoredExecuti
     }
     if (origin === 'own') return await inUnit((em) => dropExecution(em, execution.id));
     const wallet = await requireConsent(context.em, execution);
-    const planning = preparationContext(context, execution);
+    const planning = planContext(context, execution);
     const sweep = await planSweep(planning, execution, wallet.address);
     if (sweep === undefined) return void (await skip(context, execution));
     const reason = sweep.spending && (await shareRefusal(planning, wallet.address, sweep.spending));
@@ -125,7 +125,7 @@ async function submitIn(
         return await putOffExecution(em, stored.id, services.clock.now() + AGAIN_MS);
       }
       const operation: OperationContext = {
-        ...preparationContext({ ...context, em }, stored),
+        ...planContext({ ...context, em }, stored),
         ...replay.portsFor(em),
         notes,
         afterCommit: (work) => void later.push(work),
@@ -239,7 +239,7 @@ async function requireDestination(
   );
 }
 
-function preparationContext({ services, em }: RunContext, execution: StoredExecution): PlanContext {
+function planContext({ services, em }: RunContext, execution: StoredExecution): PlanContext {
   return {
     ...services,
     app: { id: execution.appId },

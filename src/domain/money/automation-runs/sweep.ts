@@ -19,7 +19,7 @@ import type { Tables } from '../../tables.ts';
 import { pricesOf, worthOf } from '../../wallets/balances/balances.ts';
 import { depositIntoVault, planDepositRequest } from '../earn/earn-deposits.ts';
 import { callChain } from '../sending/call-chain.ts';
-import { paysForAutomations } from '../sending/send-operation.ts';
+import { paysForAutomations } from '../sending/plan-user-operation.ts';
 import type { SwapPlan } from '../swaps/plan-swap.ts';
 import { executeWalletSwap, planSwapRequest } from '../swaps/swap.ts';
 import { planTransferRequest, transferFromWallet } from '../wallet-actions/transfer.ts';
@@ -209,7 +209,7 @@ export async function planSweep(
   const source = { asset_address: assetAddress, caip2 };
   const { destination_chain_asset: asset, destination_address: recipient } = action;
   if (recipient !== undefined && isSameAsset(asset, source)) {
-    return prepareForwarding(context, { walletId, recipient, source, rawAmount });
+    return planForwarding(context, { walletId, recipient, source, rawAmount });
   }
   const body: ExecuteWalletSwapRequest = {
     source,
@@ -237,8 +237,8 @@ interface Forwarding {
   readonly rawAmount: bigint;
 }
 
-/** Prepares the transfer of what needs no swap because it is the destination asset already. */
-async function prepareForwarding(
+/** Plans the transfer of an asset that needs no swap, because it is the destination asset already. */
+async function planForwarding(
   context: PlanContext,
   { walletId, recipient, source, rawAmount }: Forwarding,
 ): Promise<Sweep> {

@@ -118,7 +118,7 @@ export async function findCard(
   const where = { ...ownCards(context, environment), id: lookupKey(cardId) };
   const card = await context.em.findOne(CardEntity, where, {
     ...(isLocked ? lockForUpdate : {}),
-    // A card that the preparation read may have changed.
+    // The card may have changed since the plan read it.
     refresh: true,
   });
   if (card === null) throw notFound('Card');

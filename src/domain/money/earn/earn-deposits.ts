@@ -14,7 +14,7 @@ import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import type { BuildTransaction } from '../sending/broadcast.ts';
 import { callChain, insufficientFunds } from '../sending/call-chain.ts';
 import { type PlannedCalls, planCalls } from '../sending/plan-calls.ts';
-import { paysForAutomations } from '../sending/send-operation.ts';
+import { paysForAutomations } from '../sending/plan-user-operation.ts';
 import { approvalsFor } from '../sending/token-approvals.ts';
 import type { EarnOutcomeTerms } from '../wallet-actions/action-types.ts';
 import { sendSteps } from '../wallet-actions/send-steps.ts';

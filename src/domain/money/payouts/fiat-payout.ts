@@ -28,7 +28,7 @@ import { callChain, insufficientFunds } from '../sending/call-chain.ts';
 import { payoutStepId } from '../wallet-actions/external-steps.ts';
 import { sendSteps } from '../wallet-actions/send-steps.ts';
 import { planSending } from '../wallet-actions/transfer.ts';
-import { type PlannedTransfer, transferSenders } from '../wallet-actions/transfer-senders.ts';
+import { type PlannedTransfer, transferPlanners } from '../wallet-actions/transfer-planners.ts';
 import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts';
 import { beginWalletAction, requireFreshNonce } from '../wallet-actions/wallet-action.ts';
 
@@ -43,7 +43,7 @@ function readPayout(wallet: WalletRow, body: CreateFiatPayoutRequest): PayoutTer
   }
   const terms = refusingTerms(() => readPayoutTerms(wallet.chain_type, body));
   const { chain } = terms.asset;
-  if (transferSenders[chain.chainType] !== undefined) return terms;
+  if (transferPlanners[chain.chainType] !== undefined) return terms;
   throw new ApiError('not_supported', `/source/chain: no payouts on \`${chain.name}\` yet`);
 }
 

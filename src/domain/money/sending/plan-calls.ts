@@ -14,8 +14,8 @@ import { buildEthereum } from './build-ethereum.ts';
 import { callChain, chainRefusal, insufficientFunds, requireChain } from './call-chain.ts';
 import { laterDelegation } from './nonces.ts';
 import { feeFieldsOf, hexOf, withMargin } from './plan-ethereum.ts';
+import { buildOperation, planOperation } from './plan-user-operation.ts';
 import { requireFeeBelow, requireGasBelow, requirePricesBelow } from './refuse-high-fees.ts';
-import { buildOperation, planOperation } from './send-operation.ts';
 
 /** Calls of one account that build on each other, for example an approval and what spends it. */
 export interface CallsDraft {

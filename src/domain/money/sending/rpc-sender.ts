@@ -43,7 +43,7 @@ export async function planSend<
   return plannedSend(sender, request, await sender.plan(context, wallet, request));
 }
 
-// Separate from `planSend` so that the preparation's context cannot be used inside the database transaction.
+// Separate from `planSend` so that the context of the plan cannot be used inside the database transaction.
 function plannedSend<Request extends { readonly method: string }, Plan, Built extends BuiltTransaction>(
   sender: RpcSender<Request, Plan, Built>,
   request: Request,

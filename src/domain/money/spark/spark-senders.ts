@@ -11,7 +11,7 @@ import {
   type SparkBuilt,
   type SparkPlan,
   transferView,
-} from './send-spark.ts';
+} from './plan-spark.ts';
 
 type SparkSender<Method extends string> = RpcSender<RpcRequest<Method>, SparkPlan, SparkBuilt>;
 

@@ -10,7 +10,7 @@ import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import type { BuildTransaction } from '../sending/broadcast.ts';
 import { callChain, insufficientFunds } from '../sending/call-chain.ts';
 import { planCalls } from '../sending/plan-calls.ts';
-import { paysForAutomations } from '../sending/send-operation.ts';
+import { paysForAutomations } from '../sending/plan-user-operation.ts';
 import { approvalsFor } from '../sending/token-approvals.ts';
 import { gasOf } from '../wallet-actions/outcomes.ts';
 import { type PlannedExchange, quoteExchange } from '../wallet-actions/plan-exchange.ts';

@@ -11,7 +11,7 @@ import { hasHappened, type StoredStep } from './wallet-action-steps.ts';
  *
  * A new type needs one definition, listed below, and a verb that
  *
- * 1. plans outside the transaction of the request, for example with `planCalls` or `transferSenders`,
+ * 1. plans outside the transaction of the request, for example with `planCalls` or `transferPlanners`,
  * 2. authorizes with `authorizeUse`, whose `decode` gives policies the body with every field in every spelling,
  * 3. signs every transaction with `sendSteps`, in the transaction of the request,
  * 4. stores the action with `beginWalletAction`, in the same transaction.

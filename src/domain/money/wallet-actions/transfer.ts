@@ -34,7 +34,7 @@ import { callChain, insufficientFunds } from '../sending/call-chain.ts';
 import { gasOf } from './outcomes.ts';
 import { feesOf, type PlannedExchange, planExchange, requireRaw } from './plan-exchange.ts';
 import { sendSteps } from './send-steps.ts';
-import { type PlannedTransfer, type TransferOrder, transferSenders } from './transfer-senders.ts';
+import { type PlannedTransfer, type TransferOrder, transferPlanners } from './transfer-planners.ts';
 import type { WalletActionRow } from './wallet-action.entity.ts';
 import { beginWalletAction, type NewExternalStep, requireFreshNonce } from './wallet-action.ts';
 
@@ -94,7 +94,7 @@ export function depositOf({ source, quote }: PlannedExchange): Omit<TransferOrde
 /** Queries the chain for what moving an asset needs. */
 export function planSending(context: PlanContext, order: TransferOrder): Promise<PlannedTransfer> {
   const { chain } = order.asset;
-  const sender = transferSenders[chain.chainType];
+  const sender = transferPlanners[chain.chainType];
   assert(sender !== undefined, `transfers on ${chain.name} were refused before`);
   return sender(context, order);
 }
@@ -106,7 +106,7 @@ export function planSending(context: PlanContext, order: TransferOrder): Promise
  */
 function requireSource(context: PlanContext, { source }: TransferTerms): AnyChain {
   const { chain } = source;
-  if (transferSenders[chain.chainType] === undefined) {
+  if (transferPlanners[chain.chainType] === undefined) {
     throw new ApiError('not_supported', `/source/chain: no transfers on \`${chain.name}\` yet`);
   }
   const known = context.chains.find(chain.caip2);

@@ -132,7 +132,7 @@ interface AgreedIntent {
   /** The key quorum whose threshold was reached. */
   readonly party: EligibleParty;
   readonly agreement: Agreement;
-  /** The result of the proposal's preparation. */
+  /** The plan of the proposal. */
   readonly planned: Planned<unknown>;
 }
 

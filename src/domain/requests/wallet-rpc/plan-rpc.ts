@@ -17,17 +17,21 @@ import { findUserByAccount } from '../../access/user-records/find-user.ts';
 import { buildEthereum } from '../../money/sending/build-ethereum.ts';
 import { callChain, requireChain } from '../../money/sending/call-chain.ts';
 import { findNonce } from '../../money/sending/nonces.ts';
+import { buildCalls, type CallsPlan, planBatch } from '../../money/sending/plan-batch.ts';
 import { type EthereumPlan, planEthereum } from '../../money/sending/plan-ethereum.ts';
+import { buildSolana, planSolana, type SolanaPlan } from '../../money/sending/plan-solana.ts';
+import { buildTron, planTron, TRON_MAINNET, type TronPlan } from '../../money/sending/plan-tron.ts';
+import {
+  buildOperation,
+  type OperationPlan,
+  planOperation,
+} from '../../money/sending/plan-user-operation.ts';
 import {
   type PlannedSend,
   planSend,
   type RpcRequest,
   type RpcSender,
 } from '../../money/sending/rpc-sender.ts';
-import { buildCalls, type CallsPlan, planBatch } from '../../money/sending/send-calls.ts';
-import { buildOperation, type OperationPlan, planOperation } from '../../money/sending/send-operation.ts';
-import { buildSolana, planSolana, type SolanaPlan } from '../../money/sending/send-solana.ts';
-import { buildTron, planTron, TRON_MAINNET, type TronPlan } from '../../money/sending/send-tron.ts';
 import { isSparkQuestion, planSparkAnswer } from '../../money/spark/spark.ts';
 import { sparkSenders } from '../../money/spark/spark-senders.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';

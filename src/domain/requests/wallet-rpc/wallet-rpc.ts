@@ -29,10 +29,10 @@ import type {
 import { type OperationContext, type Planned, unwrapPlan } from '../../../ports/operation-context.ts';
 import { asSigningRefusal } from '../../base/actions/action-refusals.ts';
 import { sendBuilt } from '../../money/sending/broadcast.ts';
+import { readCall } from '../../money/sending/plan-batch.ts';
 import { withSuffix } from '../../money/sending/plan-ethereum.ts';
+import { suffixed } from '../../money/sending/plan-user-operation.ts';
 import type { PlannedSend, RpcRequest } from '../../money/sending/rpc-sender.ts';
-import { readCall } from '../../money/sending/send-calls.ts';
-import { suffixed } from '../../money/sending/send-operation.ts';
 import { isSparkQuestion } from '../../money/spark/spark.ts';
 import { sparkSenders } from '../../money/spark/spark-senders.ts';
 import { authorizeUse, signWithWalletKey } from '../../wallets/wallet-uses/use-wallet.ts';

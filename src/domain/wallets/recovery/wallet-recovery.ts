@@ -95,15 +95,18 @@ async function resolveUsers(
   );
   if (isSame) {
     if (known !== undefined) await requireAccounts(context, known, recovery.accounts);
-    const id = known ?? (await make(context, recovery.inputs));
+    const id = known ?? (await createRecoveryUser(context, recovery.inputs));
     return { primaryId: id, recoveryId: id };
   }
   if (known !== undefined) await lockUser(context, known);
-  const primaryId = known ?? (await make(context, [login]));
-  return { primaryId, recoveryId: await make(context, recovery.inputs) };
+  const primaryId = known ?? (await createRecoveryUser(context, [login]));
+  return { primaryId, recoveryId: await createRecoveryUser(context, recovery.inputs) };
 }
 
-async function make(context: OperationContext, accounts: readonly LinkedAccountInput[]): Promise<string> {
+async function createRecoveryUser(
+  context: OperationContext,
+  accounts: readonly LinkedAccountInput[],
+): Promise<string> {
   const user = await createUser(context, { linked_accounts: [...accounts] }).catch((error: unknown) => {
     throw relocateIssues(error, '/recovery_user');
   });

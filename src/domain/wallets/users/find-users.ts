@@ -1,5 +1,5 @@
 import { normalizeAddress } from '../../../engine/assets/addresses.ts';
-import { ApiError, invalidQuery, notFound } from '../../../errors.ts';
+import { invalidQuery, notFound } from '../../../errors.ts';
 import type { SearchUsersByIdentifiersRequest, SearchUsersRequest } from '../../../generated/schemas.ts';
 import { olderThan, pageOf } from '../../../storage/find-page.ts';
 import {

@@ -6,8 +6,8 @@ import { parseQuantity, type Quantity } from '../../signing/fields.ts';
 import type { KnownAction } from '../provable-rules.ts';
 import type { EvidentRequest } from '../signed-evidence.ts';
 import type { Fields } from './completed-fields.ts';
+import type { SignTask, WalletTask } from './match-task.ts';
 import type { ConfiguredCeilings } from './requested-fees.ts';
-import type { SignTask, WalletTask } from './requested-task.ts';
 
 /** The part that a task plays in an action that the server builds from a signed request. */
 export interface BuiltPart {

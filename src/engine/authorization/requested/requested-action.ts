@@ -21,8 +21,8 @@ import { encodeTronRawData, type TronRawData } from '../../signing/tron/raw-data
 import type { KnownAction } from '../provable-rules.ts';
 import { type EvidentRequest, UnauthorizedUseError } from '../signed-evidence.ts';
 import type { BuiltPart } from './built-part.ts';
-import { builtMethods, type SignTask, type WalletTask } from './requested-task.ts';
-import { requestedTransferAction } from './requested-transfer.ts';
+import { builtMethods, type SignTask, type WalletTask } from './match-task.ts';
+import { requestedTransferAction } from './match-transfer.ts';
 
 /** The wallet that signs. */
 interface SigningWallet {
@@ -49,9 +49,9 @@ export async function requestedAction(
   task: WalletTask,
   wallet: SigningWallet,
 ): Promise<KnownAction> {
-  if (task.kind === 'export') return known(exportAction(task.form === 'phrase'));
+  if (task.kind === 'export') return asKnown(exportAction(task.form === 'phrase'));
   if (rest === '/raw_sign') {
-    return known(decodeRawSignAction(wallet.chainType as ChainType, task.params as RawSignParams));
+    return asKnown(decodeRawSignAction(wallet.chainType as ChainType, task.params as RawSignParams));
   }
   if (rest === '/rpc') return rpcAction(body, task, wallet);
   if (rest === '/transfer') return transferOf(body, task, wallet);
@@ -60,7 +60,7 @@ export async function requestedAction(
   return part?.action(wallet.address) ?? onlyMethod(method);
 }
 
-function known(action: PolicyAction): KnownAction {
+function asKnown(action: PolicyAction): KnownAction {
   return { action, unknown: [] };
 }
 
@@ -68,7 +68,7 @@ function known(action: PolicyAction): KnownAction {
 function transferOf(body: EvidentRequest['body'], task: SignTask, { chainType }: SigningWallet): KnownAction {
   const action = requestedTransferAction(body, task, chainType);
   if (action === undefined) throw new UnauthorizedUseError('the signed request asks for something else');
-  return known(action);
+  return asKnown(action);
 }
 
 /** CHOICE: what a delegation to one of our account contracts does is in the transactions that use it. */
@@ -87,15 +87,15 @@ async function rpcAction(
   const isSent = method !== task.method;
   if (isSent && task.method === 'eth_sign7702Authorization') return onlyMethod(method);
   if (isSent && task.method === 'spark_operation') {
-    return known(await decodeRpcAction({ method } as WalletRpcRequest));
+    return asKnown(await decodeRpcAction({ method } as WalletRpcRequest));
   }
   if (isSent) {
     const units = await sentUnits(body, task, address);
     const account = task.method === 'eth_signUserOperation' ? senderOf(task) : address;
-    return known(unfoldBatches({ method, units: units ?? unreadable }, account));
+    return asKnown(unfoldBatches({ method, units: units ?? unreadable }, account));
   }
   const request = { method, params: task.params } as WalletRpcRequest;
-  return known(unfoldBatches(await decodeRpcAction(request), callingAccount(request, address)));
+  return asKnown(unfoldBatches(await decodeRpcAction(request), callingAccount(request, address)));
 }
 
 const unreadable: readonly ActionUnit[] = [{ label: 'transaction', undecodable: 'it is of another kind' }];

@@ -9,7 +9,7 @@ import {
 import { ceilingsOf, type EvmCeilings } from '../../assets/fee-ceilings.ts';
 import { parseQuantity, type Quantity } from '../../signing/fields.ts';
 import type { EvidentRequest } from '../signed-evidence.ts';
-import type { WalletTask } from './requested-task.ts';
+import type { WalletTask } from './match-task.ts';
 
 /** What the operator has configured in place of the default ceilings, by chain. */
 export type ConfiguredCeilings = ReadonlyMap<string, Partial<EvmCeilings>>;

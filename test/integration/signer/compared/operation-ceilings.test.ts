@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { planOperation } from '../../../../src/domain/money/sending/send-operation.ts';
+import { planOperation } from '../../../../src/domain/money/sending/plan-user-operation.ts';
 import { operationFeeExcess } from '../../../../src/engine/actions/filled-fees.ts';
 import { ceilingsOf, type EvmCeilings } from '../../../../src/engine/assets/fee-ceilings.ts';
 import type { Bundler } from '../../../../src/ports/chains.ts';

@@ -6,8 +6,8 @@ import {
   createAdmission,
   measureLoopDelay,
 } from '../../../../src/server/admission.ts';
-import type { HttpExchange } from '../../../../src/server/http-exchange.ts';
 import { RequestAbortedError } from '../../../../src/server/read-body.ts';
+import type { RequestState } from '../../../../src/server/request-state.ts';
 import { appHeaders, echo, keptLog, startToyServer, toyOperations } from '../toy-server.ts';
 
 const limits: AdmissionLimits = {
@@ -55,8 +55,8 @@ function controlled(more: Partial<AdmissionLimits> = {}) {
       load.elapsedMs = 0;
     },
     begin(operation: typeof read, client = { destroyed: false }) {
-      const exchange = { route: { operation, params: {} }, response: client } as unknown as HttpExchange;
-      const begun = admission.begin(exchange).then(({ leave }) => leave);
+      const state = { route: { operation, params: {} }, response: client } as unknown as RequestState;
+      const begun = admission.begin(state).then(({ leave }) => leave);
       // Looked at later.
       begun.catch(() => undefined);
       return begun;
@@ -263,9 +263,9 @@ test('a refused request reaches no operation, and its body is dropped', async ()
   const held = Promise.withResolvers<void>();
   await using server = await startToyServer({
     admission,
-    run: async (exchange) => {
+    run: async (state) => {
       await held.promise;
-      return echo(exchange);
+      return echo(state);
     },
   });
   const admitted = server.fetch('GET', '/v1/toys');

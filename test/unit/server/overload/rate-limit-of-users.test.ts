@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import type { HttpExchange } from '../../../../src/server/http-exchange.ts';
 import { createRateLimiter, rateLimitOfApp } from '../../../../src/server/rate-limit.ts';
+import type { RequestState } from '../../../../src/server/request-state.ts';
 
 const many = rateLimitOfApp({ perSecond: 10_000, burst: 10_000 }, 240);
 
-function request(id: string, body: unknown): HttpExchange {
+function request(id: string, body: unknown): RequestState {
   return {
     app: { id: 'acme' },
     hasAppSecret: true,
@@ -12,7 +12,7 @@ function request(id: string, body: unknown): HttpExchange {
     rawBody: '',
     route: { operation: { id } },
     body,
-  } as unknown as HttpExchange;
+  } as unknown as RequestState;
 }
 
 const one = request('createUser', {});
@@ -20,7 +20,7 @@ const batchOf = (count: number) => request('batchCreateUsers', { users: Array(co
 
 test('an app can create 240 users per minute, one by one or in batches', async () => {
   const { countWork } = createRateLimiter(many);
-  const left = async (exchange: HttpExchange) => (await countWork(exchange))?.['x-ratelimit-remaining'];
+  const left = async (state: RequestState) => (await countWork(state))?.['x-ratelimit-remaining'];
   expect(await left(one)).toBe('239');
   expect(await left(batchOf(20))).toBe('219');
   expect(await left(batchOf(3))).toBe('216');

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../../src/errors.ts';
-import type { HttpExchange } from '../../../../src/server/http-exchange.ts';
 import { createRateLimiter, networkOf, type RateLimitOptions } from '../../../../src/server/rate-limit.ts';
+import type { RequestState } from '../../../../src/server/request-state.ts';
 import { appHeaders, startToyServer, type ToyServer } from '../toy-server.ts';
 
 const limited = (options: RateLimitOptions): Promise<ToyServer> =>
@@ -101,7 +101,7 @@ describe('the counted party', () => {
         hasAppSecret: userId === undefined,
         userId,
         headers: {},
-      }) as unknown as HttpExchange;
+      }) as unknown as RequestState;
     await countRequest(request('alice'));
     await countRequest(request('alice'));
     await expect(countRequest(request('alice'))).rejects.toMatchObject({ code: 'too_many_requests' });
@@ -118,7 +118,7 @@ describe('the counted party', () => {
         body,
         rawBody: Buffer.alloc(bytes),
         headers: { 'service-authorization-signature': Array(signatures).fill('s').join(',') },
-      }) as unknown as HttpExchange;
+      }) as unknown as RequestState;
     await countRequest(request({}));
     expect(await countWork(request({ chain_type: 'ethereum' }))).toBeUndefined();
     const left = async (body: unknown, signatures?: number) =>
@@ -142,7 +142,7 @@ describe('the counted party', () => {
         ...{ app: { id: 'acme' }, hasAppSecret, remoteAddress: '203.0.113.7', rawBody: '', body: {} },
         headers: { 'service-authorization-signature': Array(6).fill('s').join(',') },
         route: { operation: { id: 'createUser' } },
-      }) as unknown as HttpExchange;
+      }) as unknown as RequestState;
     await countRequest(request(false));
     await countWork(request(false));
     await expect(countWork(request(false))).rejects.toMatchObject({ code: 'too_many_requests' });
@@ -174,22 +174,22 @@ describe('wrong one-time codes', () => {
       onRefused: (limit) => refused.push(limit),
     });
     const guess = async (
-      caller: Partial<HttpExchange>,
+      caller: Partial<RequestState>,
       body: unknown,
       run: () => Promise<unknown> = wrong,
     ): Promise<unknown> => {
-      const exchange = {
+      const state = {
         ...{ app: { id: 'acme' }, hasAppSecret: false, remoteAddress: '203.0.113.7', body },
         ...caller,
         route: { operation: { id: 'authenticatePasswordless' } },
-      } as unknown as HttpExchange;
+      } as unknown as RequestState;
       try {
-        exchange.guess = chargeGuess(exchange);
+        state.guess = chargeGuess(state);
         const result = await run();
-        exchange.guess?.settle(undefined);
+        state.guess?.settle(undefined);
         return result;
       } catch (error) {
-        exchange.guess?.settle(error);
+        state.guess?.settle(error);
         return (error as ApiError).code;
       }
     };

@@ -10,7 +10,7 @@ export interface Route {
 }
 
 /** One request on its way through the pipeline. Each step reads what earlier steps have set. */
-export interface HttpExchange {
+export interface RequestState {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   /** Sent as `x-request-id`, logged, and contained in every 500. */
@@ -89,13 +89,13 @@ export interface Answer {
 }
 
 /** Handles the valid requests of one operation. openapi-backend calls it with its own context first. */
-type OperationHandler = (context: unknown, exchange: HttpExchange) => Promise<Answer>;
+type OperationHandler = (context: unknown, state: RequestState) => Promise<Answer>;
 
 /** By the id of the operation. */
 export type OperationHandlers = Readonly<Record<string, OperationHandler>>;
 
-/** The operation of a matched exchange. */
-export function operationOf(exchange: HttpExchange): Operation {
-  if (exchange.route === undefined) throw new Error(`request ${exchange.id} was not matched to an operation`);
-  return exchange.route.operation;
+/** The operation of a matched request. */
+export function operationOf(state: RequestState): Operation {
+  if (state.route === undefined) throw new Error(`request ${state.id} was not matched to an operation`);
+  return state.route.operation;
 }

@@ -10,12 +10,12 @@ import {
   isCompletedBy,
   isSame,
 } from './completed-fields.ts';
-import { isBatchOf, isOfChain, isOperationOf, isSolanaOf } from './requested-calls.ts';
-import { partOfEarn } from './requested-earn.ts';
-import { partOfPayout } from './requested-payout.ts';
-import { isSparkOf } from './requested-spark.ts';
-import { partOfSwap } from './requested-swap.ts';
-import { isTransferOf } from './requested-transfer.ts';
+import { isBatchOf, isOfChain, isOperationOf, isSolanaOf } from './match-calls.ts';
+import { partOfEarn } from './match-earn.ts';
+import { partOfPayout } from './match-payout.ts';
+import { isSparkOf } from './match-spark.ts';
+import { partOfSwap } from './match-swap.ts';
+import { isTransferOf } from './match-transfer.ts';
 
 /** What a wallet's key is to be used for. */
 export type WalletTask =

@@ -3,7 +3,7 @@ import { encodeFunctionData, erc20Abi, parseUnits } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { assetsOf, type KnownAsset } from '../../../src/engine/assets/known-assets.ts';
 import { type KnownChain, knownChains } from '../../../src/engine/assets/known-chains.ts';
-import { isTransferOf } from '../../../src/engine/authorization/requested/requested-transfer.ts';
+import { isTransferOf } from '../../../src/engine/authorization/requested/match-transfer.ts';
 import { encodeSolanaTransfer } from '../../../src/engine/signing/solana/encode-transfer.ts';
 
 // What the signer compares, for each asset that has a name: all that it needs to know of them is in its tables.

@@ -22,9 +22,9 @@ import type { OperationContext, PlanContext } from '../../../ports/operation-con
 import type { BuiltTransaction } from './broadcast.ts';
 import { callChain, requireChain } from './call-chain.ts';
 import { type FoundNonce, findNonce, laterDelegation, lockNonces } from './nonces.ts';
+import { readCall } from './plan-batch.ts';
 import { hexOf, requireSameChain, requireSameSender, simulateAll, withMargin } from './plan-ethereum.ts';
 import { requireOperationBelow, requirePricesBelow } from './refuse-high-fees.ts';
-import { readCall } from './send-calls.ts';
 
 /** Calls whose gas the wallet does not pay. */
 export interface OperationDraft {

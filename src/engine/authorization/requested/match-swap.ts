@@ -11,8 +11,8 @@ import {
   type RouterSettings,
 } from './built-part.ts';
 import { acceptedTerms, areTexts, type Fields, hasOnly, ofActions } from './completed-fields.ts';
-import { signedCalls } from './requested-calls.ts';
-import type { SignTask } from './requested-task.ts';
+import { signedCalls } from './match-calls.ts';
+import type { SignTask } from './match-task.ts';
 
 // A swap by the router of its chain: the calls are read from what is to be signed and compared with the body. The price
 // is what the server says: the least that arrives of a fixed input, and the most that is spent for a fixed output.

@@ -6,7 +6,7 @@ import { parseSolanaWire } from '../../signing/solana/signer.ts';
 import { decodeSolanaTransaction } from '../../signing/solana/wire.ts';
 import { withFeePayer } from '../../signing/solana/with-fee-payer.ts';
 import { completedOnEthereum, type Fields } from './completed-fields.ts';
-import type { SignTask } from './requested-task.ts';
+import type { SignTask } from './match-task.ts';
 
 // What the server makes of the transactions and calls that a body contains, made again by the signer.
 

@@ -14,8 +14,8 @@ import {
 import { decodeTokenCall } from '../../signing/ethereum/token-calls.ts';
 import { type BuildingSettings, type BuiltPart, NotComparableError } from './built-part.ts';
 import { acceptedTerms, type Fields, hasOnly, ofActions } from './completed-fields.ts';
-import { type SignedCalls, signedCalls } from './requested-calls.ts';
-import type { SignTask } from './requested-task.ts';
+import { type SignedCalls, signedCalls } from './match-calls.ts';
+import type { SignTask } from './match-task.ts';
 
 // Calls of vaults and of the distributor of rewards, compared with the body. The id of a vault follows from its contract
 // and its asset, and all that is paid out goes to the wallet.

@@ -27,7 +27,7 @@ import {
   isCompletedBy,
   ofActions,
 } from './completed-fields.ts';
-import type { SignTask } from './requested-task.ts';
+import type { SignTask } from './match-task.ts';
 
 // A transfer is read from the transaction that is to be signed, compared with the body, and built again as the server
 // builds it: what is built must be what is to be signed.

@@ -2,8 +2,8 @@ import type { CreateFiatPayoutRequest } from '../../../generated/schemas.ts';
 import { payoutAction, readPayoutTerms } from '../../actions/payout-terms.ts';
 import type { BuiltPart } from './built-part.ts';
 import { acceptedTerms, areTexts, type Fields, hasOnly, ofActions } from './completed-fields.ts';
-import type { SignTask } from './requested-task.ts';
-import { isOfAsset, movementOf } from './requested-transfer.ts';
+import type { SignTask } from './match-task.ts';
+import { isOfAsset, movementOf } from './match-transfer.ts';
 
 /**
  * What a task is of the payout that the body asks for: one transfer of the asset and the amount; undefined if it is

@@ -1,7 +1,7 @@
 import { ApiError, type ErrorCode } from '../errors.ts';
 import type { AnsweredRequest, RefusedRequest, Why } from '../ports/requests.ts';
 import type { Brand } from './brand.ts';
-import type { Answer, HttpExchange } from './http-exchange.ts';
+import type { Answer, RequestState } from './request-state.ts';
 
 /** A response as it was written. */
 export interface Written {
@@ -17,20 +17,20 @@ interface RefusalBody {
 }
 
 /** What is known of a refusal. `error`: undefined for a stored refusal that is repeated, and when overloaded. */
-export function refusedOf(exchange: HttpExchange, answer: Answer, error: unknown): RefusedRequest {
+export function refusedOf(state: RequestState, answer: Answer, error: unknown): RefusedRequest {
   const { error: message = '', data = {} } = bodyOf(answer);
   return {
-    method: exchange.method,
-    path: exchange.path,
-    headers: exchange.request.headers,
-    operation: exchange.route?.operation.id,
+    method: state.method,
+    path: state.path,
+    headers: state.request.headers,
+    operation: state.route?.operation.id,
     status: answer.status,
     code: codeOf(answer, error),
     message,
     data,
-    body: exchange.body,
+    body: state.body,
     responseHeaders: answer.headers ?? {},
-    nowMs: exchange.nowMs,
+    nowMs: state.nowMs,
   };
 }
 
@@ -46,7 +46,7 @@ export function withHint(answer: Answer, hint: string): Answer {
 
 /** Why a request did not end as its client may expect. An injected fault explains what no refusal does. */
 export function whyOf(
-  injected: HttpExchange['injected'],
+  injected: RequestState['injected'],
   status: number,
   explain: () => Why | undefined,
 ): Why | undefined {
@@ -75,28 +75,28 @@ const NO_RESPONSE = 0;
  *
  * INVARIANT: it does not refer to the request, the response or the socket, which would keep them in memory.
  */
-export function answeredOf(exchange: HttpExchange, ending: Ending): AnsweredRequest {
-  const { request, response, route } = exchange;
+export function answeredOf(state: RequestState, ending: Ending): AnsweredRequest {
+  const { request, response, route } = state;
   const { sent, refusal, why, brand } = ending;
-  const isCut = exchange.injected?.isCut === true;
+  const isCut = state.injected?.isCut === true;
   const code = sent.status < 400 || isCut ? undefined : codeOf(sent, refusal);
   return {
-    id: exchange.id,
-    method: exchange.method,
-    target: exchange.target,
+    id: state.id,
+    method: state.method,
+    target: state.target,
     httpVersion: request.httpVersion,
     rawHeaders: request.rawHeaders,
-    rawBody: exchange.rawBody,
-    receivedAtMs: exchange.nowMs,
+    rawBody: state.rawBody,
+    receivedAtMs: state.nowMs,
     machineMs: timeOrigin + ending.startedMs,
     durationMs: ending.durationMs,
     operation: route?.operation.id,
     pathParameters: route?.params,
-    appId: exchange.app?.id,
-    userId: exchange.userId,
-    signatures: exchange.proof?.signatures.length ?? 0,
-    signers: exchange.signers,
-    effects: exchange.effects,
+    appId: state.app?.id,
+    userId: state.userId,
+    signatures: state.proof?.signatures.length ?? 0,
+    signers: state.signers,
+    effects: state.effects,
     status: isCut ? NO_RESPONSE : sent.status,
     code: code === undefined || brand === undefined ? code : brand.writeText(code),
     responseHeaders: isCut ? [] : headersOf(response, ending),
@@ -107,7 +107,7 @@ export function answeredOf(exchange: HttpExchange, ending: Ending): AnsweredRequ
 
 /** Most responses have only the headers that are written with their status; a copy of none takes longer than a look. */
 function headersOf(
-  response: HttpExchange['response'],
+  response: RequestState['response'],
   { headers }: Ending,
 ): AnsweredRequest['responseHeaders'] {
   return response.getHeaderNames().length === 0 ? [headers] : [response.getHeaders(), headers];

@@ -11,9 +11,9 @@ import { buildEthereum } from '../sending/build-ethereum.ts';
 import { callChain, requireChain } from '../sending/call-chain.ts';
 import { planCalls } from '../sending/plan-calls.ts';
 import { type EthereumPlan, planEthereum } from '../sending/plan-ethereum.ts';
-import { paysForAutomations } from '../sending/send-operation.ts';
-import { buildSolana, planSolana } from '../sending/send-solana.ts';
-import { buildTron, planTron } from '../sending/send-tron.ts';
+import { buildSolana, planSolana } from '../sending/plan-solana.ts';
+import { buildTron, planTron } from '../sending/plan-tron.ts';
+import { paysForAutomations } from '../sending/plan-user-operation.ts';
 
 /** A transfer of one asset between two addresses of one chain. */
 export interface TransferOrder {
@@ -32,16 +32,16 @@ export interface PlannedTransfer {
 }
 
 /** Queries the chain, before the database transaction. */
-type TransferSender = (context: PlanContext, order: TransferOrder) => Promise<PlannedTransfer>;
+type TransferPlanner = (context: PlanContext, order: TransferOrder) => Promise<PlannedTransfer>;
 
 /** How each chain type moves an asset. */
-export const transferSenders: Partial<Readonly<Record<WalletChainType, TransferSender>>> = {
-  ethereum: sendOnEthereum,
-  solana: sendOnSolana,
-  tron: sendOnTron,
+export const transferPlanners: Partial<Readonly<Record<WalletChainType, TransferPlanner>>> = {
+  ethereum: planOnEthereum,
+  solana: planOnSolana,
+  tron: planOnTron,
 };
 
-async function sendOnEthereum(context: PlanContext, order: TransferOrder): Promise<PlannedTransfer> {
+async function planOnEthereum(context: PlanContext, order: TransferOrder): Promise<PlannedTransfer> {
   const { asset, from } = order;
   const { caip2 } = asset.chain;
   if (paysForAutomations(context, requireChain(context, { caip2, kind: 'evm', pointer: '/source/chain' }))) {
@@ -72,7 +72,7 @@ function feeOf({ transaction }: EthereumPlan): bigint {
 const SIGNATURE_FEE = 5000n;
 const MAX_U64 = 2n ** 64n - 1n;
 
-async function sendOnSolana(
+async function planOnSolana(
   context: PlanContext,
   { asset, rawAmount, from, to }: TransferOrder,
 ): Promise<PlannedTransfer> {
@@ -97,7 +97,7 @@ const SUN_PER_ENERGY = 100n;
 // Protobuf overhead of the raw data, one signature, and the network's allowance for the result.
 const BYTES_BESIDE = 3n + 67n + 64n;
 
-async function sendOnTron(context: PlanContext, order: TransferOrder): Promise<PlannedTransfer> {
+async function planOnTron(context: PlanContext, order: TransferOrder): Promise<PlannedTransfer> {
   const { asset, rawAmount, from } = order;
   // More than the total supply of sun; the contract encodes sun amounts as JSON numbers.
   if (asset.tokenAddress === null && rawAmount > Number.MAX_SAFE_INTEGER)

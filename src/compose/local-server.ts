@@ -1,0 +1,71 @@
+import {
+  loadOrCreateCertificate,
+  type StoredCertificate,
+  temporaryCertificateFolder,
+} from '../adapters/certificate.ts';
+import { makeLog, silentLog } from '../adapters/log.ts';
+import { systemClock, systemEntropy } from '../adapters/runtime.ts';
+import type { SandboxConfig } from '../config/config.ts';
+import type { Log } from '../ports/runtime.ts';
+import { isLoopbackHost, requireOwnHost } from '../server/origins.ts';
+import type { PipelineOptions } from '../server/pipeline.ts';
+import type { RateLimitOptions } from '../server/rate-limit.ts';
+import type { Listening } from './listen.ts';
+
+/** A running server on this machine. */
+export interface RunningSandbox extends Listening {
+  readonly appId: string;
+  readonly appSecret: string;
+  /** The certificate authority to trust, as a file and as PEM. */
+  readonly caFile: string;
+  readonly caPem: string;
+  /** Opens the control plane and the inspector to callers on other machines; undefined: they are closed to them. */
+  readonly controlToken?: string | undefined;
+  /** Whether other machines can reach the server. */
+  readonly isExposed: boolean;
+  /** Undefined where there is no time to control. */
+  readonly clock?: { readonly isFrozen: boolean; now(): number };
+  /** The JSON-RPC of the simulated chains: the name of one follows after a slash. Undefined where there are none. */
+  readonly rpcUrl?: string | undefined;
+  /** Whether it answers with examples: it has no inspector and stores nothing. */
+  readonly isMock?: boolean;
+}
+
+/** The certificate of a server on this machine: stored in its folder, or else in one that all such servers share. */
+export function loadLocalCertificate(config: SandboxConfig): Promise<StoredCertificate> {
+  const hosts = [
+    config.host,
+    ...config.publicUrls.map((url) => new URL(url).hostname.replace(/^\[|\]$/g, '')),
+  ];
+  const everywhere = new Set(['0.0.0.0', '::']);
+  return loadOrCreateCertificate(config.dataFolder ?? temporaryCertificateFolder(), {
+    clock: systemClock,
+    entropy: systemEntropy,
+    hosts: hosts.filter((host) => !everywhere.has(host)),
+  });
+}
+
+/** JSON on standard output, or readable lines on standard error; with `quiet` only errors. */
+export function createLocalLog(config: SandboxConfig): Log {
+  if (config.logLevel === 'silent') return silentLog;
+  const level = config.quiet ? 'error' : config.logLevel;
+  return makeLog({ level, format: config.json ? 'json' : 'text', descriptor: config.json ? 1 : 2 });
+}
+
+export function rateLimitOf({ rateLimit }: Pick<SandboxConfig, 'rateLimit'>): RateLimitOptions | undefined {
+  if (rateLimit === undefined) return undefined;
+  return { points: rateLimit.perSecond, durationSeconds: 1, burst: rateLimit.burst };
+}
+
+/** Refuses what web pages of other sites send to a sandbox that only this machine reaches. */
+export function requireOwnHostFirst(
+  config: SandboxConfig,
+  authenticate: PipelineOptions['authenticate'],
+): PipelineOptions['authenticate'] {
+  if (!isLoopbackHost(config.host)) return authenticate;
+  const requireHost = requireOwnHost(config);
+  return async (state) => {
+    requireHost(state);
+    await authenticate(state);
+  };
+}
