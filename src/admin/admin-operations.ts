@@ -12,11 +12,10 @@ import { ApiError } from '../errors.ts';
 import type { OperatorContext, PolicyAnalysis } from '../sandbox/control-plane.ts';
 import type { Mount } from '../server/app.ts';
 import { createDenialBudget } from '../server/audit.ts';
-import { refuseNulCharacters } from '../server/nul-characters.ts';
 import { requireLocalCaller } from '../server/origins.ts';
 import { createPipeline, type PipelineOptions } from '../server/pipeline.ts';
 import type { Answer, RequestState } from '../server/request-state.ts';
-import { createResponseCheck } from '../server/validation-issues.ts';
+import { createResponseCheck, refuseNulCharacters } from '../server/validation-issues.ts';
 import { identifyOperator } from './operator-context.ts';
 
 interface AdminOperationsOptions extends Pick<PipelineOptions, 'log' | 'newRequestId' | 'clock'> {

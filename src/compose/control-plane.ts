@@ -40,8 +40,8 @@ import { inUnitOf, type OpenUnit } from '../server/unit-of-work.ts';
 import { createResponseCheck } from '../server/validation-issues.ts';
 import type { Database } from '../storage/open-database.ts';
 import { eventContract } from './event-contract.ts';
-import type { EventLog } from './event-log.ts';
 import type { RequestGate } from './request-gate.ts';
+import type { EventLog } from './sandbox-memory.ts';
 
 interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' | 'newRequestId'> {
   readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'prefix' | 'controlToken' | 'hints'>;

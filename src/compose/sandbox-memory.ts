@@ -15,6 +15,7 @@ import type { SandboxConfig } from '../config/config.ts';
 import { makeFolder } from '../config/make-folder.ts';
 import { StartError } from '../config/start-error.ts';
 import { drawAppSecret } from '../domain/access/apps/find-app.ts';
+import type { Entropy } from '../ports/runtime.ts';
 import { encodeSnapshot, type Snapshot } from '../sandbox/snapshot-file.ts';
 import { isLoopbackHost } from '../server/origins.ts';
 import { lockFile } from '../storage/lock-file.ts';
@@ -110,4 +111,23 @@ function stateOf(config: SandboxConfig, kept: Partial<SandboxState> | undefined)
 function appSecretFor(host: string, kept: Partial<SandboxState> | undefined): string {
   const secret = kept?.appSecret ?? acmeApp.secret;
   return secret === acmeApp.secret && !isLoopbackHost(host) ? drawAppSecret(systemEntropy) : secret;
+}
+
+/** The name of a sandbox's event log. It changes when the log is replaced, so that readers notice. */
+export interface EventLog {
+  name(): string;
+  /** The sequence of the last event that the log already had when it got this name. */
+  beginsAfter(): number;
+  /** Call after the log was replaced. */
+  restart(beginsAfter: number): void;
+}
+
+/** Opens the event log of a sandbox. */
+export function openEventLog(memory: SandboxMemory, entropy: Entropy): EventLog {
+  return {
+    name: () => memory.state.eventLog,
+    beginsAfter: () => memory.state.eventLogBeginsAfter,
+    restart: (eventLogBeginsAfter) =>
+      memory.change({ eventLog: generateEventLogId(entropy), eventLogBeginsAfter }),
+  };
 }

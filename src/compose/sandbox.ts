@@ -44,7 +44,6 @@ import { type Database, openDatabase } from '../storage/open-database.ts';
 import { admissionFor } from './admission.ts';
 import { restoredSandbox } from './backups.ts';
 import { controlPlane } from './control-plane.ts';
-import { openEventLog } from './event-log.ts';
 import { releaseOwnClaims, startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
 import {
@@ -59,7 +58,7 @@ import { countFailures, metricsFor, watchServer } from './monitoring.ts';
 import { ownApi } from './own-api.ts';
 import { sandboxPages, sandboxReference } from './pages.ts';
 import { createRequestGate } from './request-gate.ts';
-import { openMemory, type SandboxMemory } from './sandbox-memory.ts';
+import { openEventLog, openMemory, type SandboxMemory } from './sandbox-memory.ts';
 import { makeSandboxPorts } from './sandbox-ports.ts';
 import { ensureSeeds } from './seeds.ts';
 import { namedSnapshots, snapshotOf } from './snapshots.ts';

@@ -14,11 +14,10 @@ import type { SchemaVersions, Snapshot, SnapshotState } from '../sandbox/snapsho
 import { migrations } from '../storage/migrations/migrations.ts';
 import type { Database } from '../storage/open-database.ts';
 import { resetDatabase } from '../storage/reset-database.ts';
-import type { EventLog } from './event-log.ts';
 import { beginLoading, endLoading } from './load-into-folder.ts';
 import type { RequestGate } from './request-gate.ts';
 import type { SandboxEntropy } from './sandbox-entropy.ts';
-import type { SandboxMemory } from './sandbox-memory.ts';
+import type { EventLog, SandboxMemory } from './sandbox-memory.ts';
 import { ensureSeeds, plantSeeds, type Seeds } from './seeds.ts';
 
 /** Can be out of service. */

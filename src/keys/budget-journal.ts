@@ -6,12 +6,12 @@ import { crc32 } from 'node:zlib';
 import { StartError } from '../config/start-error.ts';
 import type { RecordedRequest } from '../engine/authorization/signing-budget.ts';
 
-// Records in a file how often a signer has signed each request. A signature is returned only once its record is on disk.
+// A file that counts the signatures made for each request. A signature is returned only once its count is on disk.
 //
-// Each line is the CRC-32 of its text (8 hex digits), a space and JSON: first the version, then lists of what has changed.
-// A line is written at once, so a crash leaves at most one that is not complete, at the end.
+// Each line is the CRC-32 of its text (8 hex digits), a space, and JSON: a version, then lists of changes. A line is
+// written in one call, so a crash leaves at most one incomplete line, at the end.
 
-/** The number of signatures of a request cannot be recorded, so nothing is signed for it. */
+/** Thrown when the count of a request cannot be stored; nothing is signed then. */
 class JournalError extends Error {
   /** Recognized by `isUnavailable` of `errors.ts`. */
   readonly isUnavailable = true;
@@ -25,12 +25,12 @@ class JournalError extends Error {
 }
 
 export interface BudgetJournal {
-  /** The records from before, oldest first. */
+  /** The entries of the file, oldest first. */
   readonly recorded: readonly RecordedRequest[];
   /**
-   * Resolves when the changes are on the disk.
+   * Resolves when the changes are on disk.
    *
-   * @param all returns everything that counts, which replaces a file that has grown.
+   * @param all returns every entry that counts. It replaces the content of a file that has grown.
    * @throws JournalError
    */
   record(changes: readonly RecordedRequest[], all: () => readonly RecordedRequest[]): Promise<void>;
@@ -40,7 +40,9 @@ export interface BudgetJournal {
 const VERSION = { version: 1 };
 const PER_LINE = 1_000;
 
-/** CHOICE: a smaller file is not replaced: at 200 bytes a signature, that is every 20,000 of them. */
+/**
+ * CHOICE: smaller files are not rewritten. With 200 bytes for a signature, a file is rewritten every 20,000 signatures.
+ */
 const LEAST_BYTES = 4 * 1024 * 1024;
 
 /**
@@ -54,14 +56,14 @@ export async function openBudgetJournal(folder: string, leastBytes = LEAST_BYTES
   const { recorded, wholeBytes } = readJournal(path);
   let file: FileHandle | undefined;
   let bytes = wholeBytes;
-  /** The size of the file when it was last replaced; undefined if it must be replaced. */
+  /** The size of the file after its last rewrite; undefined if it must be rewritten. */
   let leanBytes: number | undefined = recorded.length === 0 ? undefined : wholeBytes;
   let waiting: { changes: readonly RecordedRequest[]; done: PromiseWithResolvers<void> }[] = [];
   let writing: Promise<void> | undefined;
 
   async function append(changes: readonly RecordedRequest[]): Promise<void> {
     file ??= await open(path, 'r+');
-    // At the end of the confirmed part, so that it overwrites the rest of a failed attempt.
+    // The end of the confirmed part. The next write starts here, over the rest of a failed write.
     const line = lineOf(changes);
     await file.write(line, 0, line.length, bytes);
     await file.datasync();
@@ -88,7 +90,7 @@ export async function openBudgetJournal(folder: string, leastBytes = LEAST_BYTES
     leanBytes = bytes;
   }
 
-  /** Writes waiting records until none are left; signatures of one moment share a write. */
+  /** Writes waiting entries until none are left. Signatures that wait together share a write. */
   async function write(all: () => readonly RecordedRequest[]): Promise<void> {
     while (waiting.length > 0) {
       const batch = waiting;
@@ -98,7 +100,7 @@ export async function openBudgetJournal(folder: string, leastBytes = LEAST_BYTES
         await (isLean ? append(batch.flatMap(({ changes }) => changes)) : replace(all()));
         for (const { done } of batch) done.resolve();
       } catch (cause) {
-        // NOTE: after a failed sync, the next one may succeed without the data, so the file is not trusted any more.
+        // NOTE: after a failed sync, the next sync may succeed without the data. The file is not used again.
         leanBytes = undefined;
         for (const { done } of batch) done.reject(new JournalError(cause));
       }
@@ -179,7 +181,7 @@ async function syncFolder(folder: string): Promise<void> {
   await handle.sync().finally(() => handle.close());
 }
 
-/** A socket that closes when its process ends, whatever ends the process. */
+/** A socket that the operating system closes when its process ends, however that happens. */
 async function lockFolder(folder: string): Promise<Server> {
   const path = join(folder, 'lock');
   if (await isListening(path)) throw new StartError(`another signer uses the folder \`${folder}\``);

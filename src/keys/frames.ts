@@ -9,11 +9,14 @@ import type { Writable } from 'node:stream';
 
 const VERSION = 1;
 
-/** `leaving` comes from a signer that ends: it answers what it was called for, and no new call is to be sent. */
+/**
+ * The kinds of messages. A signer sends `leaving` when it is about to end: it answers the calls it has, and takes no
+ * new ones.
+ */
 export const frameKinds = { hello: 1, call: 2, result: 3, failure: 4, leaving: 5 } as const;
 type FrameKind = (typeof frameKinds)[keyof typeof frameKinds];
 
-/** The content of a message. Bytes are apart from the JSON, so that they need no encoding. */
+/** The content of a message. Byte strings are separate from the JSON, so they need no encoding. */
 export interface Message {
   readonly parts: readonly Uint8Array[];
   readonly json: unknown;
@@ -21,13 +24,13 @@ export interface Message {
 
 export interface Frame extends Message {
   readonly kind: FrameKind;
-  /** Of the call; 0 in a `hello`. */
+  /** The id of the call; 0 in a `hello`. */
   readonly id: number;
-  /** Of the call; 0 in other frames. */
+  /** The operation of the call; 0 in other frames. */
   readonly operation: number;
 }
 
-/** The stream is malformed. Nothing after this point can be read. */
+/** Thrown for a malformed stream. Nothing after the fault can be read. */
 export class FrameError extends Error {
   constructor(message: string) {
     super(message);
@@ -38,7 +41,7 @@ export class FrameError extends Error {
 const HEAD_BYTES = 8;
 const MAX_PARTS = 8;
 
-/** A signed transaction is twice the size of a body, in hex. */
+/** A signed transaction in hex is twice the size of a request body. */
 export const MAX_FRAME_BYTES = 8 * 1024 * 1024;
 
 /** Throws FrameError when the frame would be too long. */
@@ -64,27 +67,31 @@ export function encodeFrame({ kind, id, operation, parts, json }: Frame): Buffer
   return bytes;
 }
 
-/** A frame that was read. */
+/** A frame that was read from the stream. */
 export interface ReceivedFrame extends Frame {
-  /** An estimate of the memory that it takes, in bytes. */
+  /** An estimate of its memory, in bytes. */
   readonly weight: number;
 }
 
 interface FrameReader {
-  /** Takes the next bytes and returns the frames that they complete, whose byte strings are views. */
+  /** Takes the next bytes, and returns the frames that are now complete. Their byte strings are views of the buffer. */
   push(chunk: Uint8Array): ReceivedFrame[];
-  /** The bytes of a frame that is not complete. */
+  /** The bytes of the incomplete frame. */
   readonly pending: number;
-  /** How many frames were read. */
+  /** The number of frames read so far. */
   readonly frames: number;
 }
 
 /**
- * Cuts a stream into frames. Throws FrameError at the first byte that cannot belong to a frame; the caller then ends the
- * connection.
+ * Cuts a stream into frames.
+ *
+ * @throws FrameError at the first byte that cannot belong to a frame. The caller must then close the connection.
  */
 export function createFrameReader(): FrameReader {
-  /** The beginning of a frame, in the first `pending` bytes. One buffer: a list of chunks of a byte each takes gigabytes. */
+  /**
+   * The incomplete frame, in the first `pending` bytes. NOTE: one buffer, because a list of one-byte chunks takes
+   * gigabytes.
+   */
   let buffer = Buffer.alloc(0);
   let pending = 0;
   let count = 0;
@@ -172,15 +179,15 @@ function decodeFrame(bytes: Buffer): ReceivedFrame {
   };
 }
 
-/** A request of a client may be nested 128 deep. */
+/** The body of a client's request may be nested 128 levels deep. */
 const MAX_DEPTH = 160;
 
-/** What an empty object takes. `[{},{},…]` takes twenty times its text. */
+/** The memory of an empty object. `[{},{},…]` takes twenty times the size of its text. */
 const BYTES_OF_VALUE = 56;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** NOTE: errors have no cause, which would quote the text. */
+/** NOTE: these errors have no `cause`, because it would quote the text. */
 function parse(bytes: Buffer): { json: unknown; values: number } {
   if (bytes.length === 0) return { json: undefined, values: 0 };
   const values = countValues(bytes);
@@ -196,9 +203,9 @@ const [quote, backslash, comma, openBrace, closeBrace, openBracket, closeBracket
 );
 
 /**
- * How many values there are in a JSON text, and in texts that its strings contain.
+ * The number of values in a JSON text, and in JSON texts that its strings contain.
  *
- * Throws FrameError for a text that is nested too deep: functions that call themselves for each level would fail.
+ * @throws FrameError for a text that is nested so deeply that recursive functions would overflow the stack.
  */
 function countValues(bytes: Buffer): number {
   let values = 1;
@@ -220,13 +227,16 @@ function countValues(bytes: Buffer): number {
 
 interface FrameWriter {
   add(frame: Buffer): void;
-  /** The bytes that the other end has not taken. */
+  /** The bytes that the peer has not read yet. */
   readonly unsent: number;
-  /** How often it has taken what was written. */
+  /** How often the peer has read something. */
   readonly taken: number;
 }
 
-/** Writes what is added in one turn of the event loop at once: a system call takes longer than a signature. */
+/**
+ * Writes everything that is added in one turn of the event loop together, because a system call takes longer than a
+ * signature.
+ */
 export function createFrameWriter(stream: Writable): FrameWriter {
   let waiting: Buffer[] = [];
   let waitingBytes = 0;

@@ -7,12 +7,12 @@ import { MasterKeyUnavailableError, type MasterKeyVault, VaultError } from './ma
 const EPHEMERAL_SEED_BYTES = 32;
 const PRIVATE_KEY_BYTES = 32;
 
-/** Followed by the chain type. */
+/** The chain type follows. */
 const IMPORT_PURPOSE = 'wallet-import-';
 
-/** How a vault draws the keys that imports are encrypted to, and opens what was encrypted to them. */
+/** Generates the keys to which imported secrets are encrypted, and opens those secrets. */
 export function importOperations(envelopes: MasterKeyVault, entropy: Entropy) {
-  /** Imports that an earlier version began have the purpose of a wallet's key, for as long as they last. */
+  /** Imports that an earlier version started still have the purpose of a wallet's key, until they expire. */
   async function underEither<T>(
     binding: SealBinding,
     work: (binding: SealBinding) => Promise<T>,
@@ -43,7 +43,7 @@ export function importOperations(envelopes: MasterKeyVault, entropy: Entropy) {
     ): Promise<Uint8Array> {
       return underEither(binding, (each) =>
         envelopes.withSecret(importKey, each, (recipientPrivateKeyBytes) => {
-          // INVARIANT: a wallet's key decrypts nothing.
+          // INVARIANT: the key of a wallet decrypts nothing.
           if (recipientPrivateKeyBytes.length !== PRIVATE_KEY_BYTES) {
             throw new VaultError('expected the key of an import');
           }
@@ -59,13 +59,15 @@ export function importOperations(envelopes: MasterKeyVault, entropy: Entropy) {
   };
 }
 
-/** INVARIANT: a purpose of its own, so that the key of an import is neither used nor exported as a wallet's. */
+/**
+ * INVARIANT: the key of an import has its own purpose, so it can neither sign nor be exported as the key of a wallet.
+ */
 function importBinding(binding: SealBinding): SealBinding {
   const { rowId, appId } = binding;
   return { purpose: `${IMPORT_PURPOSE}${chainTypeOf(binding)}`, rowId, appId };
 }
 
-/** Servers of an earlier version name the chain type only. */
+/** Servers of an earlier version send only the chain type. */
 function chainTypeOf({ purpose }: SealBinding): string {
   const chainType = purpose.startsWith(IMPORT_PURPOSE) ? purpose.slice(IMPORT_PURPOSE.length) : purpose;
   if (isChainType(chainType)) return chainType;

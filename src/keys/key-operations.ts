@@ -44,38 +44,40 @@ import type { PhraseKeys } from './sandbox-keys.ts';
 import { type UserLogin, voucherOperations } from './voucher-operations.ts';
 
 /**
- * The purposes of secrets that leave the vault as they are, because the server shows them, compares with them or sends
- * them on. Private keys have other purposes.
+ * The purposes of secrets that the server may read, because it shows them, compares them, or sends them on. Private
+ * keys have other purposes.
  */
 const plainPurposes: ReadonlySet<string> = new Set([
   'webhook-secret',
   'deposit-instructions',
   'test-account-code',
   'audit-digest-key',
-  // What a check of the set-up seals and forgets.
+  // The purpose of a secret that is sealed to check the setup, and then dropped.
   'doctor',
   // The known value that verifies a master key.
   '',
 ]);
 
 export interface KeyVaultOptions extends MasterKeyVaultOptions {
-  /** What new keys are drawn from. Default: `entropy`. */
+  /** Generates new keys. Default: `entropy`. */
   readonly keyEntropy?: Entropy;
-  /** What signed requests expire by. Default: the system clock. */
+  /** The clock for the expiry of signed requests. Default: the system clock. */
   readonly clock?: Clock | undefined;
-  /** Where the keys of new wallets come from that have a phrase. Default: `keyEntropy`. */
+  /** Generates the phrases of new wallets. Default: `keyEntropy`. */
   readonly phraseKeys?: PhraseKeys | undefined;
-  /** By app: the logins whose tokens it verifies. */
+  /** By app: the login providers whose tokens this vault verifies. */
   readonly logins?: ReadonlyMap<string, UserLogin> | undefined;
-  /** Undefined: fees have no ceilings, and what the server builds for signed requests is not compared with them. */
+  /**
+   * Undefined: fees have no ceilings, and transactions that the server builds are not compared with signed requests.
+   */
   readonly building?: BuildingSettings | undefined;
-  /** For how many transactions each signed request may be used. Default: any number. */
+  /** The most transactions that one signed request may sign. Default: unlimited. */
   readonly signaturesPerRequest?: number | undefined;
-  /** Where that is recorded. Default: nowhere, so that it is forgotten with this process. */
+  /** The journal of these counts. Default: none, so a restart forgets them. */
   readonly journal?: SigningJournal | undefined;
 }
 
-/** A vault in this process. */
+/** A key vault in this process. */
 export function createKeyVault({
   keyEntropy,
   clock,
@@ -100,7 +102,8 @@ const POLICY_SECRET_BYTES = 32;
 /**
  * The operations of a vault on its envelopes.
  *
- * NOTE: random bytes are drawn before anything is awaited, so that concurrent requests draw in their order.
+ * NOTE: every operation draws its random bytes before it awaits anything. Concurrent requests thus draw in the order in
+ * which they start.
  */
 export function vaultOn(
   envelopes: MasterKeyVault,
@@ -148,7 +151,7 @@ export function vaultOn(
     get contracts() {
       return building && namedContracts(building);
     },
-    // INVARIANT: no caller makes a seal that shows that this vault has seen something, or a key that it did not draw.
+    // INVARIANT: no caller can make the seal that proves that this vault has seen a change, or generated a key.
     seal: async (secret, binding) => envelopes.seal(secret, requirePlain(binding)),
     rewrap: imports.rewrap,
     async open(sealed, binding) {
@@ -182,7 +185,7 @@ export function vaultOn(
           const { privateKey } = decodeWalletSecret(secret);
           await requireAddresses(chainType, privateKey, judged?.addresses ?? []);
           if (judged?.spending !== undefined && spent !== undefined) {
-            // Not the time of the occasion: opening the key may have taken long.
+            // Read the clock again, because opening the key may have taken long.
             const changes = spent.spend(judged.spending, clock.now());
             recorded = journal?.record(changes, spent.all);
             recorded?.catch(() => undefined);
@@ -190,7 +193,7 @@ export function vaultOn(
           return signWithKey(chainType, privateKey, task);
         },
       );
-      // INVARIANT: no signature leaves before it is kept that it was made.
+      // INVARIANT: the count is on disk before the signature leaves.
       await recorded;
       return signature;
     },
@@ -227,8 +230,8 @@ export function vaultOn(
         ),
       };
     },
-    // NOTE: without evidence: the caller, who has such a key used for anything, could as well export it and import it
-    // under an authority.
+    // NOTE: no evidence is required. A caller who can use such a key for anything can export it and import it under an
+    // authority anyway.
     async sealUnderAuthority(sealed, binding, authority) {
       chainTypeOf(binding);
       return envelopes.withSecret(sealed, bindingUnder(binding, undefined), (secret) =>
@@ -237,7 +240,7 @@ export function vaultOn(
     },
 
     async sealPolicy(binding, content) {
-      // Not from the entropy of keys: a seeded sandbox draws the same ones whether policies have owners or not.
+      // A separate source of randomness: a seeded sandbox generates the same keys whether policies have owners or not.
       const secret = systemEntropy.bytes(POLICY_SECRET_BYTES);
       const name = sealName(secret);
       const text = JSON.stringify({ ...content, appId: binding.appId, id: binding.rowId });
@@ -317,7 +320,7 @@ export function vaultOn(
       ),
 
     async createLogKey(binding) {
-      // Not from the entropy of other keys: a seeded sandbox draws the same ones with and without an audit log.
+      // A separate source of randomness: a seeded sandbox generates the same keys with and without an audit log.
       const seed = systemEntropy.bytes(ED25519_SEED_BYTES);
       const publicKey = ed25519PublicKey(seed);
       return { sealed: await sealAndWipe(seed, requirePurpose(binding, 'audit-log-key')), publicKey };
@@ -336,7 +339,9 @@ function drawP256(entropy: Entropy) {
   return pair;
 }
 
-/** INVARIANT: a wallet's key under an authority opens with this authority only, whatever else a caller presents. */
+/**
+ * INVARIANT: the key of a wallet under an authority opens only with that authority, whatever else a caller presents.
+ */
 function bindingUnder(
   { purpose, rowId, appId }: SealBinding,
   authority: WalletAuthority | undefined,
@@ -345,13 +350,13 @@ function bindingUnder(
   return authority === undefined ? binding : { ...binding, authority: authorityDigest(authority) };
 }
 
-/** INVARIANT: the secret of a policy opens under a content that its owner has agreed to only. */
+/** INVARIANT: the secret of a policy opens only with a content to which its owner has agreed. */
 function policyBinding({ purpose, rowId, appId }: SealBinding, content: string): SealBinding {
   return { ...requirePurpose({ purpose, rowId, appId }, 'policy'), authority: policyDigest(content) };
 }
 
 /**
- * The address decides which calls are ones of the wallet to itself, and on Tron whose funds a contract moves: the text of
+ * The address shows which calls a wallet makes to itself and, on Tron, whose funds a contract moves. It is the text of
  * the account, or `41` and its hex.
  */
 async function requireAddresses(
@@ -362,7 +367,7 @@ async function requireAddresses(
   if ((chainType !== 'ethereum' && chainType !== 'tron') || addresses.length === 0) return;
   const { address: own } = await deriveWallet(chainType, privateKey);
   const spellings = [own.toLowerCase()];
-  // Base58 of 41 || account || checksum; contracts have the hex of the first 21 bytes.
+  // Base58 of 41 || account || checksum. Contracts use the hex of the first 21 bytes.
   if (chainType === 'tron') spellings.push(bytesToHex(base58ToBytes(own).subarray(0, 21)));
   if (addresses.every((address) => spellings.includes(address.toLowerCase()))) return;
   throw new UnauthorizedUseError('expected the address of the wallet');
@@ -377,13 +382,16 @@ function chainTypeOf({ purpose }: SealBinding): ChainType {
   throw new VaultError("expected the purpose of a wallet's key");
 }
 
-/** A binding with a purpose of `plainPurposes`. */
+/** A binding whose purpose is one of `plainPurposes`. */
 function requirePlain({ purpose, rowId, appId }: SealBinding): SealBinding {
   if (plainPurposes.has(purpose)) return { purpose, rowId, appId };
   throw new VaultError('a secret with this purpose does not leave the vault, and callers seal none');
 }
 
-/** INVARIANT: without the authority, so that only what was authorized is sealed under one. */
+/**
+ * INVARIANT: the binding has no authority, so that callers seal a key under an authority only where that was
+ * authorized.
+ */
 function requirePurpose({ purpose: given, rowId, appId }: SealBinding, purpose: string): SealBinding {
   const binding = { purpose: given, rowId, appId };
   if (given === purpose) return binding;

@@ -59,7 +59,9 @@ function importKey(key: KeyObject | Uint8Array): KeyObject {
   return key instanceof KeyObject ? key : createSecretKey(key);
 }
 
-/** A secret could not be sealed or opened. The message may name the master key's id, never the content. */
+/**
+ * Thrown when a secret could not be sealed or opened. The message may name the id of the master key, never the secret.
+ */
 export class VaultError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
@@ -67,7 +69,9 @@ export class VaultError extends Error {
   }
 }
 
-/** What wraps the data keys cannot be reached or refuses. It may answer later, so that nothing is wrong with the secret. */
+/**
+ * Thrown when the wrapping key cannot be reached, or refuses. The secret may be fine, and the next attempt may succeed.
+ */
 export class MasterKeyUnavailableError extends VaultError {
   /** Recognized by `isUnavailable` of `errors.ts`. */
   readonly isUnavailable = true;
@@ -82,9 +86,9 @@ export class MasterKeyUnavailableError extends VaultError {
 const DATA_KEY_BYTES = 32;
 const VERSION = '1';
 
-/** Wraps data keys: a key in memory or in a key management service. */
+/** Wraps data keys, with a key in memory or in a key management service. */
 export interface MasterKey {
-  /** Stored with each data key that it wraps. */
+  /** The id that is stored with each wrapped data key. */
   readonly id: string;
   /** Unwrapping requires the same associated data. */
   wrap(dataKey: Uint8Array, associated: Uint8Array): Promise<Uint8Array>;
@@ -107,15 +111,16 @@ export interface MasterKeyVault {
     binding: SealBinding,
     use: (secret: Uint8Array) => T | Promise<T>,
   ): Promise<T>;
-  /** Wraps the data key under the current master key, without opening the secret. */
+  /** Wraps the data key again, under the current master key, without opening the secret. */
   rewrap(sealed: SealedKey, binding: SealBinding): Promise<SealedKey>;
 }
 
 /**
  * The envelopes of a vault with one or more master keys.
  *
- * Envelope encryption: AES-256-GCM of the secret under a data key, which the master key wraps. Both are bound to the
- * row, the app, the purpose and the version, so a sealed key copied to another row cannot be opened.
+ * Envelope encryption: AES-256-GCM encrypts the secret under a data key, and the master key wraps the data key. Both
+ * are bound to the row, the app, the purpose and the version. A sealed key that was copied to another row therefore
+ * does not open.
  *
  * @throws VaultError when two master keys have the same id.
  */
@@ -216,7 +221,7 @@ export function localMasterKey(id: string, keyBytes: Uint8Array, entropy: Entrop
     },
     async unwrap(wrapped, associated) {
       const dataKey = openAesGcm(key, wrapped, associated);
-      // CHOICE: one message for a wrong master key, a wrong binding and a damaged row, which look the same.
+      // CHOICE: a wrong master key, a wrong binding and a damaged row look the same, so they share one message.
       if (dataKey === undefined) {
         throw new VaultError(`a secret sealed under master key \`${id}\` cannot be opened for this wallet`);
       }
@@ -237,12 +242,12 @@ function runSelfTest(key: KeyObject, entropy: Entropy): void {
   }
 }
 
-/** Opens the seal of a policy or of a key quorum. Result: the name of its secret. */
+/** Opens the seal of a policy or a key quorum. Result: the name of its secret. */
 type OpenAnySeal = (seal: SentSeal, binding: Required<SealBinding>) => Promise<string>;
 
 const MAX_OPENED = 1_000;
 
-/** The names of secrets that were opened are remembered: a key management service is not asked at each use. */
+/** Caches the names of opened secrets, so that the key management service is not called for each use. */
 export function sealOpener(envelopes: MasterKeyVault): OpenAnySeal {
   const opened = new LRUCache<string, string>({ max: MAX_OPENED });
   return async ({ sealedSecret, wrappedDataKey, masterKeyId }, { purpose, rowId, appId, authority }) => {
@@ -259,7 +264,7 @@ export function sealOpener(envelopes: MasterKeyVault): OpenAnySeal {
   };
 }
 
-/** A sealed secret that a call carries as text. */
+/** A sealed secret in the text of a call. */
 export function sealedOf({ sealedSecret, wrappedDataKey, masterKeyId }: SentSeal): SealedKey {
   return { sealedSecret: bytesOf(sealedSecret), wrappedDataKey: bytesOf(wrappedDataKey), masterKeyId };
 }
@@ -268,12 +273,11 @@ function bytesOf(text: string): Uint8Array {
   return Buffer.from(text, 'base64');
 }
 
-/** The purpose of what is sealed under the changes of a key quorum. */
+/** The purpose of the seal over the changes of a key quorum. */
 export const QUORUM_CHANGES = 'key-quorum-changes';
 
 /**
- * Requires that the vault has seen each change of these key quorums when it was made, in this order and with what it
- * names.
+ * Requires that the vault saw every change of these key quorums when it was made, in this order and with these members.
  *
  * @throws UnauthorizedUseError; VaultError for another seal.
  */

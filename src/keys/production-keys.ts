@@ -12,16 +12,16 @@ import {
   transitMasterKey,
 } from './transit.ts';
 
-/** Swaps and claims of rewards are not signed, and fees have the default ceilings. */
+/** The defaults: swaps and claims of rewards are not signed, and fees have the default ceilings. */
 const noBuilding = { feeCeilings: new Map(), swapRouters: new Map(), rewardDistributors: new Map() };
 
 interface ProductionVaultOptions
   extends Pick<KeyVaultOptions, 'phraseKeys' | 'logins' | 'building' | 'signaturesPerRequest' | 'journal'> {
-  /** Keeps the token of a key management service alive. Without it, a command uses the token as long as it lasts. */
+  /** Renews the token of a key management service. Commands leave it out, and use the token until it expires. */
   readonly tokenRenewal?: TokenRenewal;
 }
 
-/** The production vault. A transit key, if configured, is the current one; local keys open what they sealed before. */
+/** The production vault. A configured transit key is the current master key; local keys open older secrets. */
 export function productionVault(
   settings: MasterKeySettings,
   entropy: Entropy,
@@ -55,7 +55,7 @@ export function masterKeyIdsOf(settings: MasterKeySettings): string[] {
   return [...(transit === undefined ? [] : [transitKeyId(transit)]), ...namedKeys(settings).keys()];
 }
 
-// A key's id is a digest of the key: it identifies the key without revealing it. Duplicate keys collapse into one.
+// The id of a key is a digest of it, which identifies the key without revealing it. Duplicate keys become one.
 function namedKeys({ local }: MasterKeySettings): Map<string, Uint8Array> {
   return new Map(local.map((key) => [hash('sha256', key).slice(0, 16), key]));
 }

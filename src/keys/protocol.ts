@@ -14,9 +14,9 @@ import type {
 } from '../ports/key-vault.ts';
 import type { Message } from './frames.ts';
 
-/** The operations of a vault as the messages of their calls and results. */
+/** The operations of a vault, as messages of calls and results. */
 
-/** The order is part of the protocol: a call names its operation by number. */
+/** The order is part of the protocol, because a call names its operation by its number. */
 export const operationNames = [
   'seal',
   'open',
@@ -45,7 +45,7 @@ type OperationName = (typeof operationNames)[number];
 /** Sends a call and resolves with its result. */
 type Call = (operation: OperationName, parts: readonly Uint8Array[], json: unknown) => Promise<Message>;
 
-/** A vault elsewhere. */
+/** A key vault in another process. */
 export function vaultCalling(call: Call): Omit<KeyVault, 'currentMasterKeyId'> {
   return {
     seal: async (secret, binding) => sealedOf(await call('seal', [secret], { binding })),
@@ -135,7 +135,7 @@ export function vaultCalling(call: Call): Omit<KeyVault, 'currentMasterKeyId'> {
 
 type Answer = (vault: KeyVault, message: Message) => Promise<Message>;
 
-/** The signer's side. The caller may be compromised: what it sends is checked for its form. */
+/** The signer's side. The caller may be compromised, so the form of everything it sends is checked. */
 export const answers: Readonly<Record<OperationName, Answer>> = {
   seal: async (vault, { parts, json }) => sealedMessage(await vault.seal(part(parts, 0), bindingOf(json))),
   async open(vault, message) {
@@ -244,7 +244,7 @@ export const answers: Readonly<Record<OperationName, Answer>> = {
   },
 };
 
-/** The message is not one of the operation. */
+/** Thrown for a message that the operation does not define. */
 export class MessageError extends Error {
   constructor(message: string) {
     super(message);
@@ -333,7 +333,7 @@ function readPin(value: unknown): PolicyPin | null {
   return { id: readText(id), seal: readText(seal) };
 }
 
-/** NOTE: the records and the evidence in it are read where they are verified; what cannot be read fails there. */
+/** NOTE: the records and the evidence are read where they are verified. Malformed ones fail there. */
 function useOf(json: unknown): AuthorizedUse | undefined {
   const { use } = json as { use?: AuthorizedUse };
   return use === undefined ? undefined : { ...use, authority: readAuthority(use.authority) };

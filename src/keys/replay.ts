@@ -11,70 +11,76 @@ import { holdsConnection } from '../storage/own-kysely.ts';
 // the result. The last run commits its decision together with the results that it used, or neither. Results that no
 // committed run used are dropped and never leave this process.
 
-/** The ports of a run. Ids and random bytes are the same in every run of a request, so that its vault calls are too. */
+/**
+ * The ports of a run. Every run of a request gets the same ids and random bytes, so its vault calls are the same too.
+ */
 interface ReplayPorts extends Pick<Services, 'vault' | 'ids' | 'entropy'> {
   /** As `OperationContext` has it. */
   readonly acquireMutex?: ((name: string) => Promise<void>) | undefined;
 }
 
-/** One run of the work, in a unit of work of its own. */
+/** One run of the work, in its own unit of work. */
 export interface Replay {
   /** The ports for the unit of work of `em`. */
   portsFor(em: SqlEntityManager): ReplayPorts;
-  /** Whether a call had no result. Then nothing of this run may be committed or recorded, whatever the work returned. */
+  /**
+   * Whether a call had no result. The caller must then commit and record nothing of this run, whatever the work
+   * returned.
+   */
   isUnanswered(): boolean;
-  /** Call it after the commit, before anything else is waited for: others may sign with the wallet. */
+  /** Must be called right after the commit, before any await: other requests may sign with the wallet next. */
   hasCommitted(): void;
 }
 
 export interface ReplayOptions {
-  /** Runs a call that the vault may take long to answer. Default: immediately. */
+  /** Wraps a call that may take long. Default: calls it immediately. */
   readonly whileAsking?: <T>(ask: () => Promise<T>) => Promise<T>;
   /**
-   * Acquires the mutex of a name: the wallet that requests sign with after locking what they read, or what they lock
-   * after signing. The result releases it, and says whether others were first.
+   * Acquires the mutex of a name: that of the wallet to sign with, or of a row that the work locks after it has signed.
+   * The result releases the mutex, and says whether other requests held it first.
    */
   readonly acquireMutex?: (name: string) => Promise<Held>;
 }
 
 /**
- * CHOICE: what a wallet signs depends on its nonce, so runs in several processes for one wallet may outrun each other,
- * and a batch of users draws the keys of one user in each run. A request that needs more gives up.
+ * CHOICE: the signature of a wallet depends on its nonce, so processes that sign for the same wallet can overtake each
+ * other in every run. A batch of users draws the keys of one user in each run. After this many runs a request gives up.
  */
 const MAX_RUNS = 200;
 
 /**
- * CHOICE: a result that took longer is used by another run, because owners and policies may have changed since the
- * request was judged.
+ * CHOICE: an older result is not used in the run that asked for it but in another run, because owners and policies may
+ * have changed since.
  */
 const FRESH_MS = 500;
 
 /**
  * The runs of one piece of work:
- * 1. `begin`, then run the work in a unit of work of its own.
- * 2. If the run is unanswered, call `answer` once its unit of work has ended, and go back to 1.
- * 3. `end`, whatever the result.
+ *
+ * 1. Call `begin`, then run the work in its own unit of work.
+ * 2. If the run is unanswered, call `answer` after its unit of work has ended, and go back to step 1.
+ * 3. Call `end`, whatever the result.
  */
 export interface Replays {
   begin(): Replay;
   /**
-   * Makes the calls that had no result.
+   * Makes the calls that have no result yet.
    *
    * @throws ApiError unavailable after too many runs.
    */
   answer(): Promise<void>;
-  /** Releases the mutexes and forgets what was drawn. */
+  /** Releases the mutexes and drops the drawn ids and bytes. */
   end(): void;
 }
 
 type ReplayServices = ReplayPorts & Pick<Services, 'machine'>;
 
-/** A vault in this process answers within the work, so its work runs once. */
+/** A vault in this process answers inside the run, so the work runs once. */
 export function createReplays(services: ReplayServices, options: ReplayOptions = {}): Replays {
   return services.vault.isLocal === true ? localReplays(services) : createAsked(services, options);
 }
 
-/** Runs the work until the vault has answered every call that it makes. */
+/** Runs the work until every vault call has a result. */
 export async function runWithReplay<T>(
   services: ReplayServices,
   work: (replay: Replay) => Promise<T>,
@@ -130,12 +136,12 @@ function createAsked(
 ): Replays {
   const calls: Call[] = [];
   const draws = createDraws(services);
-  /** By name. */
+  /** Mutexes by name. */
   const held = new Map<string, Held>();
   let missing: Call[] = [];
   let runs = 0;
 
-  /** Result: whether others were first. */
+  /** Result: whether other requests held it first. */
   async function acquireOnce(name: string): Promise<boolean> {
     if (acquireMutex === undefined || held.has(name)) return false;
     const acquired = await acquireMutex(name);
@@ -160,7 +166,7 @@ function createAsked(
     const call =
       (method: Method) =>
       async (...given: readonly unknown[]): Promise<unknown> => {
-        // Callers wipe secrets that they pass and get.
+        // A copy, because callers wipe the secrets that they pass and receive.
         const args = copyOf(given);
         let known = calls.find((each) => each.method === method && isDeepStrictEqual(each.args, args));
         if (known === undefined) {
@@ -204,7 +210,7 @@ function createAsked(
       const open = missing;
       missing = [];
       const walletId = open.flatMap(walletOf)[0];
-      // Others that were first have signed meanwhile, so this would sign for a nonce that is taken.
+      // Other requests held the mutex first and have signed. This call would sign for a nonce that is taken by now.
       const wasTaken = walletId !== undefined && (await acquireOnce(walletId));
       if (!wasTaken) await Promise.all(open.map(ask));
       if (runs < MAX_RUNS) return;
@@ -225,7 +231,7 @@ function immediately<T>(ask: () => Promise<T>): Promise<T> {
 
 type Answer = { readonly value: unknown } | { readonly error: unknown };
 
-/** Each name of the server under which members have signed a request repeats its body. */
+/** Members may have signed under several names of the server. Each name repeats the body. */
 const TOO_LARGE =
   '/body: too large for the signer under all the names of the server that it was signed for; sign it under one name';
 
@@ -245,14 +251,14 @@ function walletOf({ method, args }: Call): string[] {
   return [(args[1] as Parameters<KeyVault['signWithWallet']>[1]).rowId];
 }
 
-/** Ids and random bytes that are drawn again in the same order after `rewind`. */
+/** Ids and random bytes. After `rewind`, they are drawn again in the same order. */
 function createDraws({ ids, entropy }: Pick<Services, 'ids' | 'entropy'>) {
   let drawn: { readonly kind: string; readonly value: string | Uint8Array }[] = [];
   let next = 0;
   function draw<T extends string | Uint8Array>(kind: string, make: () => T): T {
     const known = drawn[next];
     if (known?.kind !== kind) {
-      // Another run may take another branch.
+      // A later run may take another branch.
       drawn = drawn.slice(0, next);
       drawn.push({ kind, value: make() });
     }
@@ -281,7 +287,7 @@ function createDraws({ ids, entropy }: Pick<Services, 'ids' | 'entropy'>) {
   };
 }
 
-/** A deep copy of plain data; rows of the ORM become plain objects with their columns. */
+/** A deep copy of plain data. Rows of the ORM become plain objects of their columns. */
 function copyOf<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value;
   if (value instanceof Uint8Array) return new Uint8Array(value) as T;

@@ -12,17 +12,17 @@ import type { Clock, Entropy } from '../ports/runtime.ts';
 import { vaultOn } from './key-operations.ts';
 import { createMasterKeyVault, localMasterKey, type MasterKeyVault } from './master-keys.ts';
 
-/** The entropy of the phrases of new wallets, `PHRASE_ENTROPY_BYTES` each, in their order. */
+/** The entropy of the phrases of new wallets, in order, `PHRASE_ENTROPY_BYTES` each. */
 export interface PhraseEntropy {
-  /** The next one. The receiver wipes it. */
+  /** Draws the next entropy. The caller wipes it. */
   draw(): Uint8Array;
-  /** The one that is drawn after the next `index` ones, a copy. */
+  /** A copy of the entropy that comes `index` draws after the next. */
   peek(index: number): Uint8Array;
-  /** Wipes what was peeked and not drawn. */
+  /** Wipes entropy that was peeked but not drawn. */
   wipe(): void;
 }
 
-/** Phrases from a deterministic stream. Its position counts what is drawn, whatever was peeked. */
+/** Entropy from a deterministic stream. Peeking does not move the position of the stream. */
 export function seededPhrases(stream: SeededEntropy): PhraseEntropy {
   return {
     draw: () => stream.bytes(PHRASE_ENTROPY_BYTES),
@@ -31,7 +31,7 @@ export function seededPhrases(stream: SeededEntropy): PhraseEntropy {
   };
 }
 
-/** Phrases from a source that gives each byte once, such as the operating system. */
+/** Entropy from a source that returns each byte once, such as the operating system. */
 export function randomPhrases(entropy: Entropy): PhraseEntropy {
   const upcoming: Uint8Array[] = [];
   return {
@@ -46,33 +46,33 @@ export function randomPhrases(entropy: Entropy): PhraseEntropy {
   };
 }
 
-// 2,048 rounds of PBKDF2 and five steps of BIP-32 take most of the time in which a wallet is created. They depend on
-// nothing but the entropy of the wallet's phrase, so they are done in advance, while the process has nothing else to do.
+// 2,048 rounds of PBKDF2 and five steps of BIP-32 take most of the time of creating a wallet. Their only input is the
+// entropy of the wallet's phrase, so they are computed in advance, while the process is idle.
 //
-// INVARIANT: which entropy a wallet gets does not depend on what is prepared. It is drawn when the wallet is created;
-// what was prepared for it is used, and what was prepared for other entropy is wiped.
+// INVARIANT: prepared keys do not change the entropy that a wallet gets. The entropy is drawn when the wallet is
+// created. A key that was prepared for this entropy is used; keys for other entropy are wiped.
 
-/** The keys of new wallets that have a phrase. */
+/** The keys of new wallets with a phrase. */
 export interface PhraseKeys {
-  /** The entropy is drawn before anything is awaited. */
+  /** Draws the entropy before it awaits anything. */
   draw(chainType: ChainType): Promise<WalletKeyMaterial>;
-  /** Wipes what is prepared, and prepares no more. */
+  /** Wipes the prepared keys, and prepares no more. */
   close(): void;
 }
 
 interface PreparedKeysOptions {
-  /** The most keys that are prepared; 0: none. */
+  /** The maximum of prepared keys; 0 prepares none. */
   readonly count: number;
-  /** How long nothing happens after the start and after a key was drawn. */
+  /** The idle time after the start, and after a key was drawn. */
   readonly quietMs?: number;
 }
 
 const QUIET_MS = 500;
-/** Deriving takes a quarter of a core at most; the pauses show whether the process is busy. */
+/** Deriving uses at most a quarter of a core. The pauses show whether the process is busy. */
 const PAUSE_PER_DERIVATION = 3;
-/** The share of a pause in which the event loop had something to do. */
+/** The share of a pause in which the event loop was busy. */
 const BUSY = 0.2;
-/** Longer than the other pauses: on a machine that others use too, a short one may seem busy. */
+/** Longer than the other pauses, because a short pause on a shared machine may look busy. */
 const BUSY_PAUSE_MS = 100;
 
 interface PreparedKey {
@@ -86,13 +86,13 @@ interface Derived {
   readonly material: WalletKeyMaterial;
 }
 
-/** Keys of phrases, of which some are derived while the process is idle. They do not keep it alive. */
+/** Keys of phrases, some of them derived while the process is idle. The derivation does not keep the process alive. */
 export function preparedKeys(
   phrases: PhraseEntropy,
   { count, quietMs = QUIET_MS }: PreparedKeysOptions,
 ): PhraseKeys {
   const prepared: PreparedKey[] = [];
-  // CHOICE: keys are prepared for the chain type that was drawn last. For the others, the seed is.
+  // CHOICE: full keys are prepared for the chain type that was drawn last, and only the seed for all others.
   let usual: ChainType = 'ethereum';
   let lastDrawnMs = performance.now();
   let timer: NodeJS.Timeout | undefined;
@@ -120,13 +120,13 @@ export function preparedKeys(
     const derived = derive(entropy, usual);
     prepared.push({ entropy, derived });
     isDeriving = true;
-    // An error is thrown when the key is drawn.
+    // The error is thrown again when the key is drawn.
     await derived.catch(() => undefined);
     isDeriving = false;
     wakeAfter(PAUSE_PER_DERIVATION * (performance.now() - startedMs));
   }
 
-  /** The stream may have been moved since, for example by a reset. */
+  /** The position of the stream may have changed, for example by a reset. */
   function dropStale(): void {
     const [first] = prepared;
     if (first !== undefined && !isSame(first.entropy, phrases.peek(0))) prepared.splice(0).forEach(wipe);
@@ -195,21 +195,24 @@ function isSame(one: Uint8Array, other: Uint8Array): boolean {
   return Buffer.compare(one, other) === 0;
 }
 
-/** A vault whose master key is replaced together with all that it has sealed. */
+/** A vault whose master key can be replaced, together with everything that it has sealed. */
 export interface SandboxVault extends KeyVault {
   use(masterKeyHex: string): void;
-  /** Wipes the keys that were prepared. */
+  /** Wipes the prepared keys. */
   close(): void;
 }
 
 interface SandboxVaultOptions {
-  /** Default: that of the system. */
+  /** Default: the entropy of the system. */
   readonly keyEntropy?: Entropy;
   readonly clock?: Clock;
   readonly phraseKeys?: PhraseKeys;
 }
 
-/** The vault of a sandbox, with a single master key. Seals with system randomness even in a seeded sandbox. */
+/**
+ * The vault of a sandbox, with one master key. Nonces of seals come from the operating system, even in a seeded
+ * sandbox.
+ */
 export function sandboxVault(
   masterKeyHex: string,
   { keyEntropy = systemEntropy, clock, phraseKeys }: SandboxVaultOptions = {},

@@ -13,18 +13,21 @@ import {
 import { answers, MessageError, operationNames } from './protocol.ts';
 import { toSentError } from './signer-errors.ts';
 
-/** CHOICE: more than the requests that a server signs at once. */
+/** CHOICE: larger than the number of requests that a server signs at once. */
 export const MAX_IN_FLIGHT = 4_096;
 
-/** CHOICE: the bytes that all connections of a signer may hold together: as many as eight servers send at once. */
+/** CHOICE: the most bytes that all connections of a signer may hold together, enough for eight servers. */
 const MOST_HELD_BYTES = 256 * 1024 * 1024;
 
-/** CHOICE: how long a frame may take to arrive, and an answer to be read. A server gives up its calls after as long. */
+/**
+ * CHOICE: the time limit for a frame to arrive, and for an answer to be read. A server gives up its calls after the
+ * same time.
+ */
 const MOST_SECONDS = 10;
 
 export interface ServedVault {
   readonly vault: KeyVault;
-  /** The master keys that the signer has. */
+  /** The master keys of the signer. */
   readonly masterKeyIds: readonly string[];
   /** For unexpected errors. The fields contain no secrets. */
   readonly report: (fields: object, message: string) => void;
@@ -32,7 +35,7 @@ export interface ServedVault {
 
 /** A connection of a server. */
 export interface ServedConnection {
-  /** Asks the server to use another connection; this one then ends with its last call. */
+  /** Asks the server to use another connection. This connection ends after its last call. */
   leave(): void;
 }
 
@@ -43,7 +46,7 @@ export interface SharedMemory {
   release(stream: Duplex): void;
 }
 
-/** Ends the connection that holds the most when all of them hold more than they may. */
+/** Closes the largest connection when all connections together exceed the limit. */
 export function sharedMemory(mostBytes = MOST_HELD_BYTES): SharedMemory {
   const held = new Map<Duplex, number>();
   let total = 0;
@@ -77,11 +80,11 @@ export function sendRefusal(stream: Duplex, faults: readonly string[], then: () 
 }
 
 /**
- * Answers the calls of one connection until it ends. Unreadable input ends the connection, and so does a peer that does
- * not read its answers.
+ * Answers the calls of one connection until it ends. Unreadable input closes the connection, and so does a peer that
+ * does not read its answers.
  *
- * INVARIANT: nothing that is sent throws here or rejects: the caller may be compromised, and what one connection sends
- * must not end the signer.
+ * INVARIANT: no input makes this function throw or reject. The caller may be compromised, and its input must not end
+ * the signer.
  */
 export function serveConnection(
   stream: Duplex,
@@ -101,7 +104,7 @@ export function serveConnection(
     try {
       report(fields, message);
     } catch {
-      // The log is full or gone; signing goes on.
+      // The log is full or gone, but signing goes on.
     }
   }
 
@@ -114,14 +117,14 @@ export function serveConnection(
     if (name === undefined) throw new MessageError('expected the number of an operation');
     const result: Message = await answers[name](vault, { parts, json });
     send({ ...result, kind: frameKinds.result, id, operation: 0 });
-    // Bytes that are sent unchanged were copied into the frame.
+    // Byte strings that are sent unchanged are views, and were copied into the frame.
     if (name === 'open') result.parts[0]?.fill(0);
   }
 
   function fail({ id, operation }: Frame, error: unknown): void {
     let sent: object | undefined = toSentError(error);
     if (sent === undefined) {
-      // NOTE: the message may quote a secret, so only the kind of error is reported.
+      // NOTE: the message may quote a secret, so only the kind of the error is reported.
       const kind = error instanceof Error ? error.name : typeof error;
       tell({ operation: operationNames[operation] ?? operation, error: kind }, 'a call failed');
       sent = { code: error instanceof MessageError ? 'protocol' : 'internal' };
@@ -161,7 +164,7 @@ export function serveConnection(
     if (error instanceof FrameError) tell({ error: error.message }, 'a connection was ended');
     stream.destroy();
   });
-  // A caller that has stopped sending does not read either, so drop the rest.
+  // A caller that has stopped sending does not read either, so drop the rest of its frames.
   stream.once('end', () => stream.destroy());
   stream.once('close', () => memory.release(stream));
   const { currentMasterKeyId, loginApps = [], contracts } = vault;
@@ -170,7 +173,10 @@ export function serveConnection(
   return { leave: () => send({ kind: frameKinds.leaving, id: 0, operation: 0, parts: [], json: undefined }) };
 }
 
-/** Counts only seconds in which this process ran; after a pause, it would otherwise end all its connections. */
+/**
+ * Counts only seconds in which this process ran. Otherwise a suspended signer would close all its connections when it
+ * resumes.
+ */
 function endWhenStuck(
   stream: Duplex,
   reader: ReturnType<typeof createFrameReader>,

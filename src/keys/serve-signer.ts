@@ -24,7 +24,11 @@ interface SignerParts extends ServedVault {
   close(): void;
 }
 
-/** The vault of a signer. Throws when the libraries that sign disagree. */
+/**
+ * The vault of a signer.
+ *
+ * @throws when its signing libraries disagree.
+ */
 export function servedVault(
   { logins, building, signaturesPerRequest, ...masterKeys }: SignerConfig,
   journal?: SigningJournal,
@@ -42,7 +46,7 @@ export function servedVault(
   };
 }
 
-/** Serves the server that started this process, and exits when it does. */
+/** Serves the server that started this process, and ends with it. */
 export function serveChannel(channel: Duplex, served: SignerParts): void {
   channel.on('close', () => {
     served.close();
@@ -51,7 +55,7 @@ export function serveChannel(channel: Duplex, served: SignerParts): void {
   serveConnection(channel, served);
 }
 
-/** CHOICE: further lines are dropped and counted, because a caller can provoke any number of them. */
+/** CHOICE: more lines than this are dropped and counted, because a caller can cause any number of them. */
 const MOST_LINES = 10;
 const WINDOW_MS = 1_000;
 
@@ -59,7 +63,7 @@ let windowStartMs = Number.NEGATIVE_INFINITY;
 let lines = 0;
 let dropped = 0;
 
-/** A line of the log, on stderr, in the form of the server's. */
+/** Writes a log line to stderr, in the format of the server's log. */
 function report(fields: object, msg: string): void {
   const nowMs = performance.now();
   if (nowMs - windowStartMs >= WINDOW_MS) [windowStartMs, lines] = [nowMs, 0];
@@ -76,20 +80,22 @@ function report(fields: object, msg: string): void {
 
 export interface SocketPlace {
   readonly path: string;
-  /** Whether the group of the folder may connect, for servers of another user. */
+  /** Whether the group of the folder may connect, for servers that run as another user. */
   readonly isForGroup: boolean;
 }
 
-/** CHOICE: more than the processes of all servers on a host. */
+/** CHOICE: larger than the number of processes of all servers on a host. */
 const MAX_CONNECTIONS = 64;
 
-/** The time that calls in progress have when the signer is stopped. */
+/** The time for calls in progress when the signer is stopped. */
 const LEAVE_MS = 5_000;
 
 /**
- * CHOICE: two more than one, for answers that are lost in a crash. Only here: a signer that a server has started is under
- * the same user as the server, which can end it and read its memory, and sees the requests of one process only, which
- * others outrun; any bound would refuse identical requests without an expiry in the end.
+ * CHOICE: one signature, and two more for answers that a crash has lost.
+ *
+ * This limit applies only here. A signer that a server has started runs as the same user, so the server could end it
+ * and read its memory anyway. It also sees only the requests of one process, so any limit would in the end refuse
+ * identical requests without an expiry.
  */
 const SIGNATURES_PER_REQUEST = 3;
 
@@ -112,7 +118,7 @@ export async function runOnSocket({
     const served = servedVault({ signaturesPerRequest: SIGNATURES_PER_REQUEST, ...config }, journal);
     const signer = await serveSocket(place, served);
     void writeLine(1, JSON.stringify({ msg: 'ready', socket: place.path }));
-    // Log rotation sends SIGHUP for a reload. There is nothing to reload, and the signal must not end the process.
+    // Log rotation sends SIGHUP to reload. There is nothing to reload, and the signal must not end the process.
     process.on('SIGHUP', () => undefined);
     const signals = ['SIGINT', 'SIGTERM'] as const;
     await new Promise<void>((resolve) => {
@@ -130,12 +136,16 @@ export async function runOnSocket({
   }
 }
 
-/** NOTE: not synchronous, because the reader of the output may be gone or slow. */
+/** NOTE: asynchronous, because the reader of the output may be gone or slow. */
 function writeLine(descriptor: 1 | 2, line: string): Promise<void> {
   return new Promise((resolve) => write(descriptor, `${line}\n`, () => resolve()));
 }
 
-/** Answers calls on a socket until `close`. Throws StartError when another signer listens there. */
+/**
+ * Answers calls on a socket until `close`.
+ *
+ * @throws StartError when another signer listens there.
+ */
 async function serveSocket({ path, isForGroup }: SocketPlace, served: ServedVault): Promise<ListeningSigner> {
   const memory = sharedMemory();
   const open = new Set<ServedConnection & { readonly ended: Promise<void>; end(): void }>();
@@ -183,9 +193,9 @@ async function listenOn(server: Server, path: string, isForGroup: boolean): Prom
 }
 
 /**
- * Makes the place of a socket free for a signer.
+ * Removes the socket of a signer that has ended.
  *
- * @throws StartError when its folder is open to others, or another signer listens there.
+ * @throws StartError when other users can write its folder, or another signer listens there.
  */
 export async function claimSocket({ path, isForGroup }: SocketPlace): Promise<void> {
   requirePrivate(dirname(path), isForGroup ? 0o750 : 0o700);
@@ -197,9 +207,7 @@ export async function claimSocket({ path, isForGroup }: SocketPlace): Promise<vo
 const inMemory: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
 
 /**
- * Requires a folder that only this user may write.
- *
- * Result: whether it is gone after a restart of the machine.
+ * Requires a folder that only this user can write. Result: whether a restart of the machine empties it.
  *
  * @throws StartError
  */

@@ -6,36 +6,39 @@ import { operationNames, vaultCalling } from './protocol.ts';
 import { connectTo, type Hello, type SignerConnection } from './signer-connection.ts';
 import { SignerUnavailableError } from './signer-errors.ts';
 
-/** Connects to a signer, and may start it first. */
+/** Connects to a signer, after starting it if necessary. */
 export interface SignerLink {
   /** Rejects with the reason, for example when the signer refuses its settings. */
   readonly stream: Promise<Duplex>;
-  /** Ends a signer that was started; resolves when it has ended. */
+  /** Ends a signer that this process has started. Resolves when it has ended. */
   end(): Promise<void>;
 }
 
-/** Checks the keys of a signer that came back with other ones, as a start does. Rejects if they are not to be used. */
+/** Checks the keys of a signer that has restarted with other keys. Rejects if they must not be used. */
 type CheckKeys = (vault: KeyVault) => Promise<void>;
 
 /** The vault of a signer in another process. */
 export interface SignerVault {
   readonly vault: KeyVault;
-  /** Sets the check of a signer that comes back with other keys: it is used if the check resolves, never without one. */
+  /**
+   * Sets the check for a signer that restarts with other keys. Without a check that resolves, such a signer is never
+   * used.
+   */
   checkKeysBy(check: CheckKeys): void;
-  /** Has the signer seal and open something. Rejects with the reason when it cannot, or does not in two seconds. */
+  /** Has the signer seal and open a value. Rejects with the reason if that fails, or takes longer than two seconds. */
   check(): Promise<void>;
-  /** Ends the connection, and the signer if it was started for it. */
+  /** Closes the connection, and ends the signer if it was started for it. */
   close(): Promise<void>;
 }
 
-/** CHOICE: a signer that dies once is back at once; one that keeps dying is started every five seconds. */
+/** CHOICE: a signer that ends is restarted at once. If it keeps ending, it is restarted every five seconds. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5_000;
-/** After this time, a signer no longer counts as one that keeps dying. */
+/** A signer that runs longer than this does not count as one that keeps ending. */
 const LONG_LIFE_MS = 30_000;
-/** CHOICE: the time that calls wait for the next signer after one has announced its end. */
+/** CHOICE: how long calls wait for the next signer after a signer has announced its end. */
 const RESTART_MS = 5_000;
-/** CHOICE: the time limit of a check, and the time that its result is reused. */
+/** CHOICE: the time limit of a check, and how long its result is reused. */
 const [CHECK_MS, CHECKED_MS] = [2_000, 1_000];
 
 interface SignerVaultOptions {
@@ -44,15 +47,15 @@ interface SignerVaultOptions {
   readonly contracts?: readonly string[];
 }
 
-/** The connection in use. */
+/** The current connection. */
 interface Current {
   readonly connection: SignerConnection;
   readonly link: SignerLink;
 }
 
 /**
- * Opens the link to a signer, and again whenever it breaks. While it is broken, calls are rejected at once with an error
- * that `isUnavailable` recognizes. When the signer has said before that it ends, they wait for the next one.
+ * Opens the link to a signer, and opens it again whenever it breaks. While it is broken, calls fail at once with an
+ * error that `isUnavailable` recognizes. If the signer has announced its end, they wait for the next signer.
  *
  * @throws when the first link cannot be opened.
  */
@@ -70,7 +73,7 @@ export async function openSignerVault(
   const leftovers = new Set<Promise<void>>();
   warnOfOthers(hello);
 
-  /** The signer refuses calls of other contracts as it refuses forged ones. */
+  /** The signer refuses calls of unknown contracts like forged calls. */
   function warnOfOthers({ contracts: known = contracts }: Hello): void {
     const missing = contracts.filter((each) => !known.includes(each));
     if (missing.length === 0) return;
@@ -90,7 +93,7 @@ export async function openSignerVault(
     return undefined;
   }
 
-  /** INVARIANT: nothing is sealed under keys that were not checked against what is stored. */
+  /** INVARIANT: nothing is sealed under keys that were not checked against the stored data. */
   async function isAccepted({ call, hello: offered }: SignerConnection): Promise<boolean> {
     try {
       if (checkKeys === undefined) throw new Error('expected the same keys while the server starts');
@@ -114,7 +117,7 @@ export async function openSignerVault(
       if (last !== undefined) pauseMs = await leave(last, pauseMs);
       if (isClosed) return;
       await pause(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined);
-      // A signer that has announced its end is back within a second.
+      // A signer that has announced its end usually restarts within a second.
       if (restarted === undefined) pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs);
       if (isClosed) return;
       current = await reopen();
@@ -127,7 +130,7 @@ export async function openSignerVault(
     }
   }
 
-  /** A signer that has announced its end answers what it was asked before. Result: the pause until the next one. */
+  /** A signer that has announced its end still answers the calls it has. Result: the pause until the next signer. */
   async function leave({ connection, link }: Current, pauseMs: number): Promise<number> {
     if (connection.hasEnded() || isClosed) {
       if (!isClosed) log.warn({ restart_in_ms: pauseMs }, 'the signer has ended');
@@ -191,7 +194,7 @@ function callsOf(call: SignerConnection['call']): CallByName {
   return (name, parts, json) => call(numberOf.get(name)!, parts, json);
 }
 
-/** The properties of a signer can change when it is restarted. */
+/** Getters, because the properties of a signer can change when it restarts. */
 function vaultOf(hello: () => Hello, call: CallByName): KeyVault {
   return {
     get currentMasterKeyId() {
@@ -207,7 +210,7 @@ function vaultOf(hello: () => Hello, call: CallByName): KeyVault {
   };
 }
 
-/** Whether everything that a server checks at its start is the same. */
+/** Whether everything is the same that a server checks at its start. */
 function isSame(one: Hello, other: Hello): boolean {
   const text = ({ currentMasterKeyId, masterKeyIds, loginApps = [] }: Hello): string =>
     JSON.stringify([currentMasterKeyId, masterKeyIds.toSorted(), loginApps.toSorted()]);
@@ -216,7 +219,7 @@ function isSame(one: Hello, other: Hello): boolean {
 
 const checkBinding = { purpose: 'doctor', rowId: 'check', appId: '' };
 
-/** A key management service may refuse one of both. */
+/** A key management service may refuse one of the two operations. */
 async function sealAndOpen(vault: KeyVault): Promise<void> {
   const sealed = await vault.seal(Buffer.from('check'), checkBinding);
   await vault.open(sealed, checkBinding);

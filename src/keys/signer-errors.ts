@@ -6,7 +6,9 @@ import { HpkeError } from '../engine/crypto/hpke.ts';
 import * as signing from '../engine/signing/signing-errors.ts';
 import { MasterKeyUnavailableError, VaultError } from './master-keys.ts';
 
-/** The signer cannot be reached, is busy, or has failed. Whether it has signed is unknown; nothing was stored. */
+/**
+ * Thrown when the signer cannot be reached, is busy, or has failed. It may or may not have signed; nothing was stored.
+ */
 export class SignerUnavailableError extends Error {
   /** Recognized by `isUnavailable` of `errors.ts`. */
   readonly isUnavailable = true;
@@ -18,7 +20,7 @@ export class SignerUnavailableError extends Error {
   }
 }
 
-/** A call that is longer than a message may be. It was not sent. */
+/** Thrown for a call that exceeds the length of a message. It was not sent. */
 export class CallTooLargeError extends Error {
   /** Recognized by `isTooLarge` of `errors.ts`. */
   readonly isTooLarge = true;
@@ -29,7 +31,7 @@ export class CallTooLargeError extends Error {
   }
 }
 
-/** The signer does not start with its settings. */
+/** Thrown when the signer cannot start with its settings. */
 export class SignerRefusedError extends Error {
   readonly faults: readonly string[];
 
@@ -40,7 +42,9 @@ export class SignerRefusedError extends Error {
   }
 }
 
-/** An error on its way to the server. Messages of the errors below never contain secrets; others do not leave. */
+/**
+ * An error on its way to the server. Messages of the errors below never contain secrets; other messages are not sent.
+ */
 interface SentError {
   readonly code: string;
   readonly message: string;
@@ -50,7 +54,7 @@ interface SentError {
 
 type MakeError = (message: string, field: string) => Error;
 
-/** The errors of a vault that callers distinguish. */
+/** The errors of a vault that callers handle separately. */
 const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
   ['kms', MasterKeyUnavailableError, (message) => new MasterKeyUnavailableError(message)],
   ['vault', VaultError, (message) => new VaultError(message)],
@@ -72,14 +76,14 @@ const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
   [
     'method',
     signing.UnsupportedMethodError,
-    // Callers need its field and its message only.
+    // Callers need only its field and its message.
     (message, field) => Object.assign(new signing.UnsupportedMethodError('', '', []), { message, field }),
   ],
-  // Callers do not distinguish the other errors.
+  // Callers treat all other errors alike.
   ['input', signing.SigningInputError, (message, field) => new signing.InvalidFieldError(field, message)],
 ];
 
-/** The most characters of an error message that are sent: a message can quote input as long as a frame. */
+/** The maximum length of an error message that is sent, because messages can quote input of any length. */
 const MOST_TEXT = 1_000;
 
 function cut(text: string): string {
@@ -96,10 +100,10 @@ export function toSentError(error: unknown): SentError | undefined {
     : { code, message };
 }
 
-/** A failure of the signer itself. */
+/** Thrown when the signer itself has failed. */
 const faults: ReadonlySet<unknown> = new Set(['internal', 'protocol']);
 
-/** A signer of a later version may send an error that this version does not have; the server is not at fault. */
+/** A signer of a later version may send an error that this version does not know. The server is not at fault. */
 function isRefusal(code: unknown): boolean {
   return typeof code === 'string' && !faults.has(code);
 }

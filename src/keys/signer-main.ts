@@ -5,8 +5,8 @@ import { sendRefusal } from './serve-connection.ts';
 import { runOnSocket, serveChannel, servedVault } from './serve-signer.ts';
 import { CHANNEL } from './spawn-signer.ts';
 
-// The process that alone holds the master keys. `custos serve` starts it with a channel, which is its only way in;
-// `custos signer` becomes it with a socket.
+// The entry point of the signer, the only process with the master keys. `custos serve` starts it and talks to it over a
+// channel. `custos signer` turns into it, and it listens on a socket.
 
 const { values: place } = parseArgs({
   options: { socket: { type: 'string' }, group: { type: 'boolean' }, state: { type: 'string' } },
@@ -22,8 +22,8 @@ else {
 }
 
 function serveServer(): void {
-  // Signals of a terminal or of a service manager reach all processes of a group. The server ends this one, after its own
-  // last request.
+  // A terminal or a service manager signals all processes of the group. The server ends this process after its own last
+  // request.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
   const channel = new Socket({ fd: CHANNEL });
   try {

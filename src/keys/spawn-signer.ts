@@ -4,15 +4,15 @@ import { fewArenas } from '../adapters/processes.ts';
 import { StartError } from '../config/start-error.ts';
 import type { SignerLink } from './signer-client.ts';
 
-/** How a signer is started, by a server or by `custos signer`. */
+/** The command line of a signer, for a server and for `custos signer`. */
 export interface SignerProgram {
-  /** The file of its entry point. */
+  /** The entry point. */
   readonly entry: string;
-  /** What it may read: its code and the files of its settings. */
+  /** Readable paths: the code, and the files of the settings. */
   readonly readable: readonly string[];
-  /** What it may write: the folder of its state, if it has one. */
+  /** Writable path: the folder of the state, if there is one. */
   readonly writable?: readonly string[];
-  /** Its whole environment. Called at each start. */
+  /** The whole environment. Called at each start. */
   environment(): Record<string, string>;
 }
 
@@ -20,15 +20,16 @@ export interface SignerProgram {
 function protectedProgram({ entry, readable, writable = [], environment }: SignerProgram) {
   return {
     args: [
-      // No writing, no other files, no processes, no threads, no debugger. The signing library is native.
+      // No writes, no other files, no child processes, no threads, no debugger. Addons are allowed because the signing
+      // library is native.
       '--permission',
       '--allow-addons',
       '--disable-warning=PERM0001',
       ...[...readable, ...writable].map((path) => `--allow-fs-read=${path}`),
       ...writable.map((path) => `--allow-fs-write=${path}`),
-      // V8 lets the young generation grow with the memory of the machine, to 128 MB. The signer needs little.
+      // V8 lets the young generation grow up to 128 MB on large machines. The signer needs little.
       '--max-semi-space-size=16',
-      // A signal would open the debugger.
+      // Otherwise a signal would open the debugger.
       '--disable-sigusr1',
       entry,
     ],
@@ -36,7 +37,7 @@ function protectedProgram({ entry, readable, writable = [], environment }: Signe
   };
 }
 
-/** Replaces this process by a signer. Its memory and its environment are gone then, so that nothing of them is left. */
+/** Replaces this process with a signer, so that its memory and environment are gone. */
 export function replaceProcess(program: SignerProgram, args: readonly string[]): never {
   const { args: flags, env } = protectedProgram(program);
   if (process.execve === undefined) throw new StartError(`expected Node 24, got ${process.version}`);
@@ -47,12 +48,12 @@ export function replaceProcess(program: SignerProgram, args: readonly string[]):
 /** The descriptor of the channel in the child. */
 export const CHANNEL = 3;
 
-/** How long a signer may take to end after its channel has closed. */
+/** The time limit for a signer to end after its channel has closed. */
 const END_MS = 2_000;
 
 /**
- * Starts a signer as a child. The channel is a pair of connected sockets, which no other process can open. It ends with this
- * process, and the child ends with it.
+ * Starts a signer as a child process. The channel is a pair of connected sockets, which no other process can open. The
+ * child ends when this process ends.
  */
 export function spawnSigner(program: SignerProgram): SignerLink {
   const { args, env } = protectedProgram(program);

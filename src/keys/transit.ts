@@ -15,7 +15,7 @@ interface TransitSettings {
   /** The namespace of the engine and of the token, for services that have them. */
   readonly namespace?: string | undefined;
   readonly token: string;
-  /** Where the token comes from, if it is a file: it is read again when the service refuses the token. */
+  /** The file of the token, if it is in a file. It is read again when the service refuses the token. */
   readonly tokenFile?: string | undefined;
 }
 
@@ -26,23 +26,23 @@ interface Answer {
 
 /** The HTTP API of a key management service. */
 interface TransitClient {
-  /** The id of the master key that it has. */
+  /** The id of the master key in the service. */
   readonly keyId: string;
   /**
-   * Sends a request with the token, and again if the service refuses the token and the file has another one.
+   * Sends a request with the token. If the service refuses the token and the file has a new one, sends it again.
    *
    * @param path below `/v1`, encoded.
-   * @throws MasterKeyUnavailableError when there is no answer.
+   * @throws MasterKeyUnavailableError without an answer.
    */
   send(path: string, body?: Readonly<Record<string, string>>): Promise<Answer>;
-  /** As `send`, in the transit engine. */
+  /** Like `send`, below the mount of the transit engine. */
   sendToKey(verb: 'encrypt' | 'decrypt', body: Readonly<Record<string, string>>): Promise<Answer>;
-  /** Uses the token that is in the file now. Without a file, or if it cannot be read, the token stays. */
+  /** Reads the token from the file. Keeps the current token if there is no file, or it cannot be read. */
   readToken(): Promise<void>;
   readonly hasTokenFile: boolean;
 }
 
-/** The id of the master key in a key management service. */
+/** The id of a master key in a key management service. */
 export function transitKeyId({ key }: Pick<TransitSettings, 'key'>): string {
   return `transit:${key}`;
 }
@@ -115,20 +115,20 @@ function reasonOf(error: unknown): string {
   return typeof code === 'string' ? code : name;
 }
 
-/** CHOICE: a token is renewed when half of its lease is over, so that several attempts fit into the other half. */
+/** CHOICE: a token is renewed after half of its lease, which leaves time for several attempts. */
 const PART_OF_LEASE = 0.5;
 const SHORTEST_PAUSE_MS = 1_000;
-/** After a failure, or less for short leases. */
+/** The pause after a failure. Shorter for short leases. */
 const RETRY_MS = 30_000;
-/** How often a token is looked at that does not end or that others renew: the file may have another one. */
+/** How often a token is checked that never expires, or that another program renews: the file may have a new token. */
 const LOOK_MS = 600_000;
 const LONGEST_PAUSE_MS = 86_400_000;
 
 /** How a token is kept alive. */
 export interface TokenRenewal {
-  /** Ends it. */
+  /** Stops the renewal. */
   readonly signal: AbortSignal;
-  /** Called once for each trouble, until renewing works again. */
+  /** Called once per problem, until renewing works again. */
   report(fields: object, msg: string): void;
   readonly pause?: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
@@ -136,7 +136,7 @@ export interface TokenRenewal {
 const pauseUnnoticed = (ms: number, signal: AbortSignal): Promise<unknown> =>
   systemPause(ms, undefined, { ref: false, signal });
 
-/** Renews the token before its lease ends, if the service lets it renew itself. Resolves when the signal ends it. */
+/** Renews the token before its lease ends, if the token is renewable. Resolves when the signal stops it. */
 export async function keepTokenAlive(
   client: TransitClient,
   { signal, report, pause = pauseUnnoticed }: TokenRenewal,
@@ -150,13 +150,13 @@ export async function keepTokenAlive(
   while (!signal.aborted) {
     let pauseMs = LOOK_MS;
     try {
-      // Another program may have written one with a longer lease.
+      // Another program may have written a token with a longer lease.
       await client.readToken();
       const found = await lookUp(client);
       if (found.ttlMs === 0) say(undefined);
       else if (found.isRenewable) {
         const renewedMs = await renew(client);
-        // Beyond its greatest lifetime, the service grants less and less.
+        // Near its maximum lifetime, the service grants shorter and shorter leases.
         const isAtItsEnd = renewedMs < leaseMs * 0.9;
         say(isAtItsEnd ? LAST_LEASE : undefined, { ends_in_s: Math.round(renewedMs / 1000) });
         leaseMs = Math.max(leaseMs, renewedMs);
@@ -185,7 +185,7 @@ async function lookUp(client: TransitClient): Promise<{ ttlMs: number; isRenewab
   return { ttlMs: secondsOf(data?.ttl, 'ttl') * 1000, isRenewable: data?.renewable === true };
 }
 
-/** Result: how long the token is valid from now on, in ms. */
+/** Result: how long the token is still valid, ms. */
 async function renew(client: TransitClient): Promise<number> {
   const { auth } = parsed<{ auth?: { lease_duration?: unknown } }>(
     await client.send('auth/token/renew-self', {}),
@@ -194,7 +194,7 @@ async function renew(client: TransitClient): Promise<number> {
   return secondsOf(auth?.lease_duration, 'lease_duration') * 1000;
 }
 
-// NOTE: no answer is quoted, because it contains the token.
+// NOTE: the answer is never quoted, because it contains the token.
 function parsed<Body>({ status, text }: Answer, verb: string): Body {
   if (status !== 200) throw new Error(`the key management service refused ${verb} (${status})`);
   try {
@@ -211,8 +211,9 @@ function secondsOf(value: unknown, name: string): number {
 
 /**
  * A master key inside a key management service, which wraps and unwraps the data keys.
- * Uses the HTTP API of the transit engine in HashiCorp Vault and OpenBao: `encrypt` and `decrypt` with
- * `associated_data`, so that the binding is the same as with a local key.
+ *
+ * Uses `encrypt` and `decrypt` of the transit engine of HashiCorp Vault and OpenBao with `associated_data`, so the
+ * binding is the same as with a local key.
  */
 export function transitMasterKey(client: TransitClient): MasterKey {
   const id = client.keyId;
@@ -222,13 +223,13 @@ export function transitMasterKey(client: TransitClient): MasterKey {
     // The service's error text is omitted: it names internal policies and paths.
     if (status !== 200) {
       const message = `${service} refused to ${verb} (${status})`;
-      // 400: this ciphertext, or this binding, is not one of the key.
+      // 400: the ciphertext or its binding does not belong to this key.
       throw status === 400 ? new VaultError(message) : new MasterKeyUnavailableError(message);
     }
     try {
       return (JSON.parse(text) as { data?: unknown }).data;
     } catch {
-      // NOTE: without a cause, because JSON.parse quotes its input, which may contain a data key.
+      // NOTE: without `cause`, because JSON.parse quotes its input, which may contain a data key.
       throw new VaultError(`expected JSON from ${service}`);
     }
   };

@@ -26,16 +26,16 @@ export interface UserLogin {
 
 interface LoginKey {
   readonly algorithm: 'RS256' | 'ES256';
-  /** Undefined for a key that any `kid` may name. */
+  /** Undefined for a key that accepts any `kid`. */
   readonly kid: string | undefined;
   readonly key: KeyObject;
 }
 
 /**
- * The user whom a token of the app's own login names, for a key that is encrypted to this recipient; undefined if the
- * token is not valid. A token with `cnf.jkt` (RFC 7800, RFC 7638) is valid for that recipient only.
+ * The user named by a token of the app's own login, for a key that is encrypted to this recipient; undefined for an
+ * invalid token. A token with `cnf.jkt` (RFC 7800, RFC 7638) is valid only for that recipient.
  *
- * @param recipient 65-byte point; undefined for a key that is handed over as it is.
+ * @param recipient 65-byte point; undefined for a key that is returned in plain form.
  */
 async function subjectOfToken(
   login: UserLogin,
@@ -65,7 +65,7 @@ async function verifiedPayload(
       if (verified !== undefined) return verified.payload;
     }
   } catch {
-    // No JWT.
+    // Not a JWT.
   }
   return undefined;
 }
@@ -86,7 +86,7 @@ function thumbprint(point: Uint8Array): string {
 const VOUCHER_KEY_BYTES = 32;
 const VOUCHER_PURPOSE = 'voucher-key';
 
-/** CHOICE: the longest that the vault vouches for a user's key, whatever the caller asks for. */
+/** CHOICE: the vault vouches for the key of a user for at most this long, whatever the caller asks for. */
 const MAX_LIFETIME_MS = 60 * 60_000;
 
 interface VoucherParts {
@@ -95,7 +95,7 @@ interface VoucherParts {
   readonly clock: Clock;
 }
 
-/** How a vault vouches for the keys that it draws for users, and recognizes them. */
+/** How a vault vouches for the keys that it generates for users, and recognizes its vouchers. */
 export function voucherOperations(envelopes: MasterKeyVault, { logins, clock }: VoucherParts) {
   const withSecret = <T>(
     { id: rowId, seal }: StoredVoucherKey,
@@ -104,7 +104,7 @@ export function voucherOperations(envelopes: MasterKeyVault, { logins, clock }: 
   ): Promise<T> => envelopes.withSecret(sealedOf(seal), { purpose: VOUCHER_PURPOSE, rowId, appId }, use);
 
   return {
-    /** Runs `work` with what reads the vouchers of an app; with undefined if the caller has none. */
+    /** Runs `work` with a function that reads the vouchers of an app; with undefined if the caller has none. */
     async withReader<T>(
       { vouching }: Pick<ReadQuorums, 'vouching'>,
       appId: string,
@@ -116,7 +116,7 @@ export function voucherOperations(envelopes: MasterKeyVault, { logins, clock }: 
       );
     },
 
-    /** Undefined unless the token is one of the app's login. */
+    /** Undefined unless the token was issued by the app's login. */
     async vouchFor(
       publicKey: string,
       { appId, token, expiresAtMs, voucherKey }: AskedLogin,
@@ -134,7 +134,7 @@ export function voucherOperations(envelopes: MasterKeyVault, { logins, clock }: 
 
     createKey: (async ({ purpose, rowId, appId }: SealBinding) => {
       if (purpose !== VOUCHER_PURPOSE) throw new VaultError(`expected the purpose \`${VOUCHER_PURPOSE}\``);
-      // Not from the entropy of other keys: a seeded sandbox draws the same ones whether an app has a login or not.
+      // A separate source of randomness: a seeded sandbox generates the same keys whether an app has a login or not.
       const secret = systemEntropy.bytes(VOUCHER_KEY_BYTES);
       const name = sealName(secret);
       const sealed = await envelopes.seal(secret, { purpose, rowId, appId }).finally(() => secret.fill(0));

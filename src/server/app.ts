@@ -1,5 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import express, { type NextFunction, type Request, type Response } from 'express';
+import type { NextFunction, Request, Response } from 'express';
+import express from 'express';
 import { ApiError } from '../errors.ts';
 import { definition } from '../generated/definition.ts';
 import { operations } from '../generated/operations.ts';
@@ -7,7 +8,6 @@ import { requestValidators } from '../generated/request-validators.js';
 import type { Log } from '../ports/runtime.ts';
 import { createBrand } from './brand.ts';
 import { answerError } from './error-response.ts';
-import { refuseNulCharacters } from './nul-characters.ts';
 import { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts';
 import type { RateLimiter, RateLimitOptions } from './rate-limit.ts';
 import {
@@ -19,6 +19,7 @@ import {
   type ReferenceOptions,
 } from './reference-pages.ts';
 import { createTransportGuard } from './transport-guards.ts';
+import { refuseNulCharacters } from './validation-issues.ts';
 
 /** Paths that are served by another pipeline. */
 export interface Mount {
