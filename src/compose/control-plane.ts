@@ -98,6 +98,7 @@ export async function controlPlane(
     ...policyAnalysis({ services, database }),
     by: { origin: 'control_plane' },
     clock,
+    movedByRpc: { totalMs: 0, atSnapshots: new Map() },
     appId,
     events: eventContract(createBrand(options.config.prefix)),
     document: () => readDocument(brand),

@@ -10,6 +10,12 @@ import { findUpcoming, type Upcoming } from './find-upcoming.ts';
 export const LONGEST_PLAN_MS = 24 * 3_600_000;
 
 /**
+ * CHOICE: the clock can be set up to a century before the last instant that the contract's formats can represent,
+ * 9999-12-31. Whatever is planned or expires after the time that was set can be represented as well.
+ */
+export const LAST_MS = Date.UTC(9900, 0, 1);
+
+/**
  * Makes due at `nowMs` what was planned for later than `laterThanMs`. After the clock was set back, those times may lie
  * years ahead. A check or a delivery that comes too early only finds that there is nothing to do yet.
  */

@@ -15,6 +15,7 @@ import type { OwnApi } from './requests/own-api.ts';
 import type { Redaction } from './requests/redact.ts';
 import type { RequestLog } from './requests/request-log.ts';
 import type { MeasureCoverage } from './requests/request-view.ts';
+import type { MovedByRpc } from './rpc-clock.ts';
 import type { SeededKey } from './scenarios.ts';
 
 /** A clock that can be frozen and set. Unix milliseconds. */
@@ -321,6 +322,7 @@ export interface ControlContext extends PolicyAnalysis {
   /** Aborted when the caller disconnects or the server stops; handlers must then return. */
   readonly signal: AbortSignal;
   readonly clock: ControllableClock;
+  readonly movedByRpc: MovedByRpc;
   readonly entropy: Entropy;
   readonly ids: Ids;
   readonly vault: KeyVault;

@@ -1,7 +1,12 @@
 import type { ControlContext, RpcConnection } from './control-plane.ts';
+import { moveBefore, moveTime, noteSnapshot, RpcTimeError } from './rpc-clock.ts';
 
 /** The part of the control plane that answers JSON-RPC. */
-export type RpcContext = Pick<ControlContext, 'chains' | 'runDueJobs' | 'log'>;
+export type RpcContext = Pick<
+  ControlContext,
+  | ('chains' | 'clock' | 'movedByRpc' | 'eventLog' | 'log')
+  | ('read' | 'change' | 'runDueJobs' | 'actJobs' | 'finishJobs')
+>;
 
 /** Who sent a message of JSON-RPC. */
 export interface RpcSender {
@@ -14,6 +19,7 @@ export interface RpcSender {
 type Response = Record<string, unknown>;
 
 const INVALID_REQUEST = -32_600;
+const INVALID_PARAMS = -32_602;
 const INTERNAL_ERROR = -32_603;
 const TIMED_OUT = -32_002;
 const TOO_LARGE = -32_003;
@@ -48,6 +54,19 @@ export async function answerMessage(
   }
   return responses;
 
+  async function run(call: {
+    readonly method: string;
+    readonly params: readonly unknown[];
+  }): Promise<object> {
+    const moved = await moveTime(call, context);
+    if (moved !== undefined) return { result: moved };
+    await moveBefore(caip2, call, context);
+    const outcome = await context.chains.rpc(caip2, call, caller);
+    if ('result' in outcome && call.method === 'evm_snapshot') noteSnapshot(caip2, outcome.result, context);
+    if (changing.test(call.method)) await context.runDueJobs();
+    return outcome;
+  }
+
   async function answer(call: unknown): Promise<Response> {
     const { id = null, method, params = [] } = (call ?? {}) as Record<string, unknown>;
     if (typeof method !== 'string' || !Array.isArray(params)) {
@@ -56,10 +75,9 @@ export async function answerMessage(
     }
     if (performance.now() >= caller.endsAtMs) return failure(id, TIMED_OUT, 'request timed out');
     try {
-      const outcome = await context.chains.rpc(caip2, { method, params }, caller);
-      if (changing.test(method)) await context.runDueJobs();
-      return { jsonrpc: '2.0', id, ...outcome };
+      return { jsonrpc: '2.0', id, ...(await run({ method, params })) };
     } catch (error) {
+      if (error instanceof RpcTimeError) return failure(id, INVALID_PARAMS, error.message);
       context.log.error({ err: error, method, caip2 }, 'a call of JSON-RPC failed');
       return failure(id, INTERNAL_ERROR, 'internal error');
     }

@@ -1,5 +1,5 @@
 import { invalidField } from '../../errors.ts';
-import { bringDueTimesTo, passTimeTo } from '../clock.ts';
+import { bringDueTimesTo, LAST_MS, passTimeTo } from '../clock.ts';
 import type { ControllableClock, Handler } from '../control-plane.ts';
 import { findUpcoming } from '../find-upcoming.ts';
 import type { SandboxClock } from '../generated/schemas.ts';
@@ -45,12 +45,6 @@ export const setClock: Handler<'setClock'> = async ({ body }, context) => {
   if (targetMs <= beforeMs) await runDueJobs();
   return clockView(clock);
 };
-
-/**
- * CHOICE: the clock can be set up to a century before the last instant that the contract's formats can represent,
- * 9999-12-31. Whatever is planned or expires after the time that was set can be represented as well.
- */
-const LAST_MS = Date.UTC(9900, 0, 1);
 
 /** The control plane's representation of the clock. */
 function clockView(clock: ControllableClock): SandboxClock {

@@ -23,6 +23,7 @@ interface ChainRow {
   base_ms: number;
   seen_ms: number;
   height: number;
+  next_seconds: number | null;
 }
 
 /** The blocks of one chain. */
@@ -31,9 +32,13 @@ export interface Blocks {
   catchUp(): Promise<void>;
   /** Catches up, then runs `work` in one transaction of the store. */
   atHead<T>(work: () => T): Promise<T>;
+  /** Runs `work` in one transaction of the store while no block is being made. */
+  exclusively<T>(work: () => T): Promise<T>;
+  /** Sets the time of the next block that is mined or has transactions, Unix seconds. */
+  setNextSeconds(seconds: number): void;
   /** The latest block that was processed. */
   head(): Block;
-  /** About when a block without transactions was made, Unix seconds. */
+  /** When a block without transactions was made, Unix seconds. */
   secondsOf(blockNumber: number): number;
   /** Mines extra blocks immediately; the first one includes every ready transaction. */
   mine(count: number): Promise<Block>;
@@ -51,6 +56,10 @@ interface BlocksOptions<Plan> {
   readonly confirmAfterMs: number | undefined;
   readonly pool: Pool<Plan>;
   readonly machine: Machine<Plan>;
+  /** Called before the first transaction of a block. */
+  readonly onBlock?: (number: number) => void;
+  /** Called in a transaction of the store when the blocks from a number on are abandoned. */
+  readonly onAbandoned?: (from: number) => void;
 }
 
 /**
@@ -68,7 +77,15 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
   function makeBlock(row: ChainRow, atMs: number, isExtra: boolean): Block {
     if (isExtra) row.base_height += 1;
     row.height = isExtra ? Math.max(row.height + 1, heightAt(row, atMs)) : heightAt(row, atMs);
-    return { number: row.height, seconds: Math.floor(atMs / 1000) };
+    const block = { number: row.height, seconds: row.next_seconds ?? Math.floor(atMs / 1000) };
+    if (isExtra || row.next_seconds !== null) noteTime(row, block);
+    row.next_seconds = null;
+    return block;
+  }
+
+  function noteTime({ base_ms, base_height }: ChainRow, { number, seconds }: Block): void {
+    const nextMs = base_ms + (number + 1 - base_height) * terms.blockMs;
+    store.run('insert or replace into block_times values (?, ?, ?, ?)', caip2, number, seconds, nextMs);
   }
 
   /** The number that `makeBlock` would give. */
@@ -76,7 +93,7 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
     heightAt(row, atMs) + (isExtra ? 1 : 0);
 
   /** Only one caller makes blocks at a time: an execution may take several turns of the event loop. */
-  async function exclusively<T>(work: () => Promise<T>): Promise<T> {
+  async function alone<T>(work: () => Promise<T>): Promise<T> {
     await mutex.acquire();
     try {
       return await work();
@@ -93,6 +110,7 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
       // Stored at once: a process that is killed while it makes blocks would delay pending transactions twice.
       store.atomically(() => {
         rebase(store, caip2, row, nowMs);
+        noteTime(row, { number: row.height, seconds: Math.floor(nowMs / 1000) });
         chain.write(row);
       });
     }
@@ -133,12 +151,18 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
       makeBlock: () => first,
       write: () => chain.write({ ...row, height: parent.height }),
     });
-    for (let mined = 1; mined < count; mined += 1) block = makeBlock(row, row.seen_ms, true);
+    // All at once: they have the same time.
+    if (count > 1) {
+      row.height += count - 1;
+      row.base_height += count - 1;
+      block = { ...first, number: row.height };
+      noteTime(row, block);
+    }
     chain.write(row);
     return block;
   }
 
-  const catchUp = (): Promise<void> => exclusively(async () => void (await process()));
+  const catchUp = (): Promise<void> => alone(async () => void (await process()));
   const read = (): ChainRow => chain.read(clock.now());
   return {
     catchUp,
@@ -151,11 +175,20 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
       return { number: row.height, seconds: Math.floor(row.seen_ms / 1000) };
     },
     secondsOf(blockNumber) {
-      const row = read();
-      const ms = row.base_ms + (blockNumber - row.base_height) * terms.blockMs;
-      return Math.floor(Math.max(0, Math.min(ms, row.seen_ms)) / 1000);
+      const near = (order: string) =>
+        store.first<Block & { next_ms: number }>(
+          `select number, seconds, next_ms from block_times where caip2 = ? and number ${order} limit 1`,
+          ...[caip2, blockNumber],
+        );
+      const before = near('<= ? order by number desc') ?? { number: -1, seconds: 0, next_ms: 0 };
+      if (before.number === blockNumber) return before.seconds;
+      const after = near('> ? order by number')?.seconds ?? Math.floor(read().seen_ms / 1000);
+      const ms = before.next_ms + (blockNumber - before.number - 1) * terms.blockMs;
+      return Math.min(Math.floor(ms / 1000), after);
     },
-    mine: (count) => exclusively(() => mine(count)),
+    mine: (count) => alone(() => mine(count)),
+    exclusively: (work) => alone(async () => store.atomically(work)),
+    setNextSeconds: (seconds) => chain.write({ ...read(), next_seconds: seconds }),
     dueMs() {
       const row = read();
       if (confirmAfterMs !== undefined) return row.seen_ms + confirmAfterMs;
@@ -172,9 +205,12 @@ function chainRow({ store, caip2, terms }: Pick<BlocksOptions<never>, 'store' | 
       const known = store.first<ChainRow>('select * from chains where caip2 = ?', caip2);
       if (known !== undefined) return known;
       const height = Math.max(0, Math.floor(nowMs / terms.blockMs));
-      const row = { base_height: height, base_ms: height * terms.blockMs, seen_ms: nowMs, height };
+      const row = {
+        ...{ base_height: height, base_ms: height * terms.blockMs, seen_ms: nowMs, height },
+        next_seconds: null,
+      };
       store.run(
-        'insert into chains values (?, ?, ?, ?, ?, 0)',
+        'insert into chains values (?, ?, ?, ?, ?, 0, null)',
         caip2,
         row.base_height,
         row.base_ms,
@@ -185,8 +221,9 @@ function chainRow({ store, caip2, terms }: Pick<BlocksOptions<never>, 'store' | 
     },
     write: (row: ChainRow) =>
       store.run(
-        'update chains set base_height = ?, base_ms = ?, seen_ms = ?, height = ? where caip2 = ?',
-        ...[row.base_height, row.base_ms, row.seen_ms, row.height, caip2],
+        `update chains set base_height = ?, base_ms = ?, seen_ms = ?, height = ?, next_seconds = ?
+         where caip2 = ?`,
+        ...[row.base_height, row.base_ms, row.seen_ms, row.height, row.next_seconds, caip2],
       ),
   };
 }
@@ -225,7 +262,13 @@ interface Filling {
  * to balances, come with the block that finally includes it.
  */
 async function fillBlock<Plan>(
-  { store, pool, machine }: Pick<BlocksOptions<Plan>, 'store' | 'pool' | 'machine'>,
+  {
+    store,
+    pool,
+    machine,
+    onBlock = () => undefined,
+    onAbandoned = () => undefined,
+  }: Pick<BlocksOptions<Plan>, 'store' | 'pool' | 'machine' | 'onBlock' | 'onAbandoned'>,
   { untilMs, atMs, next, makeBlock, write }: Filling,
 ): Promise<boolean> {
   let block: Block | undefined;
@@ -243,7 +286,10 @@ async function fillBlock<Plan>(
       else if (readiness === 'replaced') {
         pool.replace(entry.hash, machine.replacementOf(entry));
       } else {
-        block ??= makeBlock();
+        if (block === undefined) {
+          onBlock(next);
+          block = makeBlock();
+        }
         const inBlock = block;
         const run = await machine.execute(entry, inBlock);
         store.atomically(() => {
@@ -252,7 +298,10 @@ async function fillBlock<Plan>(
           const execution = !isPending ? undefined : isAbandoned ? rollBack(store, run) : run();
           if (execution === undefined) hasChanged = true;
           else if (isAbandoned) pool.includeForNow(entry, inBlock, execution);
-          else pool.include(entry, inBlock, execution);
+          else {
+            if (abandonedBlock !== undefined) onAbandoned(abandonedBlock);
+            pool.include(entry, inBlock, execution);
+          }
           write();
         });
       }

@@ -180,6 +180,22 @@ create table evm_receipts (
 create index evm_receipts_by_block on evm_receipts (caip2, block_number, position);
 `;
 
+// Each reorganization replaces the blocks from a number on. `block_times`: the blocks whose time does not follow from
+// the block time, and when the block after each was due. `next_seconds`: the time of the next block, if a client has
+// set it. `reads`: what a transaction has found stored, so that it can be executed again.
+const reorganizedBlocks = `
+create table reorganizations (
+  id integer primary key autoincrement, caip2 text not null, from_block integer not null
+) strict;
+create index reorganizations_by_block on reorganizations (caip2, from_block);
+create table block_times (
+  caip2 text not null, number integer not null, seconds integer not null, next_ms integer not null,
+  primary key (caip2, number)
+) strict, without rowid;
+alter table chains add column next_seconds integer;
+alter table evm_receipts add column reads text;
+`;
+
 /** What leads from one version of the store to the next, oldest first. A released step is never changed. */
 export const chainStoreSteps: readonly string[] = [
   initial,
@@ -190,4 +206,5 @@ export const chainStoreSteps: readonly string[] = [
   reorganizations,
   developerFees,
   bytecode,
+  reorganizedBlocks,
 ];

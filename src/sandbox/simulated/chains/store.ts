@@ -9,6 +9,7 @@ import { chainStoreSteps } from './store-schema.ts';
  */
 
 const TABLES = [
+  'block_times',
   'chains',
   'accounts',
   'balances',
@@ -33,6 +34,7 @@ const TABLES = [
   'evm_receipts',
   'evm_storage',
   'prices',
+  'reorganizations',
   'issuer_cards',
   'issuer_payments',
 ];
@@ -46,9 +48,13 @@ export interface ChainStore {
   all<Row>(sql: string, ...values: Value[]): Row[];
   first<Row>(sql: string, ...values: Value[]): Row | undefined;
   run(sql: string, ...values: Value[]): void;
+  /** Runs statements that are not worth preparing. */
+  exec(sql: string): void;
   /** Runs `work` in a transaction and rolls back when it throws. Nested calls use savepoints. */
   atomically<T>(work: () => T): T;
   reset(): void;
+  /** Changes whenever the whole content is replaced. */
+  content(): number;
   /** The whole content. */
   image(): Buffer;
   /** Replaces the content by that of an image. */
@@ -68,6 +74,7 @@ export function openChainStore(file: string, image?: Buffer): ChainStore {
   upgradeSqlite(database, chainStoreSteps);
   // Making one takes as long as a short transaction.
   let transaction = transactionOn(database);
+  let content = 0;
   const statements = new Map<string, Statement<unknown[], unknown>>();
   const prepare = (sql: string): Statement<unknown[], unknown> => {
     const known = statements.get(sql) ?? database.prepare<unknown[], unknown>(sql);
@@ -78,23 +85,38 @@ export function openChainStore(file: string, image?: Buffer): ChainStore {
     all: <Row>(sql: string, ...values: Value[]) => prepare(sql).all(...values) as Row[],
     first: <Row>(sql: string, ...values: Value[]) => prepare(sql).get(...values) as Row | undefined,
     run: (sql, ...values) => void prepare(sql).run(...values),
+    exec: (sql) => void database.exec(sql),
     atomically: <T>(work: () => T) => transaction.immediate(work) as T,
-    reset: () =>
+    reset() {
+      forgetTriggers(database);
       database.transaction(
         // Also resets the sequence, so that transfer positions restart at 1.
         () => void database.exec(TABLES.map((table) => `delete from ${table};`).join(' ') + RESTART),
-      )(),
+      )();
+      content += 1;
+    },
+    content: () => content,
     image: () => imageOf(database),
-    async load(content) {
-      if (file !== ':memory:') return replaceContent(file, content);
+    async load(image) {
+      forgetTriggers(database);
+      content += 1;
+      if (file !== ':memory:') return replaceContent(file, image);
       const before = database;
-      database = open(content);
+      database = open(image);
       transaction = transactionOn(database);
       statements.clear();
       before.close();
     },
     close: () => void database.close(),
   };
+}
+
+/** The triggers that record changes, see `store-history.ts`: nobody takes back a whole content. */
+function forgetTriggers(database: Database): void {
+  const triggers = database.prepare<unknown[], { name: string }>(
+    "select name from temp.sqlite_master where type = 'trigger'",
+  );
+  for (const { name } of triggers.all()) database.exec(`drop trigger temp.${name}`);
 }
 
 const transactionOn = (database: Database) => database.transaction((work: () => unknown) => work());

@@ -7,7 +7,7 @@ import type { EvmParts } from './parts.ts';
 import type { EvmState } from './state.ts';
 
 /** The sender of faucet deposits in lists of transfers. */
-const FAUCET_ADDRESS = '0x00000000000000000000000000000000000fa0ce';
+export const FAUCET_ADDRESS = '0x00000000000000000000000000000000000fa0ce';
 const MAX_AMOUNT = 2n ** 256n - 1n;
 
 /**

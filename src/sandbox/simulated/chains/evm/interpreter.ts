@@ -8,11 +8,12 @@ import { createMutex } from '../../../../storage/mutex.ts';
 import { type Movement, NATIVE, RevertError } from '../ledger.ts';
 import type { Block } from '../pool.ts';
 import { hasNativeAsset } from '../sponsors.ts';
+import type { Forks } from './forks.ts';
 import type { Frame } from './frame.ts';
 import { nativeAt } from './natives.ts';
 import type { Overlay } from './overlay.ts';
 import { approvalLog, type EvmLog, TRANSFER_TOPIC, transferLog } from './receipts.ts';
-import { blockHash, hashOf } from './state.ts';
+import { hashOf } from './state.ts';
 import { stateManagerOf, textOf } from './state-manager.ts';
 
 /*
@@ -80,7 +81,7 @@ interface Running {
   pauseMs: number;
 }
 
-export async function makeInterpreter(caip2: string, chainId: bigint): Promise<Interpreter> {
+export async function makeInterpreter(chainId: bigint, forks: Pick<Forks, 'hashOf'>): Promise<Interpreter> {
   const mutex = createMutex();
   let running: Running | undefined;
   const current = (): Running => {
@@ -94,7 +95,7 @@ export async function makeInterpreter(caip2: string, chainId: bigint): Promise<I
       () => current().overlay,
       () => pause(current()),
     ),
-    blockchain: blockchainOf(caip2),
+    blockchain: blockchainOf(forks),
     customOpcodes: [
       {
         opcode: JUMPDEST,
@@ -348,10 +349,10 @@ function blockOf({ number, seconds }: Block, baseFee: bigint) {
   };
 }
 
-function blockchainOf(caip2: string) {
+function blockchainOf(forks: Pick<Forks, 'hashOf'>) {
   const blockchain = {
     getBlock: async (number: number) => ({
-      hash: () => hexToBytes(blockHash(caip2, number).slice(2)),
+      hash: () => hexToBytes(forks.hashOf(number).slice(2)),
     }),
     putBlock: async () => undefined,
     shallowCopy: () => blockchain,

@@ -5,6 +5,7 @@ import { makeContractAccounts, makeLedger, NATIVE } from '../ledger.ts';
 import { makePool, type Pool } from '../pool.ts';
 import type { World } from '../world.ts';
 import { recordDeposit, registerToken } from '../world.ts';
+import { type Forks, makeForks } from './forks.ts';
 import type { Interpreter } from './interpreter.ts';
 import { makeEvmMachine } from './machine.ts';
 import type { EvmPlan } from './plan.ts';
@@ -20,6 +21,9 @@ export interface EvmParts {
   readonly state: EvmState;
   readonly pool: Pool<EvmPlan>;
   readonly blocks: Blocks;
+  readonly forks: Forks;
+  /** Called before the first transaction of each block. */
+  readonly onBlock: (listener: (number: number) => void) => void;
   readonly interpreter: () => Promise<Interpreter>;
   /** Processes due blocks, then runs `work` in one transaction of the store. */
   atHead<T>(work: () => T): Promise<T>;
@@ -29,15 +33,26 @@ export function makeEvmParts(world: World, caip2: string): EvmParts {
   const { store, clock, confirmAfterMs } = world;
   const terms = termsOf(caip2);
   const state = makeEvmState(world, caip2);
+  const forks = makeForks(store, caip2);
+  const listeners: ((number: number) => void)[] = [];
   const pool = makePool<EvmPlan>(store, caip2, world.drawFault);
   // Loaded with the first execution: a chain that only holds balances needs none.
   const interpreter = loadOnce(async () => {
     const { makeInterpreter } = await import('./interpreter.ts');
-    return makeInterpreter(caip2, state.chainId);
+    return makeInterpreter(state.chainId, forks);
   });
   const machine = makeEvmMachine(state, pool, interpreter);
-  const blocks = makeBlocks({ store, caip2, terms, clock, confirmAfterMs, pool, machine });
-  return { world, caip2, state, pool, blocks, interpreter, atHead: blocks.atHead };
+  const blocks = makeBlocks({
+    ...{ store, caip2, terms, clock, confirmAfterMs, pool, machine },
+    onBlock: (number) => {
+      for (const listener of listeners) listener(number);
+    },
+    onAbandoned: forks.replace,
+  });
+  return {
+    ...{ world, caip2, state, pool, blocks, forks, interpreter, atHead: blocks.atHead },
+    onBlock: (listener) => void listeners.push(listener),
+  };
 }
 
 /** The stored state of a chain. */

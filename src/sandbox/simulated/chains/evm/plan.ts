@@ -62,11 +62,18 @@ export interface DecodedTransaction {
   readonly plan: EvmPlan;
 }
 
-/** Decodes signed bytes into an execution plan. Throws InvalidTransactionError. */
-export async function decodeSigned(signedBytes: Uint8Array): Promise<DecodedTransaction> {
+/**
+ * Decodes signed bytes into an execution plan. Throws InvalidTransactionError.
+ *
+ * @param impersonated the sender, if it has not signed the transaction.
+ */
+export async function decodeSigned(
+  signedBytes: Uint8Array,
+  impersonated?: string,
+): Promise<DecodedTransaction> {
   const hex = bytesTo0xHex(signedBytes);
   const view = await decodeEthereumTransaction(hex);
-  const sender = await recoverEthereumSender(hex, view);
+  const sender = impersonated ?? (await recoverEthereumSender(hex, view));
   const calls = view.calls.map((call) => ({
     to: call.to ?? null,
     value: call.value,

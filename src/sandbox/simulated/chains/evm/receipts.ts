@@ -60,16 +60,20 @@ interface ReceiptRow {
 }
 
 /** Stores the receipt of the next transaction of a block. Call it in a transaction of the store. */
-export function storeReceipt({ world: { store }, caip2 }: EvmState, receipt: NewReceipt): void {
+export function storeReceipt(
+  { world: { store }, caip2 }: EvmState,
+  receipt: NewReceipt,
+  reads: string | null = null,
+): void {
   const last = store.first<{ position: number; next_log: number }>(
     `select position, first_log + logs as next_log from evm_receipts
      where caip2 = ? and block_number = ? order by position desc limit 1`,
     ...[caip2, receipt.block.number],
   );
   store.run(
-    'insert or replace into evm_receipts values (?, ?, ?, ?, ?, ?, ?)',
+    'insert or replace into evm_receipts values (?, ?, ?, ?, ?, ?, ?, ?)',
     ...[caip2, receipt.hash, receipt.block.number, (last?.position ?? -1) + 1, last?.next_log ?? 0],
-    ...[receipt.logs.length, writeWithBigints(receipt)],
+    ...[receipt.logs.length, writeWithBigints(receipt), reads],
   );
 }
 
@@ -93,6 +97,33 @@ export function receiptsIn(
       ...[caip2, from, to, limit],
     )
     .map(toReceipt);
+}
+
+/** The receipts after a position, in order. */
+export function receiptsAfter(
+  { world: { store }, caip2 }: EvmState,
+  { block, index, upTo, limit }: { block: number; index: number; upTo: number; limit: number },
+): readonly Receipt[] {
+  return store
+    .all<ReceiptRow>(
+      `select content, position, first_log from evm_receipts
+       where caip2 = ? and (block_number, position) > (?, ?) and block_number <= ?
+       order by block_number, position limit ?`,
+      ...[caip2, block, index, upTo, limit],
+    )
+    .map(toReceipt);
+}
+
+/** The position of the latest transaction. Undefined if there is none. */
+export function latestReceipt({
+  world: { store },
+  caip2,
+}: EvmState): { block: number; index: number } | undefined {
+  return store.first(
+    `select block_number as block, position as "index" from evm_receipts
+     where caip2 = ? order by block_number desc, position desc limit 1`,
+    caip2,
+  );
 }
 
 function toReceipt({ content, position, first_log: firstLog }: ReceiptRow): Receipt {

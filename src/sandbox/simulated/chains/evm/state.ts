@@ -86,17 +86,3 @@ export function storedBytecode(store: ChainStore, caip2: string): Bytecode {
 export function hashOf(text: string): string {
   return bytesTo0xHex(keccak_256(utf8ToBytes(text)));
 }
-
-/**
- * CHOICE: the hash of a block follows from its chain and number, so that no blocks are stored. Its last 8 bytes are the
- * number.
- */
-export function blockHash(caip2: string, number: number): string {
-  return hashOf(`block ${number} of ${caip2}`).slice(0, 50) + number.toString(16).padStart(16, '0');
-}
-
-/** The number of the block with this hash. Undefined if there is none on the chain. */
-export function numberOfBlock(caip2: string, hash: string): number | undefined {
-  const number = Number(`0x${hash.slice(50)}`);
-  return Number.isSafeInteger(number) && blockHash(caip2, number) === hash ? number : undefined;
-}

@@ -1,4 +1,6 @@
 import { hexToBytes } from '../../../../../engine/crypto/encoding.ts';
+import type { EvmAuthorization } from '../../../../../ports/chains.ts';
+import { BLOCK_GAS_LIMIT } from '../machine.ts';
 
 // The calls of JSON-RPC: who sends them, what they are answered, and how their parameters are read.
 
@@ -78,4 +80,43 @@ export function numberOf(value: unknown, name: string): bigint {
 
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const NO_ADDRESS = `0x${'0'.repeat(40)}`;
+
+/** A call object, with defaults for the fields that it leaves out. */
+export interface Call {
+  readonly from: string;
+  readonly to: string | null;
+  readonly value: bigint;
+  readonly data: Uint8Array;
+  readonly gas: bigint;
+  readonly hasGas: boolean;
+  readonly authorizationList: readonly EvmAuthorization[];
+}
+
+export function callOf(value: unknown): Call {
+  if (!isRecord(value)) throw invalid('invalid argument: expected a transaction object');
+  const { from, to, data, input, value: amount, gas, authorizationList: list } = value;
+  return {
+    from: from == null ? NO_ADDRESS : addressOf(from),
+    to: to == null ? null : addressOf(to),
+    value: amount == null ? 0n : numberOf(amount, 'value'),
+    data: bytesOf(input ?? data ?? '0x'),
+    hasGas: gas != null,
+    gas: gas == null ? BLOCK_GAS_LIMIT : numberOf(gas, 'gas'),
+    authorizationList: Array.isArray(list) ? list.map(authorizationOf) : [],
+  };
+}
+
+function authorizationOf(value: unknown): EvmAuthorization {
+  if (!isRecord(value)) throw invalid('invalid argument: expected a signed authorization');
+  const { address, chainId, nonce, yParity, r, s } = value;
+  const [first, second] = [r, s].map((each) => numberOf(each, 'signature').toString(16).padStart(64, '0'));
+  return {
+    contract: addressOf(address),
+    chainId: Number(numberOf(chainId, 'chainId')),
+    nonce: numberOf(nonce, 'nonce'),
+    signature: `0x${first}${second}${numberOf(yParity, 'yParity').toString(16).padStart(2, '0')}`,
+  };
 }

@@ -1,6 +1,6 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex } from '../../../../../engine/crypto/encoding.ts';
-import type { BroadcastOutcome, EvmAuthorization } from '../../../../../ports/chains.ts';
+import type { BroadcastOutcome } from '../../../../../ports/chains.ts';
 import { termsOf } from '../../chain-terms.ts';
 import { NATIVE } from '../../ledger.ts';
 import { dryRun } from '../dry-run.ts';
@@ -9,14 +9,13 @@ import { codeAt } from '../natives.ts';
 import { makeOverlay, type Overlay } from '../overlay.ts';
 import type { EvmParts } from '../parts.ts';
 import { findReceipt, receiptsIn } from '../receipts.ts';
-import { numberOfBlock } from '../state.ts';
 import {
   addressOf,
   bytesOf,
+  callOf,
   hashText,
   invalid,
   isRecord,
-  LIMIT_EXCEEDED,
   METHOD_NOT_FOUND,
   numberOf,
   REVERTED,
@@ -26,15 +25,10 @@ import {
   type RpcOutcome,
   SERVER_ERROR,
 } from './calls.ts';
-import {
-  blockView,
-  inBlock,
-  logViews,
-  MOST_RECEIPTS,
-  quantity,
-  receiptView,
-  transactionBy,
-} from './views.ts';
+import { type Development, makeDevelopment } from './development.ts';
+import { type Feed, makeFeed } from './feed.ts';
+import { knownBlock, logsOf } from './logs.ts';
+import { blockView, inBlock, quantity, receiptView, transactionBy } from './views.ts';
 
 /** A chain with its way in for signed transactions. */
 export interface RpcChain {
@@ -42,22 +36,29 @@ export interface RpcChain {
   broadcast(signedBytes: Uint8Array): Promise<BroadcastOutcome>;
 }
 
-type Method = (chain: RpcChain, params: readonly unknown[], caller: RpcCaller) => unknown;
+interface Served extends RpcChain {
+  readonly feed: Feed;
+  readonly development: Development;
+}
 
-const MOST_LOGS = 10_000;
+type Method = (chain: Served, params: readonly unknown[], caller: RpcCaller) => unknown;
+
 const MOST_FEE_BLOCKS = 1_024;
-const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 
 /** Answers methods on the latest state of a chain, in the format of the Ethereum JSON-RPC. */
 export function rpcOf(chain: RpcChain): (call: RpcCall, caller: RpcCaller) => Promise<RpcOutcome> {
+  const development = makeDevelopment(chain.parts);
+  const served: Served = { ...chain, feed: makeFeed(chain.parts), development };
   return async ({ method, params }, caller) => {
     try {
       const found = Object.hasOwn(methods, method) ? methods[method] : undefined;
-      if (found === undefined) {
+      const own = Object.hasOwn(development.methods, method) ? development.methods[method] : undefined;
+      if (found === undefined && own === undefined) {
         throw new RpcError(METHOD_NOT_FOUND, `the method ${method} does not exist/is not available`);
       }
       await chain.parts.blocks.catchUp();
-      return { result: await found(chain, params, caller) };
+      development.begin();
+      return { result: await (own === undefined ? found!(served, params, caller) : own(params)) };
     } catch (error) {
       if (!(error instanceof RpcError)) throw error;
       const { code, message, data } = error;
@@ -73,7 +74,7 @@ const methods: Readonly<Record<string, Method>> = {
   net_listening: () => true,
   eth_chainId: ({ parts }) => quantity(parts.state.chainId),
   eth_syncing: () => false,
-  eth_accounts: () => [],
+  eth_accounts: ({ development }) => development.accounts(),
   eth_blockNumber: ({ parts }) => quantity(parts.blocks.head().number),
   eth_gasPrice: ({ parts }) => {
     const { baseFee, priorityFee } = termsOf(parts.caip2);
@@ -118,9 +119,10 @@ const methods: Readonly<Record<string, Method>> = {
     if (!estimate.succeeds) throw new RpcError(SERVER_ERROR, estimate.message);
     return quantity(estimate.units);
   },
-  eth_sendRawTransaction: async ({ broadcast }, [signed]) => {
+  eth_sendRawTransaction: async ({ broadcast, development }, [signed]) => {
     const outcome = await broadcast(bytesOf(signed));
     if (!outcome.isAccepted) throw new RpcError(SERVER_ERROR, outcome.message);
+    await development.mineSent();
     return outcome.hash;
   },
   eth_getTransactionByHash: ({ parts }, [hash]) => transactionBy(parts, hashText(hash)),
@@ -147,31 +149,20 @@ const methods: Readonly<Record<string, Method>> = {
     return receipt === undefined ? null : transactionBy(parts, receipt.hash);
   },
   eth_getLogs: ({ parts }, [filter]) => logsOf(parts, filter),
-  evm_mine: async ({ parts }) => {
-    await parts.blocks.mine(1);
-    return '0x0';
+  eth_newFilter: ({ feed }, [filter]) => feed.addFilter('logs', filter),
+  eth_newBlockFilter: ({ feed }) => feed.addFilter('newHeads', undefined),
+  eth_newPendingTransactionFilter: ({ feed }, [isFull]) => feed.addFilter('newPendingTransactions', isFull),
+  eth_uninstallFilter: ({ feed }, [id]) => feed.removeFilter(id),
+  eth_getFilterChanges: ({ feed }, [id]) => feed.changesOf(id),
+  eth_getFilterLogs: ({ parts, feed }, [id]) => logsOf(parts, feed.requestOf(id)),
+  eth_subscribe: ({ feed }, [kind, request], { connection }) => feed.subscribe(connection, kind, request),
+  eth_unsubscribe: ({ feed }, [id], { connection }) => feed.unsubscribe(connection, id),
+  eth_sendTransaction: async ({ development }, [transaction]) => {
+    const hash = await development.send(transaction);
+    await development.mineSent();
+    return hash;
   },
 };
-
-/** The number that a block parameter names. Undefined for a block that does not exist. */
-function knownBlock({ caip2, blocks }: EvmParts, block: unknown): number | undefined {
-  const head = blocks.head().number;
-  if (block === undefined || block === null || block === 'latest' || block === 'pending') return head;
-  if (block === 'earliest') return 0;
-  if (block === 'safe' || block === 'finalized') {
-    return Math.max(0, head - termsOf(caip2).finalityBlocks);
-  }
-  if (isRecord(block)) {
-    if (block.blockNumber !== undefined) return upTo(head, numberOf(block.blockNumber, 'blockNumber'));
-    const number = numberOfBlock(caip2, hashText(block.blockHash));
-    return number === undefined ? undefined : upTo(head, BigInt(number));
-  }
-  return upTo(head, numberOf(block, 'block'));
-}
-
-function upTo(head: number, number: bigint): number | undefined {
-  return number > BigInt(head) ? undefined : Number(number);
-}
 
 /** CHOICE: simulated chains keep the latest state only, so earlier blocks answer as long as nothing has changed. */
 function requireLatest(parts: EvmParts, block: unknown): void {
@@ -181,31 +172,6 @@ function requireLatest(parts: EvmParts, block: unknown): void {
   if (later !== undefined) {
     throw new RpcError(SERVER_ERROR, `the state of block ${number} is not kept: use the latest block`);
   }
-}
-
-function callOf(value: unknown) {
-  if (!isRecord(value)) throw invalid('invalid argument: expected a transaction object');
-  const { from, to, data, input, value: amount, gas, authorizationList: list } = value;
-  return {
-    from: from == null ? NO_ADDRESS : addressOf(from),
-    to: to == null ? null : addressOf(to),
-    value: amount == null ? 0n : numberOf(amount, 'value'),
-    data: bytesOf(input ?? data ?? '0x'),
-    gas: gas == null ? BLOCK_GAS_LIMIT : numberOf(gas, 'gas'),
-    authorizationList: Array.isArray(list) ? list.map(authorizationOf) : [],
-  };
-}
-
-function authorizationOf(value: unknown): EvmAuthorization {
-  if (!isRecord(value)) throw invalid('invalid argument: expected a signed authorization');
-  const { address, chainId, nonce, yParity, r, s } = value;
-  const [first, second] = [r, s].map((each) => numberOf(each, 'signature').toString(16).padStart(64, '0'));
-  return {
-    contract: addressOf(address),
-    chainId: Number(numberOf(chainId, 'chainId')),
-    nonce: numberOf(nonce, 'nonce'),
-    signature: `0x${first}${second}${numberOf(yParity, 'yParity').toString(16).padStart(2, '0')}`,
-  };
 }
 
 async function callOnly(parts: EvmParts, value: unknown, overrides: unknown) {
@@ -264,43 +230,4 @@ function feeHistory(parts: EvmParts, count: unknown, newest: unknown, percentile
     gasUsedRatio: Array.from({ length: blocks }, () => 0.5),
     ...(rewards.length === 0 ? {} : { reward: Array.from({ length: blocks }, () => rewards) }),
   };
-}
-
-function logsOf(parts: EvmParts, filter: unknown) {
-  if (!isRecord(filter)) throw invalid('invalid argument: expected a filter');
-  const { fromBlock, toBlock, address, topics, blockHash: hash } = filter;
-  const [from, to] =
-    hash === undefined
-      ? [knownBlock(parts, fromBlock), knownBlock(parts, toBlock) ?? parts.blocks.head().number]
-      : [knownBlock(parts, { blockHash: hash }), knownBlock(parts, { blockHash: hash })];
-  if (from === undefined || to === undefined) {
-    if (hash !== undefined) throw new RpcError(SERVER_ERROR, 'unknown block');
-    return [];
-  }
-  const addresses =
-    address == null ? undefined : (Array.isArray(address) ? address : [address]).map(addressOf);
-  const wanted = topics == null ? [] : topicsOf(topics);
-  const receipts = receiptsIn(parts.state, { from, to, limit: MOST_RECEIPTS + 1 });
-  const found = receipts
-    .flatMap((receipt) => logViews(parts, receipt))
-    .filter(
-      (log) =>
-        (addresses === undefined || addresses.includes(log.address)) &&
-        wanted.every((any, index) => any === undefined || any.includes(log.topics[index] ?? '')),
-    );
-  if (found.length > MOST_LOGS || receipts.length > MOST_RECEIPTS) {
-    throw new RpcError(LIMIT_EXCEEDED, `query returned more than ${MOST_LOGS} results: ask for fewer blocks`);
-  }
-  return found;
-}
-
-/** By position: the topics of which one must be there, or undefined for any. */
-function topicsOf(topics: unknown): readonly (readonly string[] | undefined)[] {
-  if (!Array.isArray(topics) || topics.length > 4)
-    throw invalid('invalid argument: expected at most 4 topics');
-  return topics.map((topic) => {
-    if (topic === null) return undefined;
-    const any = (Array.isArray(topic) ? topic : [topic]).map(hashText);
-    return any.length === 0 ? undefined : any;
-  });
 }

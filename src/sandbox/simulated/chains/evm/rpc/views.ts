@@ -10,7 +10,7 @@ import { BLOCK_GAS_LIMIT } from '../machine.ts';
 import type { EvmParts } from '../parts.ts';
 import type { EvmPlan } from '../plan.ts';
 import { findReceipt, type Receipt, receiptsIn } from '../receipts.ts';
-import { blockHash, hashOf, ZERO_WORD } from '../state.ts';
+import { hashOf, ZERO_WORD } from '../state.ts';
 
 // Blocks, transactions, receipts and logs in the format of the Ethereum JSON-RPC.
 
@@ -27,12 +27,14 @@ export function quantity(value: bigint | number): string {
 export const inBlock = ({ state }: EvmParts, number: number): readonly Receipt[] =>
   receiptsIn(state, { from: number, to: number, limit: MOST_RECEIPTS });
 
-export function logViews({ caip2 }: EvmParts, receipt: Receipt) {
+export function logViews({ forks }: Pick<EvmParts, 'forks'>, receipt: Receipt) {
   const { logs, block, hash, index, firstLog } = receipt;
+  if (logs.length === 0) return [];
+  const inBlockOf = forks.hashOf(block.number);
   return logs.map((log, offset) => ({
     ...log,
     blockNumber: quantity(block.number),
-    blockHash: blockHash(caip2, block.number),
+    blockHash: inBlockOf,
     blockTimestamp: quantity(block.seconds),
     transactionHash: hash,
     transactionIndex: quantity(index),
@@ -64,7 +66,7 @@ export function receiptView(parts: EvmParts, receipt: Receipt) {
     transactionHash: hash,
     transactionIndex: quantity(index),
     blockNumber: quantity(block.number),
-    blockHash: blockHash(parts.caip2, block.number),
+    blockHash: parts.forks.hashOf(block.number),
     from: sender,
     to: recipient,
     contractAddress: isReverted ? null : contract,
@@ -87,8 +89,8 @@ export function blockView(parts: EvmParts, number: number | undefined, isFull: b
   const root = hashOf(`state of block ${number} of ${caip2}`);
   return {
     number: quantity(number),
-    hash: blockHash(caip2, number),
-    parentHash: number === 0 ? `0x${ZERO_WORD}` : blockHash(caip2, number - 1),
+    hash: parts.forks.hashOf(number),
+    parentHash: number === 0 ? `0x${ZERO_WORD}` : parts.forks.hashOf(number - 1),
     nonce: '0x0000000000000000',
     sha3Uncles: NO_UNCLES,
     logsBloom: bloomOf(receipts),
@@ -147,7 +149,7 @@ export function transactionBy(parts: EvmParts, hash: string) {
   const place = {
     hash,
     blockNumber: receipt === undefined ? null : quantity(receipt.block.number),
-    blockHash: receipt === undefined ? null : blockHash(parts.caip2, receipt.block.number),
+    blockHash: receipt === undefined ? null : parts.forks.hashOf(receipt.block.number),
     transactionIndex: receipt === undefined ? null : quantity(receipt.index),
   };
   const from = receipt?.sender ?? parts.pool.senderOf(hash) ?? NO_ADDRESS;

@@ -1,0 +1,42 @@
+import type { ChainStore } from '../store.ts';
+import { hashOf } from './state.ts';
+
+/**
+ * The hashes of the blocks of one chain.
+ *
+ * CHOICE: the hash of a block follows from its chain, its number, and how often the chain was reorganized at or before it,
+ * so that no blocks are stored. Its last 8 bytes are the number.
+ */
+export interface Forks {
+  hashOf(number: number): string;
+  /** The number of the block with this hash. Undefined if the chain has no such block. */
+  numberOf(hash: string): number | undefined;
+  /** Replaces the blocks from a number on by other blocks. Call it in a transaction of the store. */
+  replace(from: number): void;
+  /** Calls `listener` before blocks are replaced. */
+  watch(listener: (from: number) => void): void;
+}
+
+export function makeForks(store: ChainStore, caip2: string): Forks {
+  const listeners: ((from: number) => void)[] = [];
+  const hash = (number: number): string => {
+    const { forks } = store.first<{ forks: number }>(
+      'select count(*) as forks from reorganizations where caip2 = ? and from_block <= ?',
+      ...[caip2, number],
+    )!;
+    const text = `block ${number} of ${caip2}${forks === 0 ? '' : ` after ${forks} reorganizations`}`;
+    return hashOf(text).slice(0, 50) + number.toString(16).padStart(16, '0');
+  };
+  return {
+    hashOf: hash,
+    numberOf(text) {
+      const number = Number(`0x${text.slice(50)}`);
+      return Number.isSafeInteger(number) && hash(number) === text ? number : undefined;
+    },
+    replace(from) {
+      for (const listener of listeners) listener(from);
+      store.run('insert into reorganizations (caip2, from_block) values (?, ?)', caip2, from);
+    },
+    watch: (listener) => void listeners.push(listener),
+  };
+}

@@ -1,0 +1,290 @@
+import { systemEntropy } from '../../../../../adapters/runtime.ts';
+import { bytesTo0xHex } from '../../../../../engine/crypto/encoding.ts';
+import type { EvmParts } from '../parts.ts';
+import { latestReceipt, receiptsAfter } from '../receipts.ts';
+import { invalid, LIMIT_EXCEEDED, type RpcConnection, RpcError, SERVER_ERROR } from './calls.ts';
+import { before, type LogView, logsAfter, matches, type Position, readFilter } from './logs.ts';
+import { blockView, logViews, transactionBy } from './views.ts';
+
+/*
+ * Filters and subscriptions of one chain: what is new since a client has asked or was told. When blocks are replaced,
+ * their logs are reported again as removed, and the position of each listener goes back to before them.
+ */
+
+/** CHOICE: filters of a chain. One that is not polled for five minutes expires, as those of geth. */
+const MOST_FILTERS = 10_000;
+const FILTER_MS = 5 * 60_000;
+/** CHOICE: subscriptions of a connection to a chain. */
+const MOST_SUBSCRIPTIONS = 100;
+/** CHOICE: when the clock moves far, a listener is told of the latest 256 blocks only. */
+const MOST_BLOCKS = 256;
+const MOST_PENDING = 10_000;
+/** CHOICE: how often subscribers are told of what is new. */
+const PUSH_MS = 50;
+/** The replaced blocks that a listener who asks late still learns of. */
+const MOST_REMOVALS = 256;
+const MOST_REMOVED = 10_000;
+
+type Kind = 'logs' | 'newHeads' | 'newPendingTransactions';
+
+interface Listener {
+  readonly kind: Kind;
+  readonly filter: ReturnType<typeof readFilter>;
+  /** Whether whole transactions or blocks are reported, and not only their hashes. */
+  readonly isFull: boolean;
+  position: Position;
+  /** The latest block that was reported. */
+  block: number;
+  /** The last of the pending transactions that were reported. */
+  pending: number;
+  /** The number of the last removal that was reported. */
+  removal: number;
+}
+
+interface Filter extends Listener {
+  readonly request: unknown;
+  /** By `performance.now()`. */
+  expiresMs: number;
+}
+
+interface Subscription extends Listener {
+  readonly connection: RpcConnection;
+  /** Whether its news are being collected. */
+  isBusy: boolean;
+}
+
+/** Blocks that were replaced, and the logs that they had. */
+interface Removal {
+  readonly number: number;
+  readonly from: number;
+  readonly logs: readonly LogView[];
+}
+
+/** What the filters and subscriptions of one chain report. */
+export interface Feed {
+  addFilter(kind: Kind, request: unknown): string;
+  removeFilter(id: unknown): boolean;
+  /** What is new since the last call, or since the filter was made. */
+  changesOf(id: unknown): Promise<readonly unknown[]>;
+  /** The filter object of a filter of logs. */
+  requestOf(id: unknown): unknown;
+  subscribe(connection: RpcConnection | undefined, kind: unknown, request: unknown): string;
+  unsubscribe(connection: RpcConnection | undefined, id: unknown): boolean;
+}
+
+export function makeFeed(parts: EvmParts): Feed {
+  const { state, blocks, forks, caip2, world } = parts;
+  const filters = new Map<string, Filter>();
+  const subscriptions = new Map<string, Subscription>();
+  const byConnection = new WeakMap<RpcConnection, Set<string>>();
+  let removals: Removal[] = [];
+  let removalCount = 0;
+  let content = world.store.content();
+  let isScheduled = false;
+  let seen = '';
+
+  const lastPending = (): number =>
+    world.store.first<{ id: number }>(
+      'select id from transactions where caip2 = ? order by id desc limit 1',
+      caip2,
+    )?.id ?? 0;
+
+  function listener(kind: Kind, request: unknown): Listener {
+    const { number } = blocks.head();
+    return {
+      ...{ kind, filter: readFilter(kind === 'logs' ? (request ?? {}) : {}) },
+      isFull: kind === 'newPendingTransactions' && request === true,
+      position: latestReceipt(state) ?? before(0),
+      block: number,
+      pending: lastPending(),
+      removal: removalCount,
+    };
+  }
+
+  /** Filters belong to what was stored when they were made. */
+  function forgetOthers(): void {
+    if (content === world.store.content()) return;
+    content = world.store.content();
+    filters.clear();
+    removals = [];
+    for (const each of subscriptions.values()) {
+      const { filter, isFull } = each;
+      Object.assign(each, listener(each.kind, undefined), { filter, isFull });
+    }
+  }
+
+  async function newsOf(each: Listener): Promise<unknown[]> {
+    if (each.kind === 'newPendingTransactions') return pendingSince(each);
+    const lost = removals.filter(({ number }) => number > each.removal);
+    each.removal = removalCount;
+    const removed: LogView[] = [];
+    for (const { from, logs } of lost) {
+      each.block = Math.min(each.block, from - 1);
+      for (const log of logs) {
+        if (each.kind === 'logs' && isAtMost(log, each.position) && matches(each.filter, log)) {
+          removed.push({ ...log, removed: true });
+        }
+      }
+      if (each.position.block >= from) each.position = before(from);
+    }
+    if (each.kind === 'newHeads') return headsSince(each);
+    const upTo = blocks.head().number;
+    const { logs, last } = await logsAfter(parts, each.filter, { after: each.position, upTo });
+    each.position = last;
+    return [...removed, ...logs];
+  }
+
+  function headsSince(each: Listener): number[] {
+    const { number } = blocks.head();
+    const first = Math.max(each.block + 1, number - MOST_BLOCKS + 1);
+    each.block = Math.max(each.block, number);
+    return Array.from({ length: Math.max(0, number - first + 1) }, (_, at) => first + at);
+  }
+
+  function pendingSince(each: Listener): unknown[] {
+    const rows = world.store.all<{ id: number; hash: string }>(
+      'select id, hash from transactions where caip2 = ? and id > ? order by id limit ?',
+      ...[caip2, each.pending, MOST_PENDING],
+    );
+    each.pending = rows.at(-1)?.id ?? Math.min(each.pending, lastPending());
+    return rows.map(({ hash }) => (each.isFull ? transactionBy(parts, hash) : hash));
+  }
+
+  function filterOf(id: unknown): Filter {
+    forgetOthers();
+    const found = typeof id === 'string' ? filters.get(id) : undefined;
+    if (found === undefined) throw new RpcError(SERVER_ERROR, 'filter not found');
+    found.expiresMs = performance.now() + FILTER_MS;
+    return found;
+  }
+
+  function dropExpired(): void {
+    const now = performance.now();
+    for (const [id, { expiresMs }] of filters) if (expiresMs <= now) filters.delete(id);
+  }
+
+  async function push(): Promise<void> {
+    forgetOthers();
+    await blocks.catchUp();
+    const { block = 0, index = 0 } = latestReceipt(state) ?? {};
+    const now = [content, blocks.head().number, block, index, lastPending(), removalCount].join(' ');
+    if (now === seen) return;
+    seen = now;
+    for (const [id, each] of subscriptions) {
+      if (each.isBusy) continue;
+      each.isBusy = true;
+      try {
+        for (const result of await newsOf(each)) {
+          const shown = each.kind === 'newHeads' ? headOf(parts, result as number) : result;
+          const params = { subscription: id, result: shown };
+          each.connection.notify({ jsonrpc: '2.0', method: 'eth_subscription', params });
+        }
+      } finally {
+        each.isBusy = false;
+      }
+    }
+  }
+
+  /** One push at a time, as long as somebody listens. */
+  function schedule(): void {
+    if (isScheduled) return;
+    isScheduled = true;
+    setTimeout(async () => {
+      try {
+        await push();
+      } catch {
+        // The store was closed or replaced: the next push sees what is there then.
+      }
+      isScheduled = false;
+      if (subscriptions.size > 0) schedule();
+    }, PUSH_MS).unref();
+  }
+
+  function forget(connection: RpcConnection, id: string): boolean {
+    byConnection.get(connection)?.delete(id);
+    return subscriptions.delete(id);
+  }
+
+  // Their logs are still there.
+  forks.watch((from) => {
+    removalCount += 1;
+    if (filters.size === 0 && subscriptions.size === 0) return;
+    const removed = { number: removalCount, from, logs: logsFrom(parts, from) };
+    removals = [...removals.slice(1 - MOST_REMOVALS), removed];
+  });
+
+  return {
+    addFilter(kind, request) {
+      forgetOthers();
+      const made = listener(kind, request);
+      if (filters.size >= MOST_FILTERS) dropExpired();
+      if (filters.size >= MOST_FILTERS) {
+        throw new RpcError(LIMIT_EXCEEDED, `expected at most ${MOST_FILTERS} filters: uninstall some`);
+      }
+      const id = newId();
+      filters.set(id, { ...made, request, expiresMs: performance.now() + FILTER_MS });
+      return id;
+    },
+    removeFilter: (id) => typeof id === 'string' && filters.delete(id),
+    async changesOf(id) {
+      const found = filterOf(id);
+      const news = await newsOf(found);
+      return found.kind === 'newHeads' ? (news as number[]).map(forks.hashOf) : news;
+    },
+    requestOf(id) {
+      const { kind, request } = filterOf(id);
+      if (kind !== 'logs') throw new RpcError(SERVER_ERROR, 'filter not found');
+      return request;
+    },
+    subscribe(connection, kind, request) {
+      if (connection === undefined) throw new RpcError(SERVER_ERROR, 'notifications not supported');
+      if (kind !== 'logs' && kind !== 'newHeads' && kind !== 'newPendingTransactions') {
+        throw invalid(`no "${String(kind)}" subscription in eth namespace`);
+      }
+      const own = byConnection.get(connection) ?? new Set();
+      if (own.size >= MOST_SUBSCRIPTIONS) {
+        throw new RpcError(LIMIT_EXCEEDED, `expected at most ${MOST_SUBSCRIPTIONS} subscriptions`);
+      }
+      forgetOthers();
+      const id = newId();
+      const made = listener(kind, request);
+      subscriptions.set(id, { ...made, connection, isBusy: false });
+      if (!byConnection.has(connection)) {
+        connection.closed.addEventListener('abort', () => {
+          for (const each of own) subscriptions.delete(each);
+        });
+      }
+      byConnection.set(connection, own.add(id));
+      schedule();
+      return id;
+    },
+    unsubscribe(connection, id) {
+      if (connection === undefined || typeof id !== 'string') return false;
+      return byConnection.get(connection)?.has(id) === true && forget(connection, id);
+    },
+  };
+}
+
+/** The logs of the blocks from a number on, newest first, as geth reports them when they are removed. */
+function logsFrom(parts: EvmParts, from: number): LogView[] {
+  const upTo = Number.MAX_SAFE_INTEGER;
+  const receipts = receiptsAfter(parts.state, { ...before(from), upTo, limit: MOST_REMOVED });
+  return receipts.flatMap((receipt) => logViews(parts, receipt)).reverse();
+}
+
+function isAtMost({ blockNumber, transactionIndex }: LogView, { block, index }: Position): boolean {
+  const number = Number(blockNumber);
+  return number < block || (number === block && Number(transactionIndex) <= index);
+}
+
+/** The header of a block, as subscribers get it. */
+function headOf(parts: EvmParts, number: number): object | null {
+  const view = blockView(parts, number, false);
+  if (view === null) return null;
+  const { transactions, uncles, size, totalDifficulty, ...header } = view;
+  return header;
+}
+
+function newId(): string {
+  return bytesTo0xHex(systemEntropy.bytes(16));
+}

@@ -1,0 +1,150 @@
+import { termsOf } from '../../chain-terms.ts';
+import type { EvmParts } from '../parts.ts';
+import { type Receipt, receiptsAfter } from '../receipts.ts';
+import {
+  addressOf,
+  hashText,
+  invalid,
+  isRecord,
+  LIMIT_EXCEEDED,
+  numberOf,
+  RpcError,
+  SERVER_ERROR,
+} from './calls.ts';
+import { logViews } from './views.ts';
+
+/** CHOICE: an answer has at most 10,000 logs, which are found in at most 20,000 transactions. */
+const MOST_LOGS = 10_000;
+const MOST_RECEIPTS = 20_000;
+const RECEIPTS_PER_READ = 200;
+/** CHOICE: a filter names at most 1,000 addresses, and 1,000 topics at each position. */
+const MOST_ALTERNATIVES = 1_000;
+const SLICE_MS = 10;
+
+export type LogView = ReturnType<typeof logViews>[number];
+
+/** Which logs a client wants. */
+interface LogFilter {
+  /** Undefined: of any contract. */
+  readonly addresses: ReadonlySet<string> | undefined;
+  /** By position: the topics of which one must be there, or undefined for any. */
+  readonly topics: readonly (ReadonlySet<string> | undefined)[];
+}
+
+/** A position in the transactions of a chain: everything up to the transaction at `index` of the block. */
+export interface Position {
+  readonly block: number;
+  readonly index: number;
+}
+
+/** Reads `address` and `topics` of a filter object. */
+export function readFilter(filter: unknown): LogFilter {
+  if (!isRecord(filter)) throw invalid('invalid argument: expected a filter');
+  const { address, topics } = filter;
+  return {
+    addresses: address == null ? undefined : new Set(alternatives(address).map(addressOf)),
+    topics: topics == null ? [] : topicsOf(topics),
+  };
+}
+
+function topicsOf(topics: unknown): LogFilter['topics'] {
+  if (!Array.isArray(topics) || topics.length > 4) {
+    throw invalid('invalid argument: expected at most 4 topics');
+  }
+  return topics.map((topic) => {
+    if (topic === null) return undefined;
+    const any = alternatives(topic).map(hashText);
+    return any.length === 0 ? undefined : new Set(any);
+  });
+}
+
+function alternatives(value: unknown): readonly unknown[] {
+  const all = Array.isArray(value) ? value : [value];
+  if (all.length > MOST_ALTERNATIVES) {
+    throw invalid(`invalid argument: expected at most ${MOST_ALTERNATIVES} alternatives`);
+  }
+  return all;
+}
+
+export function matches({ addresses, topics }: LogFilter, log: LogView): boolean {
+  if (addresses !== undefined && !addresses.has(log.address)) return false;
+  return topics.every((any, at) => any === undefined || any.has(log.topics[at] ?? ''));
+}
+
+/** The logs after a position, up to the latest or until there are many, and the position after them. */
+export async function logsAfter(
+  parts: EvmParts,
+  filter: LogFilter,
+  { after, upTo }: { readonly after: Position; readonly upTo: number },
+): Promise<{ readonly logs: LogView[]; readonly last: Position; readonly isComplete: boolean }> {
+  const logs: LogView[] = [];
+  let last = after;
+  let count = 0;
+  let turnMs = performance.now() + SLICE_MS;
+  for (;;) {
+    const receipts = receiptsAfter(parts.state, { ...last, upTo, limit: RECEIPTS_PER_READ });
+    for (const receipt of receipts) {
+      for (const log of logViews(parts, receipt)) if (matches(filter, log)) logs.push(log);
+      last = positionOf(receipt);
+      if (performance.now() < turnMs) continue;
+      await new Promise((resolve) => setImmediate(resolve));
+      turnMs = performance.now() + SLICE_MS;
+    }
+    count += receipts.length;
+    if (receipts.length < RECEIPTS_PER_READ) return { logs, last, isComplete: true };
+    if (logs.length > MOST_LOGS || count >= MOST_RECEIPTS) return { logs, last, isComplete: false };
+  }
+}
+
+function positionOf({ block, index }: Receipt): Position {
+  return { block: block.number, index };
+}
+
+/** The logs that `eth_getLogs` returns for a filter object. */
+export async function logsOf(parts: EvmParts, filter: unknown): Promise<readonly LogView[]> {
+  const wanted = readFilter(filter);
+  const { fromBlock, toBlock, blockHash: hash } = filter as Record<string, unknown>;
+  if (hash !== undefined && (fromBlock !== undefined || toBlock !== undefined)) {
+    throw invalid('invalid argument: expected either `blockHash` or `fromBlock` and `toBlock`');
+  }
+  const head = parts.blocks.head().number;
+  const [from, to] =
+    hash === undefined
+      ? [knownBlock(parts, fromBlock), knownBlock(parts, toBlock) ?? head]
+      : [knownBlock(parts, { blockHash: hash }), knownBlock(parts, { blockHash: hash })];
+  if (from === undefined || to === undefined) {
+    if (hash !== undefined) throw new RpcError(SERVER_ERROR, 'unknown block');
+    return [];
+  }
+  if (from > to) throw invalid('invalid block range params');
+  const { logs, isComplete } = await logsAfter(parts, wanted, { after: before(from), upTo: to });
+  if (logs.length > MOST_LOGS || !isComplete) {
+    throw new RpcError(LIMIT_EXCEEDED, `query returned more than ${MOST_LOGS} results: ask for fewer blocks`);
+  }
+  return logs;
+}
+
+/** The position before the first transaction of a block. */
+export function before(block: number): Position {
+  return { block, index: -1 };
+}
+
+/** The number that a block parameter names. Undefined for a block that does not exist. */
+export function knownBlock({ caip2, blocks, forks }: EvmParts, block: unknown): number | undefined {
+  const head = blocks.head().number;
+  if (block === undefined || block === null || block === 'latest' || block === 'pending') return head;
+  if (block === 'earliest') return 0;
+  if (block === 'safe' || block === 'finalized') {
+    return Math.max(0, head - termsOf(caip2).finalityBlocks);
+  }
+  if (isRecord(block)) {
+    if (block.blockNumber !== undefined) return upTo(head, numberOf(block.blockNumber, 'blockNumber'));
+    const number = forks.numberOf(hashText(block.blockHash));
+    return number === undefined ? undefined : upTo(head, BigInt(number));
+  }
+  return upTo(head, numberOf(block, 'block'));
+}
+
+function upTo(head: number, number: bigint): number | undefined {
+  return number > BigInt(head) ? undefined : Number(number);
+}

@@ -1,0 +1,97 @@
+import type { ChainStore } from './store.ts';
+
+/*
+ * What the development methods of JSON-RPC take back. Triggers write the opposite of each change of an EVM chain into a
+ * temporary table, as https://www.sqlite.org/undoredo.html describes. They exist once a client has called JSON-RPC, so
+ * that a sandbox that serves the wallet API only does no more work than before.
+ */
+
+/** Of no chain, or never taken back: a replaced block stays replaced. */
+const LASTING = ['reorganizations'];
+const OTHERS = /^(exchange|fiat|issuer)_/;
+
+/** CHOICE: the latest 200,000 changes can be taken back, which takes about 60 MB. */
+const MOST_CHANGES = 200_000;
+
+interface Column {
+  readonly name: string;
+  readonly pk: number;
+}
+
+/** The changes of EVM chains, which can be taken back. */
+export interface History {
+  /** Begins to record changes, unless it has begun. */
+  begin(): void;
+  /** The number of the latest change. */
+  position(): number;
+  /**
+   * Takes back the changes of a chain after a position. Call it in a transaction of the store. Returns false if they are
+   * no longer known, and changes nothing then.
+   */
+  rollBack(caip2: string, position: number): boolean;
+}
+
+export function makeHistory(store: ChainStore): History {
+  /** Of the content for which the triggers were made: another content has none. */
+  let content: number | undefined;
+  /** Changes up to this one are no longer known. */
+  let forgotten = 0;
+  const position = (): number =>
+    store.first<{ last: number }>("select seq as last from temp.sqlite_sequence where name = 'changes'")
+      ?.last ?? 0;
+  return {
+    begin() {
+      if (content === store.content()) return;
+      content = store.content();
+      store.exec('pragma recursive_triggers = on');
+      store.exec(
+        'create temp table if not exists changes (id integer primary key autoincrement, caip2 text not null, sql text not null)',
+      );
+      for (const table of tablesOf(store)) store.exec(triggersOf(store, table));
+      forgotten = position();
+    },
+    position,
+    rollBack(caip2, to) {
+      if (content !== store.content() || to < forgotten) return false;
+      const changes = store.all<{ sql: string }>(
+        'select sql from temp.changes where caip2 = ? and id > ? order by id desc',
+        ...[caip2, to],
+      );
+      for (const { sql } of changes) store.exec(sql);
+      // With those that taking them back has made.
+      store.run('delete from temp.changes where caip2 = ? and id > ?', caip2, to);
+      const least = position() - MOST_CHANGES;
+      if (least > forgotten) {
+        store.run('delete from temp.changes where id <= ?', least);
+        forgotten = least;
+      }
+      return true;
+    },
+  };
+}
+
+function tablesOf(store: ChainStore): string[] {
+  const tables = store.all<{ name: string }>(
+    `select m.name from main.sqlite_master m join pragma_table_info(m.name) c on c.name = 'caip2'
+     where m.type = 'table' order by m.name`,
+  );
+  return tables.map(({ name }) => name).filter((name) => !OTHERS.test(name) && !LASTING.includes(name));
+}
+
+function triggersOf(store: ChainStore, table: string): string {
+  const columns = store.all<Column>(`select name, pk from pragma_table_info('${table}')`);
+  const keys = columns.filter(({ pk }) => pk > 0);
+  const where = keys.map(({ name }) => `${name} = ' || quote(new.${name})`).join(" || ' and ");
+  const before = columns.map(({ name }) => `quote(old.${name})`);
+  const assignments = columns.map(({ name }, at) => `${name} = ' || ${before[at]}`).join(" || ', ");
+  const trigger = (event: 'insert' | 'update' | 'delete', row: 'new' | 'old', sql: string): string =>
+    `create temp trigger undo_${event}_${table} after ${event} on main.${table}
+     when ${row}.caip2 glob 'eip155:*' begin
+       insert into changes (caip2, sql) values (${row}.caip2, ${sql});
+     end;`;
+  return [
+    trigger('insert', 'new', `'delete from main.${table} where ${where}`),
+    trigger('update', 'new', `'update main.${table} set ${assignments} || ' where ${where}`),
+    trigger('delete', 'old', `'insert into main.${table} values (' || ${before.join(" || ', ' || ")} || ')'`),
+  ].join('\n');
+}

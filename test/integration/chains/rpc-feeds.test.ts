@@ -1,0 +1,328 @@
+import { readFileSync } from 'node:fs';
+import {
+  type Abi,
+  createPublicClient,
+  createTestClient,
+  createWalletClient,
+  encodeDeployData,
+  encodeFunctionData,
+  erc20Abi,
+  type Hex,
+  http,
+  parseEther,
+  publicActions,
+  webSocket,
+} from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
+import { mainnet } from 'viem/chains';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import WebSocket from 'ws';
+import { startSandbox, type TestSandbox } from '../../../src/testing/testing.ts';
+
+// Filters, subscriptions and the methods of anvil and Hardhat that change a chain, by clients that know nodes.
+
+const { Token } = JSON.parse(
+  readFileSync(new URL('../../vectors/contracts/golden/vault.json', import.meta.url), 'utf8'),
+) as { Token: { abi: Abi; bytecode: Hex } };
+const stranger: Hex = `0x${'5a'.repeat(20)}`;
+
+/** Includes transactions at once. */
+let sandbox: TestSandbox;
+/** Includes transactions when a block is mined. */
+let mining: TestSandbox;
+let chains = 0;
+beforeAll(async () => {
+  sandbox = await startSandbox({ rpcPort: 0, confirmAfterMs: 0, seedData: false });
+  mining = await startSandbox({ rpcPort: 0, seedData: false });
+});
+afterAll(() => Promise.all([sandbox.close(), mining.close()]));
+
+/** Clients of a chain that no other test uses, whose account has 10 ether. */
+async function onNewChain(on: TestSandbox = sandbox) {
+  chains += 1;
+  const id = 90_000 + chains;
+  const chain = { ...mainnet, id };
+  const url = `${on.rpcUrl}/${id}`;
+  const account = privateKeyToAccount(`0x8${chains.toString(16).padStart(63, '0')}`);
+  const reader = createPublicClient({ chain, transport: http(url), pollingInterval: 20 });
+  const writer = createWalletClient({ chain, account, transport: http(url) });
+  const tester = createTestClient({ chain, mode: 'anvil', transport: http(url) }).extend(publicActions);
+  await tester.setBalance({ address: account.address, value: parseEther('10') });
+  const ask = async (method: string, ...params: unknown[]) =>
+    (tester.request as (call: object) => Promise<unknown>)({ method, params });
+  const deploy = async () => {
+    const hash = await writer.deployContract({ ...Token, args: [6] });
+    return (await reader.waitForTransactionReceipt({ hash })).contractAddress!;
+  };
+  /** Where each block has to be mined. */
+  const deployed = async () => {
+    const hash = await writer.deployContract({ ...Token, args: [6] });
+    await ask('evm_mine');
+    return (await reader.getTransactionReceipt({ hash })).contractAddress!;
+  };
+  const mint = async (token: Hex, amount: bigint) =>
+    writer.writeContract({ address: token, abi: Token.abi, functionName: 'mint', args: [stranger, amount] });
+  return { id, chain, url, account, reader, writer, tester, ask, deploy, deployed, mint };
+}
+
+describe('filters', () => {
+  test('report logs, blocks and pending transactions once', async () => {
+    const { reader, deploy, mint, tester } = await onNewChain();
+    const token = await deploy();
+    const logs = await reader.createContractEventFilter({
+      address: token,
+      abi: erc20Abi,
+      eventName: 'Transfer',
+      fromBlock: 0n,
+    });
+    const blocks = await reader.createBlockFilter();
+    const pending = await reader.createPendingTransactionFilter();
+    const hash = await mint(token, 3n);
+    await tester.mine({ blocks: 2 });
+    const [found] = await reader.getFilterChanges({ filter: logs });
+    expect(found).toMatchObject({
+      transactionHash: hash,
+      args: { value: 3n },
+      removed: false,
+    });
+    expect(await reader.getFilterChanges({ filter: logs })).toEqual([]);
+    expect(await reader.getFilterLogs({ filter: logs })).toHaveLength(1);
+    const hashes = await reader.getFilterChanges({ filter: blocks });
+    expect(hashes).toHaveLength(3);
+    const chain = await Promise.all(hashes.map((blockHash) => reader.getBlock({ blockHash })));
+    expect(chain.slice(1).map(({ parentHash }) => parentHash)).toEqual(hashes.slice(0, -1));
+    expect(await reader.getFilterChanges({ filter: pending })).toEqual([hash]);
+    expect(await reader.uninstallFilter({ filter: logs })).toBe(true);
+    expect(await reader.uninstallFilter({ filter: logs })).toBe(false);
+    await expect(reader.getFilterChanges({ filter: logs })).rejects.toThrow('filter not found');
+  });
+
+  test('a deposit of the faucet in a block that was reported is reported too', async () => {
+    const { ask, id } = await onNewChain();
+    const filter = await ask('eth_newFilter', { address: null });
+    const token = `0x${'7d'.repeat(20)}`;
+    await sandbox.faucet(stranger, { chain: `eip155:${id}`, token_address: token, amount: '2' });
+    expect(await ask('eth_getFilterChanges', filter)).toMatchObject([{ address: token }]);
+    expect(await ask('eth_getFilterChanges', filter)).toEqual([]);
+  });
+
+  test('there are at most 10,000 of a chain', async () => {
+    const { url, ask } = await onNewChain();
+    const call = { jsonrpc: '2.0', id: 1, method: 'eth_newBlockFilter', params: [] };
+    const body = JSON.stringify(Array(1_000).fill(call));
+    for (let batch = 0; batch < 10; batch += 1) {
+      const response = await fetch(url, { method: 'POST', body });
+      expect(((await response.json()) as unknown[]).at(-1)).toHaveProperty('result');
+    }
+    await expect(ask('eth_newBlockFilter')).rejects.toThrow('expected at most 10000 filters');
+  });
+});
+
+describe('subscriptions', () => {
+  test('viem watches blocks, logs and pending transactions', async () => {
+    const { chain, url, deploy, mint } = await onNewChain();
+    const token = await deploy();
+    const transport = webSocket(url.replace('http', 'ws'));
+    const watcher = createPublicClient({ chain, transport });
+    const [blocks, logs, pending]: unknown[][] = [[], [], []];
+    const stops = [
+      watcher.watchBlocks({ onBlock: (block) => blocks!.push(block.number) }),
+      watcher.watchContractEvent({ address: token, abi: erc20Abi, onLogs: (all) => logs!.push(...all) }),
+      watcher.watchPendingTransactions({ onTransactions: (all) => pending!.push(...all) }),
+    ];
+    // The subscriptions begin with the next message.
+    await watcher.getChainId();
+    const hash = await mint(token, 4n);
+    await expect.poll(() => [blocks!.length, logs!.length, pending!.length]).toEqual([1, 1, 1]);
+    expect([logs![0], pending![0]]).toMatchObject([{ transactionHash: hash, eventName: 'Transfer' }, hash]);
+    for (const stop of stops) stop();
+    (await watcher.transport.getRpcClient()).socket.close();
+  });
+
+  test('plain HTTP carries none; a connection has at most 100', async () => {
+    const { ask, url } = await onNewChain();
+    await expect(ask('eth_subscribe', 'newHeads')).rejects.toThrow('notifications not supported');
+    const socket = new WebSocket(url.replace('http', 'ws'));
+    const answers: { result?: unknown; error?: { code: number } }[] = [];
+    socket.on('message', (data: Buffer) => answers.push(JSON.parse(data.toString())));
+    await new Promise((resolve) => socket.once('open', resolve));
+    for (let id = 0; id <= 100; id += 1) {
+      socket.send(JSON.stringify({ jsonrpc: '2.0', id, method: 'eth_subscribe', params: ['newHeads'] }));
+    }
+    socket.send(JSON.stringify({ jsonrpc: '2.0', id: 101, method: 'eth_subscribe', params: ['syncing'] }));
+    await expect.poll(() => answers.length).toBe(102);
+    expect(answers.slice(0, 100).every(({ result }) => typeof result === 'string')).toBe(true);
+    expect(answers.slice(100)).toMatchObject([{ error: { code: -32_005 } }, { error: { code: -32_602 } }]);
+    socket.terminate();
+  });
+});
+
+describe('reorganizations', () => {
+  test('their logs are removed and come again; hashes change and chain up', async () => {
+    const { reader, deployed, mint, ask, chain, url } = await onNewChain(mining);
+    const token = await deployed();
+    const watcher = createPublicClient({ chain, transport: webSocket(url.replace('http', 'ws')) });
+    const seen: { removed: boolean; transactionHash: Hex | null; blockHash: Hex | null }[] = [];
+    watcher.watchContractEvent({ address: token, abi: erc20Abi, onLogs: (logs) => seen.push(...logs) });
+    await watcher.getChainId();
+    const filter = await ask('eth_newFilter', { address: token });
+    const hash = await mint(token, 9n);
+    await ask('evm_mine');
+    const first = await reader.getTransactionReceipt({ hash });
+    await expect.poll(() => seen.length).toBe(1);
+    expect(await ask('eth_getFilterChanges', filter)).toMatchObject([{ removed: false }]);
+    const supply = { address: token, abi: erc20Abi, functionName: 'totalSupply' } as const;
+    expect(await reader.readContract(supply)).toBe(9n);
+
+    await ask('anvil_reorg', 1);
+    await expect(reader.getTransactionReceipt({ hash })).rejects.toThrow('could not be found');
+    expect(await reader.readContract(supply)).toBe(0n);
+    expect(await reader.getTransaction({ hash })).toMatchObject({ blockNumber: null });
+    const replacing = await reader.getBlock({ blockNumber: first.blockNumber });
+    expect(replacing.hash).not.toBe(first.blockHash);
+    await expect(reader.getBlock({ blockHash: first.blockHash })).rejects.toThrow('could not be found');
+
+    await ask('evm_mine');
+    const again = await reader.getTransactionReceipt({ hash });
+    expect(again.blockNumber).toBe(first.blockNumber + 1n);
+    expect((await reader.getBlock({ blockHash: again.blockHash })).parentHash).toBe(replacing.hash);
+    expect(await reader.readContract(supply)).toBe(9n);
+    const reported = [
+      { removed: true, transactionHash: hash, blockHash: first.blockHash },
+      { removed: false, transactionHash: hash, blockHash: again.blockHash },
+    ];
+    expect(await ask('eth_getFilterChanges', filter)).toMatchObject(reported);
+    await expect.poll(() => seen.slice(1)).toMatchObject(reported);
+    await expect(ask('anvil_reorg', 1_000)).rejects.toThrow('expected a depth from 1 to');
+    (await watcher.transport.getRpcClient()).socket.close();
+  });
+
+  test('a fault rule that abandons a block changes the hashes from it on', async () => {
+    const { reader, writer, tester } = await onNewChain(mining);
+    await mining.faults.add({ effect: 'transaction_reorganization', blocks: 1 } as never);
+    const hash = await writer.sendTransaction({ to: stranger, value: 1n });
+    await tester.mine({ blocks: 1 });
+    const abandoned = await reader.getBlock();
+    await tester.mine({ blocks: 1 });
+    await tester.mine({ blocks: 1 });
+    expect((await reader.getTransactionReceipt({ hash })).status).toBe('success');
+    expect((await reader.getBlock({ blockNumber: abandoned.number })).hash).not.toBe(abandoned.hash);
+    await mining.faults.clear();
+  });
+});
+
+describe('development methods', () => {
+  test('a snapshot takes back everything of its chain, and the time that was moved', async () => {
+    const { reader, writer, tester, account, deploy, mint } = await onNewChain();
+    const token = await deploy();
+    const before = {
+      block: await reader.getBlock(),
+      balance: await reader.getBalance({ address: account.address }),
+      nonce: await reader.getTransactionCount({ address: account.address }),
+      now: await sandbox.clock.now(),
+    };
+    const id = await tester.snapshot();
+    await mint(token, 5n);
+    await writer.sendTransaction({ to: stranger, value: 77n });
+    await tester.increaseTime({ seconds: 86_400 });
+    await tester.mine({ blocks: 3 });
+    await tester.setCode({ address: stranger, bytecode: '0x60006000fd' });
+    await tester.setStorageAt({ address: token, index: 2, value: `0x${'0'.repeat(63)}7` });
+    expect((await reader.getBlock()).timestamp).toBeGreaterThanOrEqual(before.block.timestamp + 86_400n);
+    await tester.revert({ id });
+    expect({
+      block: await reader.getBlock(),
+      balance: await reader.getBalance({ address: account.address }),
+      nonce: await reader.getTransactionCount({ address: account.address }),
+      now: await sandbox.clock.now(),
+    }).toEqual(before);
+    expect(await reader.getBalance({ address: stranger })).toBe(0n);
+    expect(await reader.getCode({ address: stranger })).toBeUndefined();
+    expect(BigInt((await reader.getStorageAt({ address: token, slot: '0x2' }))!)).toBe(0n);
+    await expect(tester.revert({ id })).resolves.toBeUndefined();
+    // The chain goes on, with other hashes.
+    const hash = await mint(token, 6n);
+    expect((await reader.waitForTransactionReceipt({ hash })).status).toBe('success');
+  });
+
+  test('the time of the next block is exactly the one that was set', async () => {
+    const { reader, writer, tester, ask } = await onNewChain();
+    const { timestamp } = await reader.getBlock();
+    await tester.setNextBlockTimestamp({ timestamp: timestamp + 1_001n });
+    const hash = await writer.sendTransaction({ to: stranger, value: 1n });
+    const { blockNumber } = await reader.waitForTransactionReceipt({ hash });
+    expect((await reader.getBlock({ blockNumber })).timestamp).toBe(timestamp + 1_001n);
+    await ask('evm_mine', Number(timestamp) + 5_000);
+    expect((await reader.getBlock()).timestamp).toBe(timestamp + 5_000n);
+    await ask('evm_mine', { timestamp: Number(timestamp) + 6_000, blocks: 3 });
+    expect(await reader.getBlock()).toMatchObject({ timestamp: timestamp + 6_000n });
+    await expect(ask('evm_setNextBlockTimestamp', 5)).rejects.toThrow('lower than previous block');
+    await expect(ask('evm_increaseTime', 'soon')).rejects.toThrow('expected a number of seconds');
+    const { number } = await reader.getBlock();
+    await tester.mine({ blocks: 100 });
+    expect(await reader.getBlockNumber()).toBe(number + 100n);
+  });
+
+  test('balance, nonce, code and storage can be set, and the books stay balanced', async () => {
+    const { reader, tester, ask, id } = await onNewChain();
+    const address: Hex = `0x${'c0'.repeat(20)}`;
+    for (const value of [parseEther('7'), 5n, 0n, parseEther('2')]) {
+      await tester.setBalance({ address, value });
+      expect(await reader.getBalance({ address })).toBe(value);
+    }
+    await tester.setNonce({ address, nonce: 42 });
+    expect(await reader.getTransactionCount({ address })).toBe(42);
+    // Returns what slot 3 holds.
+    await ask('hardhat_setCode', address, '0x60035460005260206000f3');
+    await ask('hardhat_setStorageAt', address, '0x3', `0x${'ab'.repeat(32)}`);
+    expect(await reader.call({ to: address })).toEqual({ data: `0x${'ab'.repeat(32)}` });
+    const { data } = (await (await sandbox.fetch(`${sandbox.baseUrl}/_sandbox/books`)).json()) as {
+      data: { caip2: string; given: string; minted: string; held: Record<string, string> }[];
+    };
+    const books = data.filter(({ caip2 }) => caip2 === `eip155:${id}`);
+    expect(books).toHaveLength(1);
+    for (const { given, minted, held } of books) {
+      const sum = Object.values(held).reduce((total, amount) => total + BigInt(amount), 0n);
+      expect(sum).toBe(BigInt(given) + BigInt(minted));
+    }
+  });
+
+  test('an impersonated account sends without a signature, also creations', async () => {
+    const { reader, tester, ask, account } = await onNewChain();
+    await expect(ask('eth_sendTransaction', { from: stranger, to: stranger })).rejects.toThrow(
+      'unknown account',
+    );
+    await tester.impersonateAccount({ address: stranger });
+    expect(await ask('eth_accounts')).toEqual([stranger]);
+    await tester.setBalance({ address: stranger, value: parseEther('1') });
+    const creation = { from: stranger, data: encodeDeployData({ ...Token, args: [6] }) };
+    const created = (await ask('eth_sendTransaction', creation)) as Hex;
+    const { contractAddress: token } = await reader.waitForTransactionReceipt({ hash: created });
+    const data = encodeFunctionData({ abi: Token.abi, functionName: 'mint', args: [account.address, 11n] });
+    const hash = (await ask('eth_sendTransaction', { from: stranger, to: token, data })) as Hex;
+    expect(await reader.waitForTransactionReceipt({ hash })).toMatchObject({
+      status: 'success',
+      from: stranger,
+    });
+    expect(await reader.getTransaction({ hash })).toMatchObject({ from: stranger, nonce: 1, input: data });
+    const tooMuch = {
+      from: stranger,
+      to: token,
+      data: encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [account.address, 1n] }),
+    };
+    await expect(ask('eth_sendTransaction', tooMuch)).rejects.toThrow('execution reverted');
+    await tester.stopImpersonatingAccount({ address: stranger });
+    await expect(ask('eth_sendTransaction', { from: stranger, to: stranger })).rejects.toThrow(
+      'unknown account',
+    );
+  });
+
+  test('a pending transaction can be dropped', async () => {
+    const { writer, reader, ask } = await onNewChain();
+    const hash = await writer.sendTransaction({ to: stranger, value: 1n, nonce: 5, gas: 21_000n });
+    expect(await reader.getTransaction({ hash })).toMatchObject({ blockNumber: null });
+    expect(await ask('anvil_dropTransaction', hash)).toBe(hash);
+    await expect(reader.getTransaction({ hash })).rejects.toThrow('could not be found');
+    expect(await ask('anvil_dropTransaction', hash)).toBeNull();
+  });
+});
