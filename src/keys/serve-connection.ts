@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import type { KeyVault } from '../ports/key-vault.ts';
 import {
   createFrameReader,
@@ -24,6 +25,9 @@ const MOST_HELD_BYTES = 256 * 1024 * 1024;
  * same time.
  */
 const MOST_SECONDS = 10;
+
+/** CHOICE: how long a connection begins calls before others have their turn. */
+const TURN_MS = 5;
 
 export interface ServedVault {
   readonly vault: KeyVault;
@@ -95,6 +99,7 @@ export function serveConnection(
   const writer = createFrameWriter(stream);
   let inFlight = 0;
   let inFlightBytes = 0;
+  const waiting: ReceivedFrame[] = [];
 
   function send(frame: Frame): void {
     writer.add(encodeFrame(frame));
@@ -133,8 +138,6 @@ export function serveConnection(
   }
 
   async function handle(frame: ReceivedFrame): Promise<void> {
-    inFlight += 1;
-    inFlightBytes += frame.weight;
     try {
       await answer(frame).catch((error: unknown) => fail(frame, error));
     } catch {
@@ -147,13 +150,33 @@ export function serveConnection(
     }
   }
 
+  /** Begins the calls that have arrived. Other connections take their turns in between. */
+  async function begin(): Promise<void> {
+    let sinceMs = performance.now();
+    for (let frame = waiting.at(0); frame !== undefined; frame = waiting.at(0)) {
+      // Nobody reads the answers of a connection that has ended.
+      if (stream.destroyed) break;
+      void handle(frame);
+      // Resolves when the call waits for something outside this process or has ended.
+      await new Promise<void>((resolve) => process.nextTick(resolve));
+      waiting.shift();
+      if (performance.now() - sinceMs < TURN_MS || waiting.length === 0) continue;
+      await setImmediate();
+      sinceMs = performance.now();
+    }
+  }
+
   stream.on('data', (chunk: Buffer) => {
     try {
+      const isIdle = waiting.length === 0;
       for (const frame of reader.push(chunk)) {
         if (frame.kind !== frameKinds.call) throw new FrameError('expected a call');
         if (inFlight >= MAX_IN_FLIGHT) throw new FrameError('too many calls at once');
-        void handle(frame);
+        inFlight += 1;
+        inFlightBytes += frame.weight;
+        waiting.push(frame);
       }
+      if (isIdle) void begin();
       account();
     } catch (error) {
       stream.destroy(error instanceof FrameError ? error : new FrameError('the stream cannot be read'));

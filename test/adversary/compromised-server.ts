@@ -13,7 +13,7 @@ import {
   serverOver,
   useOf,
 } from '../support/signer/compromised-server.ts';
-import { type AskedRequest, newOwner, signedBy } from '../support/signer/owner.ts';
+import { type AskedRequest, newOwner, payloadOf, signedBy, signPayload } from '../support/signer/owner.ts';
 import { deckOf, inLanes } from './attack.ts';
 import { type FrameCase, frameCases } from './cases.ts';
 import { mutate, mutateBytes } from './mutate.ts';
@@ -87,6 +87,8 @@ function twice(evidence: Evidence): Evidence {
   }));
   return { ...evidence, requests };
 }
+
+const strangers = Array.from({ length: 5_000 }, () => signPayload(otherOwner, payloadOf(payment)));
 
 const forgedCases: readonly ForgedCase[] = [
   { subject: 'another receiver', task: transaction({ to: thief }), evidence: honestly },
@@ -190,6 +192,10 @@ const forgedCases: readonly ForgedCase[] = [
         },
       },
     },
+  },
+  {
+    ...{ subject: '5,000 signatures of a stranger', task: transaction() },
+    evidence: { requests: [{ payload: payloadOf(payment), signatures: strangers }] },
   },
   {
     ...{ subject: 'the signature twice in place of two', task: transaction() },

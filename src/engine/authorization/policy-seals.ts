@@ -62,15 +62,15 @@ export function sealName(secret: Uint8Array): string {
  *
  * @throws UnauthorizedUseError
  */
-export function changedPolicy(
+export async function changedPolicy(
   change: PolicyChange & ReadQuorums,
   occasion: { readonly policyId: string; readonly appId: string; readonly nowMs: number },
-): PolicyContent {
+): Promise<PolicyContent> {
   const before = JSON.parse(change.content) as PolicyContent;
   const request = readEvidence(change.evidence);
   requireOccasion(request, occasion);
   if (before.owner !== null) {
-    requireParty(change, change.evidence, { parties: [before.owner], nowMs: occasion.nowMs });
+    await requireParty(change, change.evidence, { parties: [before.owner], nowMs: occasion.nowMs });
   }
   const [, named, isAboutRules, ruleId] =
     /^\/v1\/policies\/([^/]+)(\/rules(?:\/([^/]+))?)?$/.exec(request.path) ?? [];

@@ -138,13 +138,17 @@ interface Surroundings {
 type Followed = Pick<Surroundings, 'readVoucher' | 'depth'>;
 
 /** A key quorum after all its changes, as signatures are counted. */
-function currentQuorum(reference: string, around: Surroundings): Quorum {
+async function currentQuorum(reference: string, around: Surroundings): Promise<Quorum> {
   const record = around.depth < MAX_DEPTH ? around.records.get(reference) : undefined;
   // INVARIANT: a key quorum without a record has no members, so it is never satisfied and keeps its place.
-  return withMembers(reference, record && currentMembers(record, around), around);
+  return withMembers(reference, record && (await currentMembers(record, around)), around);
 }
 
-function withMembers(reference: string, members: QuorumMembers | undefined, around: Surroundings): Quorum {
+async function withMembers(
+  reference: string,
+  members: QuorumMembers | undefined,
+  around: Surroundings,
+): Promise<Quorum> {
   const { threshold = null, publicKeys = [], userIds = [], quorums = [], users } = members ?? {};
   return {
     id: reference,
@@ -157,7 +161,9 @@ function withMembers(reference: string, members: QuorumMembers | undefined, arou
         : // The login's user, so that two of our users with one account of it are one member.
           { userId: subjectOf(users, userId) ?? userId, liveKeys: vouchedKeys(users, userId, around) },
     ),
-    quorums: quorums.map((inner) => currentQuorum(inner, { ...around, depth: around.depth + 1 })),
+    quorums: await Promise.all(
+      quorums.map((inner) => currentQuorum(inner, { ...around, depth: around.depth + 1 })),
+    ),
   };
 }
 
@@ -196,13 +202,13 @@ export function changeDigests({ base, changes }: Pick<QuorumRecord, 'base' | 'ch
 }
 
 /** Follows the changes of a key quorum and verifies each that it has not verified before. */
-function currentMembers(record: QuorumRecord, around: Followed): QuorumMembers {
+async function currentMembers(record: QuorumRecord, around: Followed): Promise<QuorumMembers> {
   if (record.changes.length === 0) return record.base;
   const digests = changeDigests(record).map((digest) => `${around.depth} ${digest}`);
   const last = digests.findLastIndex((digest) => followed.has(digest));
   let members = followed.get(digests[last] ?? '') ?? record.base;
   for (const change of record.changes.slice(last + 1)) {
-    members = membersAfter(members, { record, change, around });
+    members = await membersAfter(members, { record, change, around });
   }
   followed.set(digests.at(-1)!, members);
   return members;
@@ -215,7 +221,10 @@ interface ChangeOfRecord {
 }
 
 /** The members after a change that the members from before it have signed. */
-function membersAfter(members: QuorumMembers, { record, change, around }: ChangeOfRecord): QuorumMembers {
+async function membersAfter(
+  members: QuorumMembers,
+  { record, change, around }: ChangeOfRecord,
+): Promise<QuorumMembers> {
   const { id, appId: ownAppId } = record.base;
   const { method, path, body, appId } = readEvidence(change.evidence);
   if (method !== 'PATCH' || path !== `/v1/key_quorums/${id}` || appId !== ownAppId) {
@@ -223,8 +232,8 @@ function membersAfter(members: QuorumMembers, { record, change, around }: Change
   }
   const { userKeys, quorums, vouchers = [] } = change;
   const then = { ...around, records: byReference(quorums), userKeys, vouchers, nowMs: undefined };
-  const before = withMembers(id, members, then);
-  if (!isSignedBy(before, change.evidence)) {
+  const before = await withMembers(id, members, then);
+  if (!(await isSignedBy(before, change.evidence))) {
     throw new UnauthorizedUseError(`a change of the key quorum \`${id}\` lacks signatures`);
   }
   const { authorization_threshold: threshold, public_keys, user_ids, key_quorum_ids } = body;
@@ -287,18 +296,18 @@ export interface ReadQuorums extends KnownQuorums {
  *
  * @throws UnauthorizedUseError
  */
-export function requireParty(
+export async function requireParty(
   { quorums, userKeys, vouching, readVoucher }: ReadQuorums,
   evidence: Evidence,
   { parties, nowMs }: { readonly parties: readonly string[]; readonly nowMs: number },
-): number {
+): Promise<number> {
   const vouchers = vouching?.vouchers ?? [];
   const records = byReference(quorums);
   // One by one: the owner is first and has usually signed.
   for (const [place, reference] of parties.entries()) {
     if (!records.has(reference)) continue;
-    const quorum = currentQuorum(reference, { records, userKeys, vouchers, readVoucher, nowMs, depth: 0 });
-    if (isSignedBy(quorum, evidence)) return place;
+    const around = { records, userKeys, vouchers, readVoucher, nowMs, depth: 0 };
+    if (await isSignedBy(await currentQuorum(reference, around), evidence)) return place;
   }
   throw new UnauthorizedUseError('the request lacks signatures of those who may do this');
 }
@@ -326,11 +335,11 @@ export function ownerAfter(
  *
  * @throws UnauthorizedUseError unless its members have signed the request, which has not expired.
  */
-export function changedQuorum(
+export async function changedQuorum(
   record: QuorumRecord,
   occasion: { readonly quorumId: string; readonly appId: string; readonly nowMs: number },
   readVoucher: ReadVoucher | undefined,
-): string {
+): Promise<string> {
   const { base, changes } = record;
   const last = changes.at(-1);
   if (last === undefined || base.id !== occasion.quorumId || base.appId !== occasion.appId) {
@@ -340,6 +349,6 @@ export function changedQuorum(
   const isOver = ({ content }: Voucher) =>
     !((JSON.parse(content) as VoucherContent).expiresAtMs > occasion.nowMs);
   if (last.vouchers?.some(isOver) === true) throw new UnauthorizedUseError('a key of a user has expired');
-  currentMembers(record, { readVoucher, depth: 0 });
+  await currentMembers(record, { readVoucher, depth: 0 });
   return changeDigests(record).at(-1)!;
 }

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { inSlices } from '../in-slices.ts';
 import { countQuorum, type Quorum, quorumKeys } from './quorum.ts';
 import { verifySignatures } from './request-signatures.ts';
 
@@ -35,8 +36,10 @@ export class UnauthorizedUseError extends Error {
   }
 }
 
-/** More than an intent has members who sign. */
+/** More than members of an intent sign differently. */
 const MAX_REQUESTS = 200;
+/** As many as a key quorum has members. */
+const MAX_SIGNATURES = 600;
 
 /**
  * The request that the evidence is of. All its payloads must be of the same one; their origins may differ, because a
@@ -48,6 +51,10 @@ export function readEvidence({ requests }: Evidence): EvidentRequest {
   const [first, ...others] = requests.slice(0, MAX_REQUESTS).map(({ payload }) => payload);
   if (first === undefined || requests.length > MAX_REQUESTS) {
     throw new UnauthorizedUseError(`expected 1 to ${MAX_REQUESTS} signed requests, got ${requests.length}`);
+  }
+  const count = requests.reduce((sum, { signatures }) => sum + signatures.length, 0);
+  if (count > MAX_SIGNATURES) {
+    throw new UnauthorizedUseError(`expected at most ${MAX_SIGNATURES} signatures, got ${count}`);
   }
   const request = readPayload(first);
   const differing = others.filter((other) => other !== first);
@@ -92,10 +99,11 @@ const recentSigners = new LRUCache<string, ReadonlySet<string>>({ max: 10_000 })
 
 /**
  * Whether the evidence has enough valid signatures of the quorum's members. Signatures beyond those are not verified.
+ * Other work goes on in between.
  *
  * INVARIANT: who has signed before decides in which order keys are tried, and nothing else.
  */
-export function isSignedBy(quorum: Quorum, { requests }: Evidence): boolean {
+export async function isSignedBy(quorum: Quorum, { requests }: Evidence): Promise<boolean> {
   const keys = quorumKeys(quorum);
   const eligible = new Set(keys);
   const recent = [...(recentSigners.get(quorum.id) ?? [])].filter((key) => eligible.has(key));
@@ -105,9 +113,7 @@ export function isSignedBy(quorum: Quorum, { requests }: Evidence): boolean {
   for (const { payload, signatures } of requests) {
     const payloads = [new TextEncoder().encode(payload)];
     const search = verifySignatures({ signatures, payloads, keys: [...recent, ...keys], isEnough });
-    let step = search.next();
-    while (step.done !== true) step = search.next();
-    for (const key of step.value.keys) signed.add(key);
+    for (const key of (await inSlices(search)).keys) signed.add(key);
     if (isEnough(signed)) break;
   }
   if (signed.size > 0) recentSigners.set(quorum.id, signed);

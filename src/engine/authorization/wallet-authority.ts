@@ -138,7 +138,7 @@ export async function requireAuthorizedTask(
   const part = requireRequested(request, { rest, chainType, appId, building }, task);
   if (feeCeilings !== undefined) requireFeesBelow({ body: request.body, rest }, task, feeCeilings);
   const parties = task.kind === 'sign' ? [authority.owner, ...authority.signers] : [authority.owner];
-  const place = requireParty(use, evidence, { parties, nowMs: occasion.nowMs });
+  const place = await requireParty(use, evidence, { parties, nowMs: occasion.nowMs });
   const pin = authority.policies === undefined ? null : policyOfParty(authority.policies, place);
   const addresses = part?.accounts ?? accountsOf(request, task);
   // Tasks that are also signed without a request do not count, and automations take their nonces.
@@ -172,14 +172,17 @@ async function openPinned(
 }
 
 /** A request that changes who may use a wallet, which the owner has signed. Result: the authority after it. */
-export function changedAuthority(use: AuthorizedUse & ReadQuorums, occasion: UseOccasion): WalletAuthority {
+export async function changedAuthority(
+  use: AuthorizedUse & ReadQuorums,
+  occasion: UseOccasion,
+): Promise<WalletAuthority> {
   const { authority, quorums, evidence } = use;
   if (evidence === undefined) throw new UnauthorizedUseError('expected a request that the owner has signed');
   const request = readEvidence(evidence);
   requireOccasion(request, occasion);
   const rest = restOfWallet(request, occasion);
   if (authority.owner !== null) {
-    requireParty(use, evidence, { parties: [authority.owner], nowMs: occasion.nowMs });
+    await requireParty(use, evidence, { parties: [authority.owner], nowMs: occasion.nowMs });
   }
   if (attachesAutomations(request, rest)) return { ...authority, isAutomated: true };
   if (request.method !== 'PATCH' || rest !== '')

@@ -6,11 +6,11 @@ import { isSignedBy } from '../../../src/engine/authorization/signed-evidence.ts
 import { parseP256PublicKey } from '../../../src/engine/crypto/p256.ts';
 
 /** How many signatures `work` verifies, those that it has verified before not counted. */
-function verificationsOf(work: () => void): number {
+async function verificationsOf(work: () => Promise<void>): Promise<number> {
   const spy = vi.spyOn(crypto, 'verify');
   syncBuiltinESMExports();
   try {
-    work();
+    await work();
     return spy.mock.calls.length;
   } finally {
     spy.mockRestore();
@@ -44,7 +44,7 @@ const evidenceOf = (payload: string, by: readonly { sign(text: string): string }
 });
 
 describe('a quorum of two of three', () => {
-  test('is judged the same way after all signatures before', () => {
+  test('is judged the same way after all signatures before', async () => {
     const quorum = quorumOf(signers, 2);
     const groups = [
       [],
@@ -60,46 +60,47 @@ describe('a quorum of two of three', () => {
     for (const before of groups) {
       for (const now of groups) {
         payload += 1;
-        isSignedBy(quorum, evidenceOf(`before ${payload}`, before));
+        await isSignedBy(quorum, evidenceOf(`before ${payload}`, before));
         const evidence = evidenceOf(`now ${payload}`, now);
         const [request] = evidence.requests;
         const members = signers.filter(({ hasSigned }) =>
           request!.signatures.some((signature) => hasSigned(request!.payload, signature)),
         );
-        expect(isSignedBy(quorum, evidence)).toBe(members.length >= 2);
+        expect(await isSignedBy(quorum, evidence)).toBe(members.length >= 2);
       }
     }
   });
 
-  test('tries the keys first that have signed before', () => {
+  test('tries the keys first that have signed before', async () => {
     const quorum = quorumOf(signers, 2);
-    isSignedBy(quorum, evidenceOf('first', [bob, cid]));
-    const again = () => expect(isSignedBy(quorum, evidenceOf('second', [bob, cid]))).toBe(true);
-    expect(verificationsOf(again)).toBe(2);
+    await isSignedBy(quorum, evidenceOf('first', [bob, cid]));
+    const again = async () => expect(await isSignedBy(quorum, evidenceOf('second', [bob, cid]))).toBe(true);
+    expect(await verificationsOf(again)).toBe(2);
   });
 
-  test('needs no more signatures verified than are enough', () => {
+  test('needs no more signatures verified than are enough', async () => {
     const quorum = quorumOf(signers, 1);
-    const direct = () => expect(isSignedBy(quorum, evidenceOf('text', [ann, bob, cid]))).toBe(true);
-    expect(verificationsOf(direct)).toBe(1);
+    const direct = async () =>
+      expect(await isSignedBy(quorum, evidenceOf('text', [ann, bob, cid]))).toBe(true);
+    expect(await verificationsOf(direct)).toBe(1);
     const requests = [ann, bob].flatMap((signer) => evidenceOf('text of an intent', [signer]).requests);
-    const intent = () => expect(isSignedBy(quorum, { requests })).toBe(true);
-    expect(verificationsOf(intent)).toBe(1);
+    const intent = async () => expect(await isSignedBy(quorum, { requests })).toBe(true);
+    expect(await verificationsOf(intent)).toBe(1);
   });
 
-  test('counts signatures of several requests together', () => {
+  test('counts signatures of several requests together', async () => {
     const quorum = quorumOf(signers, 2);
     const one = evidenceOf('https://one.test', [ann]).requests;
     const other = evidenceOf('https://other.test', [cid]).requests;
-    expect(isSignedBy(quorum, { requests: one })).toBe(false);
-    expect(isSignedBy(quorum, { requests: [...one, ...other] })).toBe(true);
-    expect(isSignedBy(quorum, { requests: [...one, ...one] })).toBe(false);
+    expect(await isSignedBy(quorum, { requests: one })).toBe(false);
+    expect(await isSignedBy(quorum, { requests: [...one, ...other] })).toBe(true);
+    expect(await isSignedBy(quorum, { requests: [...one, ...one] })).toBe(false);
   });
 
-  test('does not count keys that are members no more', () => {
+  test('does not count keys that are members no more', async () => {
     const before = quorumOf(signers, 2);
-    expect(isSignedBy(before, evidenceOf('text', [bob, cid]))).toBe(true);
+    expect(await isSignedBy(before, evidenceOf('text', [bob, cid]))).toBe(true);
     const after = { ...before, publicKeys: [ann.publicKey, bob.publicKey] };
-    expect(isSignedBy(after, evidenceOf('text', [bob, cid]))).toBe(false);
+    expect(await isSignedBy(after, evidenceOf('text', [bob, cid]))).toBe(false);
   });
 });

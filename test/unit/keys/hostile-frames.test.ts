@@ -9,6 +9,9 @@ import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import { operationNames } from '../../../src/keys/protocol.ts';
 import { serveConnection, sharedMemory } from '../../../src/keys/serve-connection.ts';
 import { connectTo } from '../../../src/keys/signer-connection.ts';
+import { longestSlice } from '../../support/monitoring/longest-slice.ts';
+import { compromisedServer, quorum, useOf } from '../../support/signer/compromised-server.ts';
+import { newOwner, payloadOf, signPayload } from '../../support/signer/owner.ts';
 
 // A server under an attacker's control sends whatever it likes. Nothing ends the signer: an unhandled rejection or an
 // exception in a listener would end its process, and fails the test.
@@ -174,6 +177,47 @@ test('a log that cannot be written ends no connection', async () => {
   await expect(connection.call(numberOf('signWithWallet'), [], null)).rejects.toThrow('the signer failed');
   expect((await connection.call(3, [], { binding })).parts).toHaveLength(2);
   connection.close();
+});
+
+describe('signatures of strangers', () => {
+  const greeting = { message: 'hello', encoding: 'utf-8' };
+  const asked = { path: '/v1/wallets/wallet/rpc', body: { method: 'personal_sign', params: greeting } };
+  const payload = payloadOf(asked);
+  const stranger = newOwner();
+  const members = Array.from({ length: 10 }, () => newOwner().publicKey);
+  const owners = quorum('owners', { publicKeys: members, threshold: 1 });
+  /** Not one of them twice: what was verified is not verified again. */
+  const forged = Array.from({ length: 800 }, () => signPayload(stranger, payload));
+
+  /** How long calls with so many signatures each keep the thread at once, in ms, and how they end. */
+  async function slices(calls: number, signatures: number) {
+    const server = await compromisedServer(Date.now());
+    const wallet = await server.walletOf({ owner: owners });
+    const { result, longestMs } = await longestSlice(() =>
+      Promise.allSettled(
+        Array.from({ length: calls }, (_, index) => {
+          const own = forged.slice(index * signatures, (index + 1) * signatures);
+          const use = useOf(wallet, { requests: [{ payload, signatures: own }] });
+          return server.signs(wallet, { method: 'personal_sign', params: greeting }, use);
+        }),
+      ),
+    );
+    server.close();
+    const reasons = result.map((each) => (each.status === 'fulfilled' ? 'signed' : String(each.reason)));
+    return { longestMs, reasons: [...new Set(reasons)] };
+  }
+
+  test('are verified for a few milliseconds at a time, of however many calls', async () => {
+    const { longestMs, reasons } = await slices(8, 100);
+    expect(reasons).toEqual([expect.stringContaining('the request lacks signatures')]);
+    expect(longestMs).toBeLessThan(100);
+  });
+
+  test('are at most 600 in a call', async () => {
+    const { longestMs, reasons } = await slices(1, 800);
+    expect(reasons).toEqual([expect.stringContaining('expected at most 600 signatures, got 800')]);
+    expect(longestMs).toBeLessThan(100);
+  });
 });
 
 describe('memory', () => {

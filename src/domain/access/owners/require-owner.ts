@@ -17,11 +17,11 @@ import {
   verifySignatures,
 } from '../../../engine/authorization/request-signatures.ts';
 import type { Evidence } from '../../../engine/authorization/signed-evidence.ts';
+import { inSlices } from '../../../engine/in-slices.ts';
 import { ApiError, type ErrorCode } from '../../../errors.ts';
 import { inSpan } from '../../../observability/spans.ts';
 import type { Agreement, OperationContext } from '../../../ports/operation-context.ts';
 import { requireShortExpiry } from '../../base/safeguards/safeguards.ts';
-import { inSlices } from '../../in-slices.ts';
 import type { Tables } from '../../tables.ts';
 import { loadQuorums, loadUserAsQuorum } from './owner-quorums.ts';
 

@@ -1,10 +1,10 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { verifySignatures } from '../../../engine/authorization/request-signatures.ts';
+import { inSlices } from '../../../engine/in-slices.ts';
 import { ApiError } from '../../../errors.ts';
 import type { Idempotency, KeyUse, StoredResponse } from '../../../ports/requests.ts';
 import { tryLockName } from '../../../storage/locks.ts';
 import { prepareQuery } from '../../../storage/prepared-query.ts';
-import { inSlices } from '../../in-slices.ts';
 
 /**
  * Requires that all these keys signed the request. Whether they still own anything does not matter: a client gets the

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { expiredKeys } from '../../../engine/authorization/diagnose-signatures.ts';
 import { quorumKeys } from '../../../engine/authorization/quorum.ts';
 import { verifySignatures } from '../../../engine/authorization/request-signatures.ts';
+import { inSlices } from '../../../engine/in-slices.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import { type OperationId, operations } from '../../../generated/operations.ts';
 import type { AuthorizeIntentRequest, IntentResponse } from '../../../generated/schemas.ts';
@@ -16,7 +17,6 @@ import {
 } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { useForIntent } from '../../base/replay-protection/single-use-signatures.ts';
-import { inSlices } from '../../in-slices.ts';
 import type { Tables } from '../../tables.ts';
 import { UserKeyEntity } from '../../wallets/user-keys/user-key.entity.ts';
 import { executeIntent } from './execute-intent.ts';
