@@ -187,7 +187,7 @@ function refusalOf(json: unknown): SignerRefusedError {
   return new SignerRefusedError(Array.isArray(faults) ? faults.map(String) : []);
 }
 
-/** The user that the process at the socket must run as. */
+/** The socket of a signer, and the user who may listen on it. */
 interface SocketOwner {
   readonly path: string;
   /** The user that must own the socket and its folder. */

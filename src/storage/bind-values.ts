@@ -10,9 +10,9 @@ type Result = Awaited<ReturnType<Execute>>;
 export type Placeholder = (number: number) => string;
 
 /**
- * Makes the entity manager send values as parameters. MikroORM 7 inlines them into the SQL text
- * (mikro-orm/mikro-orm#8001): then statements cannot be reused as prepared ones, and the database logs stored values
- * with every failing statement.
+ * Makes the entity manager send values as parameters. MikroORM 7 writes them into the SQL text
+ * (mikro-orm/mikro-orm#8001). Such statements cannot be reused as prepared statements, and the database logs stored
+ * values with every statement that fails.
  */
 export function bindValues(orm: Orm, placeholder: Placeholder): void {
   const connection = orm.em.getConnection();

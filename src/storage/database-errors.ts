@@ -1,11 +1,11 @@
-/** SQLSTATE of PostgreSQL and extended result codes of SQLite for violations of a unique index. */
+/** Codes for violations of a unique index: SQLSTATE of PostgreSQL, and extended result codes of SQLite. */
 const uniqueViolations: readonly string[] = [
   '23505',
   'SQLITE_CONSTRAINT_UNIQUE',
   'SQLITE_CONSTRAINT_PRIMARYKEY',
 ];
 
-/** Also serialization failures and deadlocks (PostgreSQL, Appendix A), and SQLite's busy errors. */
+/** Serialization failures and deadlocks (PostgreSQL, Appendix A), and SQLite's busy errors. */
 const collisions: readonly string[] = [
   ...uniqueViolations,
   '40001',
@@ -19,19 +19,19 @@ export function isUniqueViolation(error: unknown): boolean {
   return hasCode(error, uniqueViolations);
 }
 
-/** Whether a statement failed because of a concurrent transaction, so that its whole transaction can be run again. */
+/** Whether a statement failed because of a concurrent transaction. Its whole transaction can then run again. */
 export function isDatabaseCollision(error: unknown): boolean {
   return hasCode(error, collisions);
 }
 
-/** What went wrong, for metrics. */
+/** The kind of a failure, for metrics. */
 export type FailureKind = 'unavailable' | 'timeout' | 'conflict' | 'constraint' | 'other';
 
 /** The kind of a failed statement, by PostgreSQL's SQLSTATE (Appendix A) or SQLite's result code. */
 export function kindOfFailure(error: unknown): FailureKind {
   const { code = '', isUnavailable } = error as { code?: unknown; isUnavailable?: boolean };
   const name = String(code);
-  // Statement timeout, lock timeout, a transaction that waited for its next statement.
+  // Statement timeout, lock timeout, and a transaction that was idle for too long.
   if (/^(57014|55P03|25P03)$/.test(name)) return 'timeout';
   if (/^(40001|40P01|SQLITE_BUSY\w*)$/.test(name)) return 'conflict';
   if (/^(23\w{3}|SQLITE_CONSTRAINT\w*)$/.test(name)) return 'constraint';
@@ -42,7 +42,7 @@ function hasCode(error: unknown, codes: readonly string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }
 
-/** Whether a statement gave up waiting for a lock. */
+/** Whether a statement waited too long for a lock. */
 export function isLockTimeout(error: unknown): boolean {
   return hasCode(error, ['55P03']);
 }

@@ -19,7 +19,7 @@ interface PageRequest<Entity, Excluded extends string> {
   /** The last row of the previous page. */
   readonly after: Dated | undefined;
   readonly limit: number;
-  /** Large columns that the list does not show. */
+  /** Large columns that the list omits. */
   readonly exclude?: readonly AutoPath<Entity, Excluded>[];
 }
 
@@ -45,11 +45,13 @@ export async function findPage<Entity extends Dated, Excluded extends string = n
   return pageOf(rows, limit);
 }
 
-// Some lists read rows with Kysely: wallets and users because a bench case shows the cost of entities; transactions and
-// wallet actions because their views take rows; deliveries because they have another order. They use the two functions
-// below. Intents have three orders and a cursor of their own.
+// These lists read rows with Kysely and use the two functions below:
+// - wallets and users, because a bench case shows the cost of entities;
+// - transactions and wallet actions, because their views take rows;
+// - webhook deliveries, because they have another order.
+// Intents have three orders and their own cursor.
 
-/** A page and the cursor of the next page, from rows of which one more than `limit` was read. */
+/** Cuts off the extra row. `rows` has up to one row more than `limit`; an extra row shows that another page follows. */
 export function pageOf<Row extends object>(
   rows: readonly Row[],
   limit: number,

@@ -11,8 +11,8 @@ import { connectionOf } from './own-kysely.ts';
 import { type PreparedQuery, prepareQuery } from './prepared-query.ts';
 import { isPostgres } from './sql-functions.ts';
 
-// What SQLite does besides an insertion takes longer than the insertion itself: for `returning` it creates a temporary
-// table, and for a statement of many rows it copies the pages that it changes, to undo all of them if one is refused.
+// On SQLite, two side effects of an insertion cost more than the insertion itself. `returning` creates a temporary
+// table. A statement of many rows copies the pages that it changes, so that it can undo all rows if one is refused.
 
 type Insertion<Tables, Table extends keyof Tables> = InsertQueryBuilder<Tables, Table, InsertResult>;
 
@@ -20,7 +20,7 @@ interface WithId {
   readonly id: number;
 }
 
-/** The insertion of one row into a table that numbers its rows. Read the number with `insertedId`. */
+/** Inserts one row into a table that numbers its rows. `insertedId` reads the number. */
 export function insertionWithId<Tables, Table extends keyof Tables>(
   database: Kysely<Tables>,
   insertion: Insertion<Tables, Table>,
@@ -30,8 +30,8 @@ export function insertionWithId<Tables, Table extends keyof Tables>(
 }
 
 /**
- * As `insertionWithId`; on PostgreSQL the statement fails if no row was inserted, as when a trigger returns null. The commit
- * may be sent together with it, so a check afterwards would come too late.
+ * Like `insertionWithId`. On PostgreSQL, the statement fails if no row was inserted, for example because a trigger
+ * returned null. A check afterwards would come too late, because the commit may be sent together with the statement.
  */
 export function certainInsertionWithId<Tables, Table extends keyof Tables>(
   database: Kysely<Tables>,
@@ -43,7 +43,7 @@ export function certainInsertionWithId<Tables, Table extends keyof Tables>(
   return { compile: () => counted.compile(database) };
 }
 
-/** The number of the row that `insertionWithId` has inserted. */
+/** The number of the row that `insertionWithId` inserted. */
 export function insertedId({
   rows: [row],
   insertId,
@@ -55,10 +55,10 @@ export function insertedId({
 }
 
 /**
- * An insertion of many rows. If one is refused, the statement fails, and those before it are left; if the disk is full,
- * SQLite ends the whole transaction, and all that are to be committed with it.
+ * Inserts many rows. If one row is refused, the statement fails, but the rows before it stay. If the disk is full,
+ * SQLite ends the whole transaction, and with it all transactions of the same group commit.
  *
- * INVARIANT: only in a transaction that is rolled back when it fails, and that `standApart` was called for.
+ * INVARIANT: use it only in a transaction that is rolled back when the statement fails, and after `standApart`.
  */
 export function insertionOfMany<Tables, Table extends keyof Tables>(
   database: Kysely<Tables>,
@@ -68,8 +68,8 @@ export function insertionOfMany<Tables, Table extends keyof Tables>(
 }
 
 /**
- * Call it before the first statement of a transaction that may fill the disk. On SQLite, others that wait for the same
- * commit would fail with it.
+ * Must be called before the first statement of a transaction that may fill the disk. On SQLite, the other transactions
+ * of the same group commit would fail with it.
  */
 export function standApart(em: SqlEntityManager): void {
   connectionOf(em)?.standApart?.();
@@ -85,7 +85,7 @@ interface PairOfTables<First, Second> {
   };
 }
 
-/** Inserts both rows, or neither if the first violates a unique index. Result: whether they were inserted. */
+/** Inserts both rows, or neither if the first row violates a unique index. Result: whether they were inserted. */
 type InsertPair<First, Second> = (
   em: SqlEntityManager,
   first: First,
@@ -93,10 +93,10 @@ type InsertPair<First, Second> = (
 ) => Promise<boolean>;
 
 /**
- * Prepares the insertion of a row and another one that belongs to it.
+ * Prepares the insertion of a row and of another row that belongs to it.
  *
- * HOT: on PostgreSQL one statement inserts both, because most of the time of an insertion is the round trip. SQLite
- * has no such statement and no round trips.
+ * HOT: on PostgreSQL one statement inserts both, because the round trip takes most of the time. SQLite has no such
+ * statement, and no round trips.
  */
 export function prepareInsertPair<First extends object, Second extends object>(
   tables: PairOfTables<First, Second>,
@@ -141,7 +141,7 @@ function insertBothOf<First, Second>(
   row: First & Second,
 ): Statement {
   const types = Object.entries(second.types) as [keyof Second & string, ColumnDataType][];
-  // Unlike parameters in `values`, those in `select` are not typed by the column.
+  // Values in `select` are not typed by their column, unlike values in `values`.
   const values = types.map(([column, type]) => sql`cast(${row[column]} as ${sql.raw(type)})`);
   return sql`
     with first as (${insertUnlessRefused<First>(first, row)} returning 1)

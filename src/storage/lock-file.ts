@@ -6,12 +6,12 @@ export interface FileLock {
 }
 
 /**
- * Locks a file for this process, which is noted in it.
+ * Locks a file for this process, and writes the id of the process into it.
  *
- * NOTE: a lock of the operating system, taken by SQLite. It ends with the process however that ends, so that no stale
- * lock is left over. Others can still read who holds it.
+ * NOTE: SQLite takes a lock of the operating system. The lock ends with the process, however it ends, so no stale lock
+ * remains. Other processes can still read the id.
  *
- * @returns the id of the process that holds the lock, if another one does.
+ * @returns the id of another process that holds the lock.
  */
 export function lockFile(file: string): FileLock | { readonly heldBy: number } {
   const handle = new Sqlite(file, { timeout: 0 });

@@ -4,12 +4,12 @@ import { sql } from 'kysely';
 import { prepareQuery } from './prepared-query.ts';
 import { isPostgres } from './sql-functions.ts';
 
-// Only PostgreSQL needs locks: its transactions run side by side. SQLite has one writer at a time: from its first
-// statement to its end a transaction has the database to itself, and no row that it has read changes meanwhile. There
-// locking a name does nothing, and the query compiler leaves out row locks (`forUpdate`, `forKeyShare`, `skipLocked`),
-// so the code that locks does not need to know which database it runs on.
+// Only PostgreSQL needs locks, because its transactions are concurrent. SQLite has one writer: from its first statement
+// to its end, a transaction has the database to itself. There, locking a name does nothing, and the query compiler
+// leaves out row locks (`forUpdate`, `forKeyShare`, `skipLocked`). Code that locks therefore does not depend on the
+// database.
 
-/** What a lock is about. Names of one kind never meet those of another. */
+/** The kind of a lock. Names of different kinds never collide. */
 type LockKind =
   | 'accounts'
   | 'aggregations'
@@ -30,20 +30,20 @@ type LockKind =
   | 'webhook fan-out';
 
 interface Name {
-  /** Of kind and name. */
+  /** The kind and the name. */
   readonly name: string;
-  /** As servers from before migration 30 name it. */
+  /** The lock of servers from before migration 30. */
   readonly earlier: string;
 }
 
 const nameOf = (kind: LockKind, name: string): Name => ({ name: `${kind}\n${name}`, earlier: name });
 
-// Callers choose parts of names, such as idempotency keys. The 64 bits that are locked are a hash with the secret of the
-// database, so that no caller can find names that share a lock. The database computes it, so all servers agree; without the
-// row they would still lock the same.
+// Clients choose parts of names, such as idempotency keys. A lock is therefore a 64-bit hash with a secret of the
+// database, so that no client can find names that share a lock. The database computes the hash, so all servers agree.
+// If the secret is missing, they still compute the same hash.
 //
-// Servers from before migration 30 lock a public hash. While one of them is registered, each lock is taken in both ways,
-// so that servers of both versions exclude each other.
+// Servers from before migration 30 lock a public hash. While such a server is registered, each lock is taken in both
+// ways, so that both versions exclude each other.
 const keyed = sql`('x' || left(encode(sha256(convert_to(coalesce((select secret from lock_secrets limit 1), '') || name, 'UTF8')), 'hex'), 16))::bit(64)::bigint`;
 const earlier = sql`hashtextextended(earlier, 0)`;
 const isEarlierRunning = sql`exists (select from server_processes where keyed_locks = 0)`;
@@ -66,9 +66,9 @@ const tryLock = prepareQuery<unknown, Name, { locked: boolean }>((database, name
 }));
 
 /**
- * Locks a name until the transaction ends. Other transactions that lock it wait.
+ * Locks a name until the transaction ends. Other transactions that lock the name wait.
  *
- * @param options `isDeferred`: the next statement waits for the lock instead, as `StatementOptions` says.
+ * @param options `isDeferred`: the next statement waits for the lock instead; see `StatementOptions`.
  */
 export async function lockName(
   em: SqlEntityManager,
@@ -79,14 +79,14 @@ export async function lockName(
   if (isPostgres(em.getKysely())) await lock(em, nameOf(kind, name), options);
 }
 
-/** Locks several names, always in the same order, so that two transactions cannot deadlock on them. */
+/** Locks several names, always in the same order, so that transactions cannot deadlock. */
 export async function lockNames(
   em: SqlEntityManager,
   kind: LockKind,
   names: readonly string[],
 ): Promise<void> {
   if (!isPostgres(em.getKysely()) || names.length === 0) return;
-  // In the order in which servers from before migration 30 lock them.
+  // The order in which servers from before migration 30 lock them.
   await sql`
     select ${locking}
     from (
@@ -97,9 +97,8 @@ export async function lockNames(
 }
 
 /**
- * Locks a name until the transaction ends, unless another transaction holds it.
- *
- * Result: whether this transaction holds it now; always true on SQLite, where no other transaction is open.
+ * Locks a name until the transaction ends, unless another transaction holds the lock. Result: whether this transaction
+ * now holds it. Always true on SQLite, which has no other open transaction.
  */
 export async function tryLockName(em: SqlEntityManager, kind: LockKind, name: string): Promise<boolean> {
   if (!isPostgres(em.getKysely())) return true;
@@ -108,10 +107,10 @@ export async function tryLockName(em: SqlEntityManager, kind: LockKind, name: st
 }
 
 /**
- * Options of `em.findOne` for a row that will be changed: it is locked until the transaction ends, and read again
+ * Options of `em.findOne` for a row that will be changed. The row is locked until the transaction ends, and read again
  * even if this unit of work has read it before. MikroORM omits the lock on SQLite.
  */
 export const lockForUpdate = { lockMode: LockMode.PESSIMISTIC_WRITE, refresh: true } as const;
 
-/** As `lockForUpdate`, without the rows that another transaction has locked. */
+/** Like `lockForUpdate`, but skips rows that another transaction has locked. */
 export const lockUnlocked = { lockMode: LockMode.PESSIMISTIC_PARTIAL_WRITE, refresh: true } as const;

@@ -3,7 +3,7 @@ import { MIGRATIONS_TABLE } from './migrations/migrations-table.ts';
 import type { SchemaMigration } from './migrations/schema-migration.ts';
 import type { Orm } from './open-database.ts';
 
-/** Any number, as long as all versions of this program use the same one. */
+/** Any number, but the same in all versions of this program. */
 const MIGRATION_LOCK = 4_010_158;
 
 const CREATE_TABLE = `create table if not exists ${MIGRATIONS_TABLE} (
@@ -13,10 +13,10 @@ const CREATE_TABLE = `create table if not exists ${MIGRATIONS_TABLE} (
 )`;
 
 /**
- * Migrates a PostgreSQL database to the schema of this version. If several processes try at once, one migrates and
- * the others wait. Needs one connection. If a migration fails, the schema stays unchanged.
+ * Migrates a PostgreSQL database to the schema of this version, over one connection. If several processes migrate at
+ * once, one does and the others wait. If a migration fails, the schema stays unchanged.
  *
- * @param migrations default: those of this version.
+ * @param migrations default: the migrations of this version.
  * @returns the names of the migrations that ran, in order.
  */
 export async function migrate(orm: Orm, migrations = released): Promise<string[]> {
@@ -35,7 +35,7 @@ export async function pendingMigrations(orm: Orm): Promise<string[]> {
   return pending.map((migration) => migration.name);
 }
 
-/** Loads the migration library only when needed. */
+/** Loads the migration library on demand. */
 async function prepareMigrator(orm: Orm, migrations: readonly SchemaMigration[]): Promise<Orm['migrator']> {
   const { Migration, Migrator } = await import('@mikro-orm/migrations');
   const migrationsList = migrations.map(({ name, postgres }) => ({
@@ -46,7 +46,7 @@ async function prepareMigrator(orm: Orm, migrations: readonly SchemaMigration[])
       }
     },
   }));
-  // NOTE: this replaces the ORM's defaults instead of being merged with them.
+  // NOTE: these options replace the ORM's defaults; they are not merged.
   orm.config.set('migrations', {
     migrationsList,
     tableName: MIGRATIONS_TABLE,
@@ -60,16 +60,16 @@ async function prepareMigrator(orm: Orm, migrations: readonly SchemaMigration[])
   const migrator = new Migrator(orm.em);
   await makeMigrationsTable(orm);
   Object.assign(migrator.getStorage(), { ensureTable: () => Promise.resolve() });
-  // Its first call needs a connection of its own, which is not to be had within the transaction of the migrations.
+  // The first call needs its own connection, which is not available inside the transaction of the migrations.
   await migrator.getExecuted();
   return migrator;
 }
 
 /**
- * Creates the table of the migrations that have run, in the first schema of the `search_path`, like all other tables.
+ * Creates the table of applied migrations in the first schema of the `search_path`, like all other tables.
  *
- * NOTE: the library would look for it in `public` only. Another process may create it at the same time, which
- * `if not exists` does not exclude.
+ * NOTE: the library would look for it only in `public`. Another process may create it at the same time, which `if not
+ * exists` does not prevent.
  */
 async function makeMigrationsTable(orm: Orm): Promise<void> {
   const [found] = await orm.em

@@ -1,8 +1,8 @@
 /** Admits callers one at a time, in the order of arrival. */
 export interface Mutex {
-  /** Undefined if the caller may proceed; otherwise a promise that resolves when it is its turn. */
+  /** Undefined if the caller may proceed; otherwise a promise that resolves when the caller may. */
   acquire(): Promise<void> | undefined;
-  /** Called once by each caller that has acquired it. */
+  /** Must be called once by each caller that has acquired the mutex. */
   release(): void;
 }
 

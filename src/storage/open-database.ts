@@ -27,11 +27,11 @@ export type DatabaseOptions = {
   | {
       kind: 'postgres';
       url: string;
-      /** The maximum of connections. */
+      /** The maximum number of connections. */
       poolSize: number;
       /** `none` for migrations, whose statements may run for a long time. */
       timeouts?: PostgresTimeouts | 'none';
-      /** Called when a connection breaks while idle; its query, if any, fails by itself. */
+      /** Called when an idle connection breaks. A query on a broken connection fails by itself. */
       onConnectionError?: (error: Error) => void;
     }
 );
@@ -55,25 +55,24 @@ interface ConnectionCounts {
   readonly most: number;
   readonly busy: number;
   readonly idle: number;
-  /** Given up, but PostgreSQL still works for them. */
+  /** Connections that were given up while PostgreSQL still works for them. */
   readonly hung: number;
   /** Callers that wait for a connection. */
   readonly waiting: number;
 }
 
-/** The whole content of a database at a moment at which no transaction is open. */
+/** The content of a database, at a moment without an open transaction. */
 export interface DatabaseImages {
   save(): Promise<Buffer>;
-  /** Replaces the content. Forks of the entity manager that have read something before must not be used any more. */
+  /** Replaces the content. Existing forks of the entity manager must not be used any more. */
   load(image: Buffer): Promise<void>;
 }
 
 /**
- * Opens a database. A SQLite file is migrated to the schema of this version; PostgreSQL is migrated by `migrate`
- * only.
+ * Opens a database. A SQLite file is migrated to the schema of this version. PostgreSQL is only migrated by `migrate`.
  *
- * NOTE: uses the constructor, because `MikroORM.init()` searches for optional packages and would load a second copy
- * of the ORM next to a bundled one.
+ * NOTE: uses the constructor, because `MikroORM.init()` searches for optional packages and would load a second copy of
+ * the ORM next to a bundled one.
  *
  * @throws StorageVersionError for a SQLite file whose schema cannot be migrated.
  */
@@ -81,7 +80,7 @@ export function openDatabase(entities: Entities, options: DatabaseOptions): Prom
   return options.kind === 'sqlite' ? openSqlite(options, entities) : openPostgres(options, entities);
 }
 
-/** The tables of a database: the entities of the domain, passed in. */
+/** The tables of a database: the entities of the domain. */
 export type Entities = readonly NonNullable<Options['entities']>[number][];
 
 const settings = {
@@ -93,12 +92,12 @@ const settings = {
 /** The `user_version` of files with the first schema, from before migrations were counted. */
 const UNCOUNTED_VERSION = 583_281_383;
 
-/** Migrated databases without rows, which further databases of this process in memory start from. */
+/** Migrated databases without rows. Later databases in memory of this process start from them. */
 const migratedImages = new WeakMap<readonly SchemaMigration[], Buffer>();
 
 /**
- * The migrated database without rows that the build ships beside the program: reading it takes 2 ms, all migrations 40 ms.
- * Undefined when running from sources, and for other migrations.
+ * The migrated database without rows that the build ships next to the program. Reading it takes 2 ms; running all
+ * migrations takes 40 ms. Undefined when running from sources, and for other migrations.
  */
 function shippedImage(migrations: readonly SchemaMigration[] | undefined): Buffer | undefined {
   if (migrations !== undefined) return undefined;
@@ -143,7 +142,8 @@ async function openSqlite(
     opened.pragma('synchronous = NORMAL');
     opened.pragma('foreign_keys = ON');
     opened.pragma('busy_timeout = 5000');
-    // In KiB, outside of the heap of JavaScript. What is not in it is in the cache of the system: a read takes 2 µs longer.
+    // In KiB, outside the JavaScript heap. Pages beyond it are in the cache of the operating system, which makes a read
+    // 2 µs slower.
     opened.pragma('cache_size = -4096');
     return opened;
   };
@@ -176,7 +176,7 @@ async function openSqlite(
   }
 }
 
-/** The number of migrations that a SQLite file has, and that this program has. Changes nothing. */
+/** The number of migrations of a SQLite file, and of this program. Changes nothing. */
 export async function readSchemaVersion(file: string): Promise<{ version: number; newest: number }> {
   const [{ default: Sqlite }, { migrations }] = await Promise.all([
     import('better-sqlite3'),
@@ -209,7 +209,7 @@ async function openPostgres(
     import('./own-kysely.ts'),
   ]);
   const timeouts = options.timeouts === 'none' ? undefined : (options.timeouts ?? defaultTimeouts);
-  // The dialect itself sees to the silence of its connections.
+  // The dialect handles silent connections itself.
   const pool = postgresPool(
     { connectionString: options.url, max: options.poolSize },
     options.onConnectionError ?? (() => {}),
@@ -251,7 +251,7 @@ async function openPostgres(
   };
 }
 
-/** The entity manager closes its driver only if it was used; the handle must always be closed. */
+/** The entity manager closes its driver only if it was used, but the handle must always be closed. */
 async function closeAll(orm: { close(): Promise<void> }, closeHandle: () => unknown): Promise<void> {
   await orm.close();
   await closeHandle();

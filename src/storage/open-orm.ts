@@ -1,20 +1,20 @@
 import type { MetadataStorage, Options } from '@mikro-orm/core';
 import type { Database, Entities, Orm } from './open-database.ts';
 
-/** Creates the ORM of one kind of database. */
+/** Creates the ORM for one kind of database. */
 type CreateOrm = (options: Partial<Pick<Options, 'entities' | 'discovery'>>) => Orm;
 
-/** What was discovered about the entities, and the functions that were generated for them, by the kind of the database. */
+/** The discovered metadata of the entities, and the functions generated for them, by kind of database. */
 const discovered = new WeakMap<Entities, Map<Database['kind'], Orm>>();
 
-/** The metadata that the prototypes of entities refer to. */
+/** The metadata to which the prototypes of entities refer. */
 let decoratedWith: MetadataStorage | undefined;
 
 /**
- * Creates the ORM of a database. The first one of a kind in this process discovers the entities; further ones share
- * what it found, which does not depend on the database and takes most of the time in which an empty one opens.
+ * Creates the ORM of a database. The first ORM of a kind in this process discovers the entities. Later ones share the
+ * result, because discovery takes most of the time of opening an empty database and does not depend on it.
  *
- * NOTE: sets up the driver as the constructor of MikroORM does after its discovery.
+ * NOTE: sets up the driver like the constructor of MikroORM does after its discovery.
  */
 export function openOrm(kind: Database['kind'], entities: Entities, create: CreateOrm): Orm {
   const known = discovered.get(entities) ?? new Map<Database['kind'], Orm>();
@@ -35,16 +35,16 @@ export function openOrm(kind: Database['kind'], entities: Entities, create: Crea
   orm.driver.setMetadata(metadata);
   const em = orm.driver.createEntityManager();
   Object.assign(em, { global: true });
-  // Prototypes refer to one kind of database at a time, the last one that was opened.
+  // Prototypes refer to one kind of database at a time: the kind that was opened last.
   if (decoratedWith !== metadata) metadata.decorate(em);
   decoratedWith = metadata;
   return quickToFork(Object.assign(orm, { em, getMetadata: () => metadata }));
 }
 
 /**
- * HOT: each fork of the entity manager, so each request, sets and resets an option of the configuration, which each time
- * copies settings into the environment of the process and the logger (a tenth of the CPU of reading a wallet). They do
- * not change once the ORM is open.
+ * HOT: each fork of the entity manager, thus each request, sets and resets an option of the configuration. Each time,
+ * MikroORM copies settings into the environment of the process and the logger, which takes a tenth of the CPU of
+ * reading a wallet. The settings do not change after the ORM is open.
  */
 function quickToFork(orm: Orm): Orm {
   return Object.assign(orm, { config: Object.assign(orm.config, { sync: () => undefined }) });

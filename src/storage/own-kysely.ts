@@ -19,29 +19,32 @@ import {
 import type { Orm } from './open-database.ts';
 import type { StatementOptions } from './statement-options.ts';
 
-// HOT: Kysely's and MikroORM's own ways to a connection and through a transaction take three times as long (bench
-// `sqlite`): they pass eight promises and create five objects for each statement.
+// HOT: Kysely and MikroORM take three times as long to reach a connection and to run a transaction (bench `sqlite`).
+// They await eight promises and create five objects for each statement.
 
-/** A connection for one unit of work, or for one statement. It takes what it needs by itself. */
+/** A connection for one unit of work, or for one statement. It acquires the database connection when it needs it. */
 export interface UnitConnection extends DatabaseConnection {
   executeQuery<Row>(query: CompiledQuery, options?: StatementOptions): Promise<QueryResult<Row>>;
   /**
-   * Begins a transaction; nothing is sent before its first statement.
+   * Begins a transaction. Nothing is sent before its first statement.
    *
-   * @param isObserved whether an observer of the commit may add statements: on SQLite, a statement that commits then
-   * leaves open a transaction that other statements have begun. As the only one, it is committed all the same.
+   * @param isObserved whether an observer of the commit may add statements. On SQLite, a statement with `commits` then
+   * leaves the transaction open if an earlier statement has begun it.
    */
   begin(settings: TransactionSettings, isObserved?: boolean): void;
-  /** Before the first statement: those committed before it do not fail with it. Absent where they never would. */
+  /**
+   * Must be called before the first statement. Transactions that were committed before it then do not fail with it.
+   * Undefined on databases where they never would.
+   */
   standApart?(): void;
-  /** Whether it keeps others from the database now, because a statement has begun its transaction. */
+  /** Whether this connection blocks others, because a statement has begun its transaction. */
   isHeld(): boolean;
-  /** Ends the transaction, if anything has begun it. */
+  /** Ends the transaction, if a statement has begun it. */
   end(command: 'commit' | 'rollback'): Promise<void>;
   release(): void;
 }
 
-/** A dialect whose connections cost nothing until they are used. */
+/** A dialect whose connections cost nothing until their first statement. */
 export interface OwnDialect extends Dialect {
   open(): UnitConnection;
   /** Runs a statement outside of transactions. */
@@ -69,7 +72,7 @@ export function driverOf({ open }: Pick<OwnDialect, 'open'>, destroy: () => Prom
 
 type Run = <Row>(query: CompiledQuery, options?: StatementOptions) => Promise<QueryResult<Row>>;
 
-/** What all transactions of a database share. */
+/** The state that all transactions of a database share. */
 interface Parts extends Omit<KyselyProps, 'executor'> {
   readonly dialect: OwnDialect;
   readonly compiler: QueryCompiler;
@@ -92,14 +95,14 @@ export function partsOf(dialect: OwnDialect): Parts {
   };
 }
 
-/** Kysely over our connections; each statement outside a transaction has its own. */
+/** Kysely over our connections. Each statement outside a transaction gets its own connection. */
 export function createKysely(parts: Parts): Kysely<unknown> {
   const { dialect } = parts;
   const through: ConnectionProvider = { provideConnection: (consumer) => consumer(dialect.open()) };
   return new Kysely<unknown>({ ...parts, executor: executorOf(parts, through, dialect.execute) });
 }
 
-/** What was begun, on Kysely's object for it. */
+/** An open transaction, as a property of Kysely's object for it. */
 interface Entered {
   readonly opened?: OpenTransaction;
 }
@@ -108,11 +111,11 @@ interface Entered {
 interface OpenTransaction {
   readonly connection: UnitConnection;
   readonly state: { isOver: boolean };
-  /** The number of savepoints around it. */
+  /** The number of enclosing savepoints. */
   readonly depth: number;
 }
 
-/** Transactions that do not pass through the entity manager. */
+/** Transactions that bypass the entity manager. */
 interface Direct {
   begin(): Transaction<unknown>;
   isObserved(): boolean;
@@ -136,12 +139,12 @@ function hasOwnTransactions<Connection extends object>(
   return 'direct' in connection;
 }
 
-/** As `em.begin`, but immediately: nothing is sent before the first statement. */
+/** Like `em.begin`, but synchronous: nothing is sent before the first statement. */
 export function beginTransaction(em: SqlEntityManager): void {
   em.setTransactionContext(directOf(em).begin());
 }
 
-/** As `em.commit`, but without a flush. */
+/** Like `em.commit`, but without a flush. */
 export async function commitTransaction(em: SqlEntityManager): Promise<void> {
   const ctx = em.getTransactionContext<OrmTransaction & Entered>()!;
   const { connection, state, depth } = ctx.opened!;
@@ -155,8 +158,8 @@ export async function commitTransaction(em: SqlEntityManager): Promise<void> {
 }
 
 /**
- * Whether the unit of work of `em` keeps others from the database now: a connection of PostgreSQL with an open
- * transaction, or the one of SQLite. A unit of work that has only read on PostgreSQL does not.
+ * Whether the unit of work of `em` blocks others: it has a PostgreSQL connection with an open transaction, or the only
+ * connection of SQLite. On PostgreSQL, a unit of work that has only read does not.
  */
 export function holdsConnection(em: SqlEntityManager): boolean {
   return connectionOf(em)?.isHeld() ?? false;
@@ -170,7 +173,7 @@ export function connectionOf(em: SqlEntityManager): UnitConnection | undefined {
 /**
  * Makes the entity manager begin and end transactions on our connections.
  *
- * NOTE: of the events of MikroORM, those before and after a commit are dispatched. Tests stop the server there.
+ * NOTE: only the MikroORM events before and after a commit are dispatched. Tests stop the server there.
  */
 export function ownTransactions(orm: Orm, parts: Parts): void {
   const connection = orm.em.getConnection();
@@ -235,7 +238,7 @@ export function ownTransactions(orm: Orm, parts: Parts): void {
       new Transaction<unknown>({ ...parts, executor: executorOf(parts, through, run) }),
       { opened: transaction },
     );
-    // By which MikroORM recognizes a savepoint.
+    // MikroORM recognizes a savepoint by this property.
     return depth === 0 ? entered : Object.assign(entered, { savepointName: `trx${depth}` });
   }
 }

@@ -7,12 +7,12 @@ import { type ConnectionTools, createUnitConnection, rememberNames } from './pos
 
 /** Limits of each step of a database access, ms. */
 export interface PostgresTimeouts {
-  /** For a connection of the pool, existing or new. */
+  /** For acquiring a connection of the pool, existing or new. */
   readonly connectMs: number;
   /** For one statement, measured by the server. */
   readonly statementMs: number;
   readonly lockMs: number;
-  /** For a transaction that waits for its next statement. */
+  /** For the pause between two statements of a transaction. */
   readonly idleInTransactionMs: number;
   /** For one response, measured by the client. A connection that is silent for longer is given up. */
   readonly silenceMs: number;
@@ -28,17 +28,17 @@ export const defaultTimeouts: PostgresTimeouts = {
 };
 
 /**
- * Whether the URL leads to PgBouncer in transaction mode, `?pgbouncer=true`: sessions then last for a transaction only,
- * so statements must not be named and settings must be made in each transaction.
+ * Whether the URL leads to PgBouncer in transaction mode: `?pgbouncer=true`. A session then lasts for one transaction,
+ * so statements must not be named, and each transaction must repeat its settings.
  */
 export function isPooledByTransaction(url: string | undefined): boolean {
   return url !== undefined && URL.canParse(url) && new URL(url).searchParams.get('pgbouncer') === 'true';
 }
 
-/** What of a session outlasts a transaction. */
+/** The state of a session that outlasts a transaction. */
 export interface Session {
   readonly areStatementsNamed: boolean;
-  /** SQL that makes the settings of each transaction, beginning with `;`, or empty. */
+  /** SQL for the settings of each transaction, starting with `;`, or empty. */
   readonly settings: string;
 }
 
@@ -56,7 +56,10 @@ export function sessionOf(url: string, timeouts: PostgresTimeouts | undefined): 
   return { areStatementsNamed: false, settings: `; ${settings.join('; ')}` };
 }
 
-/** Creates a pool. Without `timeouts` its statements may run for any time, and without `silenceMs` wait for any time. */
+/**
+ * Creates a pool. Without `timeouts`, a statement may run for any time. Without `silenceMs`, a client waits for any
+ * time.
+ */
 export function postgresPool(
   config: PoolConfig,
   onError: (error: Error) => void,
@@ -83,7 +86,7 @@ export function postgresPool(
     types: { getTypeParser },
   });
   pool.on('error', onError);
-  // Errors of clients that are in use. Without a listener they would end the process.
+  // Errors of clients in use. Without a listener, they would end the process.
   pool.on('connect', (client) => client.on('error', onError));
   return pool;
 }
@@ -92,15 +95,16 @@ type DialectOptions = Partial<Pick<ConnectionTools, 'onFailure' | 'silenceMs'> &
 
 /**
  * Kysely over `pg`. It differs from Kysely's own PostgreSQL dialect in four ways:
- * - statements are named, so PostgreSQL parses and plans each SQL text once per connection. Those of the entity
- *   manager are not named: their texts vary with the length of lists, and a named `select *` fails after a column is
- *   added;
- * - a transaction begins, and takes its connection from the pool, with the first statement that is more than a plain
- *   read. Under READ COMMITTED every statement sees the latest commits anyway, so reads before the first change or lock
- *   need no transaction, and an operation that has only read holds nothing while it waits for something else;
- * - `begin`, `commit` and statements whose results are not needed are sent together with others, in one round trip;
- * - a lost connection is destroyed and never returns to the pool, whatever statement it was lost at. A silent one keeps its
- *   place until PostgreSQL does nothing for it any more.
+ *
+ * - Statements are named, so PostgreSQL parses and plans each SQL text once per connection. Statements of the entity
+ *    manager are not named: their texts vary with the length of lists, and a named `select *` fails after a column was
+ *    added.
+ * - A transaction begins, and takes its connection, with its first statement that is more than a plain read. Under READ
+ *    COMMITTED, every statement sees the latest commits anyway. An operation that has only read therefore holds nothing
+ *    while it waits for something else.
+ * - `begin`, `commit` and statements whose results are not needed are sent together with others, in one round trip.
+ * - A lost connection is destroyed and never returns to the pool. A silent connection keeps its place in the pool until
+ *    PostgreSQL has finished its work.
  */
 export function postgresDialect(
   pool: Pool,

@@ -16,16 +16,15 @@ interface Slot {
 }
 
 /**
- * A query that Kysely builds and compiles once per kind of database instead of once per request, which is most of the cost of
- * a short query. For hot statements of a fixed shape.
+ * A query that Kysely builds and compiles once per kind of database instead of once per request. Compiling is most of
+ * the cost of a short query. For hot statements of a fixed shape.
  *
- * @param build must pass the members of `input` on unchanged: anything computed from them would be computed only
- * once.
+ * @param build must pass the members of `input` on unchanged, because it runs only once.
  */
 export function prepareQuery<Tables, Input extends object, Row = never>(
   build: (database: Kysely<Tables>, input: Input) => Compilable<Row>,
 ): PreparedQuery<Input, Row> {
-  // By the class of the platform, because the SQL of two SQLite databases is the same.
+  // By the class of the platform, because all SQLite databases have the same SQL.
   const compiled = new WeakMap<Platform['constructor'], CompiledQuery<Row>>();
   return (em, input, options) => {
     const database = kyselyOf<Tables>(em);
@@ -43,7 +42,7 @@ export function prepareQuery<Tables, Input extends object, Row = never>(
   };
 }
 
-/** As `em.getKysely`, whose type cannot be told for tables that are not known here. */
+/** Like `em.getKysely`, whose type cannot be stated for unknown tables. */
 function kyselyOf<Tables>(em: SqlEntityManager): Kysely<Tables> {
   return em.getTransactionContext<Kysely<Tables>>() ?? em.getConnection('write').getClient<Tables>();
 }

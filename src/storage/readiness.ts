@@ -13,7 +13,10 @@ const STEP_MS = 1_000;
 
 type Ask = <Row>(sql: string) => Promise<readonly Row[]>;
 
-/** A connection beside the pool with limits of its own, so it neither waits for the work nor takes a connection from it. */
+/**
+ * A connection outside the pool with its own time limits. It neither waits for requests nor takes a connection from
+ * them.
+ */
 export function besideThePool(url: string): { ask: Ask; close(): Promise<void> } {
   const own = postgresPool({ connectionString: url, max: 1 }, () => undefined, {
     connectMs: STEP_MS,

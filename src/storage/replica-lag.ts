@@ -1,13 +1,15 @@
 import type { Database } from './open-database.ts';
 
-/** How often the positions of primary and replica are compared. */
+/** The interval at which the positions of primary and replica are compared. */
 const EVERY_MS = 250;
-/** Positions of the primary that are remembered: a replica further behind is not used anyway. */
+/** The most positions of the primary that are kept. A replica that is further behind is not used anyway. */
 const REMEMBERED = 40;
 
-/** How far a streaming replica of PostgreSQL is behind. */
+/** The lag of a streaming replica of PostgreSQL. */
 export interface ReplicaLag {
-  /** How old what it shows can be, ms; Infinity when that is unknown, because it or the primary cannot be asked. */
+  /**
+   * The maximum age of its data, ms. Infinity when it is unknown, because the replica or the primary cannot be reached.
+   */
   readonly lagMs: () => number;
   close(): Promise<void>;
 }
@@ -22,12 +24,12 @@ interface Watched {
   readonly replica: Pick<Database, 'orm'>;
   /** Monotonic, ms. */
   readonly now: () => number;
-  /** Called when the replica can be used again, and when it cannot any more. */
+  /** Called when the replica becomes usable, and when it stops being usable. */
   readonly onChange: (isKnown: boolean) => void;
 }
 
 /**
- * Compares the positions of a replica and its primary. Times of transactions are not compared: a replica that replays
+ * Compares the positions of a replica and its primary. Times of transactions are no measure: a replica that replays
  * nothing because nothing is written is not behind.
  */
 export function watchReplica({ primary, replica, now, onChange }: Watched): ReplicaLag {
@@ -39,7 +41,7 @@ export function watchReplica({ primary, replica, now, onChange }: Watched): Repl
     const atMs = now();
     const [written, replayed] = await Promise.all([
       positionOf(primary, 'case when pg_is_in_recovery() then null else pg_current_wal_lsn() end'),
-      // A replica that was promoted is another primary: it shows what was never written here.
+      // A promoted replica is another primary, whose data was never written here.
       positionOf(replica, 'case when pg_is_in_recovery() then pg_last_wal_replay_lsn() end'),
     ]);
     if (written === undefined || replayed === undefined || written.cluster !== replayed.cluster) {
@@ -88,6 +90,6 @@ async function positionOf(
     );
   if (row?.lsn == null) return undefined;
   const [high = '', low = ''] = row.lsn.split('/');
-  // 64 bits, as two hexadecimal numbers of 32.
+  // Two hexadecimal numbers of 32 bits each.
   return { lsn: (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`), cluster: row.cluster };
 }

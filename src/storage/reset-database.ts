@@ -6,7 +6,7 @@ const KEPT = new Set(['master_key_checks']);
 /**
  * Empties every table and restarts the sequences. Fast for small tables.
  *
- * NOTE: deletes rows table by table, on PostgreSQL too, where truncating many small tables is slower.
+ * NOTE: deletes the rows of each table, because truncating many small tables of PostgreSQL is slower.
  */
 export async function resetDatabase({ kind, orm }: Pick<Database, 'kind' | 'orm'>): Promise<void> {
   const tables = [...orm.getMetadata().getAll().values()].filter(({ tableName }) => !KEPT.has(tableName));

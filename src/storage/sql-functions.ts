@@ -14,7 +14,7 @@ interface Declared {
   };
 }
 
-/** The columns of JSON by table: those of entities, and more. */
+/** The JSON columns of each table: those of entities, and a few more. */
 export function jsonColumnsOf(
   entities: readonly unknown[],
   more: readonly (readonly [table: string, column: string])[],
@@ -34,14 +34,14 @@ export function jsonColumnsOf(
   return columns;
 }
 
-/** Whether the database is PostgreSQL, not SQLite. Only for use in this folder. */
+/** Whether the database is PostgreSQL, not SQLite. Only for this folder. */
 export function isPostgres<Tables>(database: Kysely<Tables>): boolean {
   return database.getExecutor().adapter instanceof PostgresAdapter;
 }
 
 /**
- * The sum of a text column of decimal integers, as text. Exact at any size, unlike SQL integers, which overflow at 2^63;
- * `0` for no rows. The database adds the rows up, so that they need not be fetched.
+ * The sum of a text column of decimal integers, as text; `0` for no rows. It is exact at any size, unlike SQL integers,
+ * which overflow at 2^63. The database adds the rows, so they need not be fetched.
  */
 export function exactSum<Tables>(database: Kysely<Tables>, column: string): AliasableExpression<string> {
   const amount = sql.ref(column);
@@ -50,7 +50,7 @@ export function exactSum<Tables>(database: Kysely<Tables>, column: string): Alia
     : sql<string>`exact_sum(${amount})`;
 }
 
-/** Defines the function `exact_sum`, which `exactSum` calls, on a SQLite connection. */
+/** Defines the function `exact_sum` of `exactSum` on a SQLite connection. */
 export function addExactSum(handle: SqliteHandle): void {
   handle.aggregate('exact_sum', {
     deterministic: true,
@@ -60,7 +60,7 @@ export function addExactSum(handle: SqliteHandle): void {
   });
 }
 
-/** A condition for `em.find`: a column with lower-case text contains `text`, ignoring its case. */
+/** A condition for `em.find`: a lower-case text column contains `text`, ignoring case. */
 export function containsText(column: string, text: string) {
   const pattern = `%${text.toLowerCase().replaceAll(/[\\%_]/g, '\\$&')}%`;
   return { [raw(`${column} like ? escape '\\'`, [pattern])]: [] };

@@ -1,34 +1,37 @@
 import type { Pool, PoolClient } from 'pg';
 
-/** A backend of PostgreSQL that is at work for us. */
+/** A backend of PostgreSQL that works for us. */
 interface ActiveBackend {
   readonly pid: number;
-  /** Whether its commit waits for a synchronous standby for longer than one that is there takes. */
+  /** Whether its commit has waited for a synchronous standby for longer than a healthy standby takes. */
   readonly waits: boolean;
 }
 
 export interface HungOptions {
   readonly pool: Pool;
-  /** Asks PostgreSQL beside the pool, within a limit of its own. Default: a silent connection is destroyed at once. */
+  /**
+   * Queries PostgreSQL over another connection, with its own time limit. Default: a silent connection is destroyed at
+   * once.
+   */
   readonly ask: (<Row>(sql: string) => Promise<readonly Row[]>) | undefined;
-  /** Whether the ids of our connections are not those of backends, as through PgBouncer. */
+  /** Whether the ids of our connections differ from those of the backends, as behind PgBouncer. */
   readonly isPooledByTransaction: boolean;
 }
 
-/** The connections of a pool that were given up because they were silent, and whose backends are still at work. */
+/** Connections of a pool that were given up because they were silent, while their backends still work. */
 export interface HungConnections {
-  /** Gives up a connection that was silent for too long. It returns to the pool when its backend has ended its work. */
+  /** Gives up a connection that was silent for too long. It leaves the pool when its backend has finished. */
   giveUp(client: PoolClient, error: Error): void;
-  /** A connection for a change. Rejects if only those are left that are kept for reads. */
+  /** A connection for a change. Rejects if only the connections that are reserved for reads are left. */
   connect(): Promise<PoolClient>;
   count(): number;
-  /** Destroys them all. */
+  /** Destroys all of them. */
   close(): void;
 }
 
 /**
- * CHOICE: while connections hang, changes leave two for reads, as many as the admission of requests does. A change then
- * would most likely hang as well.
+ * CHOICE: while connections hang, changes leave two connections for reads, as many as the admission of requests
+ * reserves. A change would most likely hang as well.
  */
 const SPARED_CONNECTIONS = 2;
 const EVERY_MS = 1_000;
@@ -40,10 +43,11 @@ where datname = current_database() and state = 'active' and pid <> pg_backend_pi
 
 /**
  * Keeps the place of a silent connection in the pool for as long as PostgreSQL works for it. A commit that waits for a
- * synchronous standby does not notice that its client is gone: if each attempt opened another connection, they would use
- * up `max_connections`, and nobody could connect any more.
+ * synchronous standby does not notice that its client is gone. If each retry opened another connection, retries would
+ * use up `max_connections`, and nobody could connect any more.
  *
- * INVARIANT: nothing here cancels a statement or ends a backend. Either would commit what the standby has not received.
+ * INVARIANT: nothing here cancels a statement or ends a backend. Either would commit data that the standby has not
+ * received.
  */
 export function keepHung({ pool, ask, isPooledByTransaction }: HungOptions): HungConnections {
   const kept = new Map<PoolClient, { isJudged: boolean; free(): void }>();
@@ -56,7 +60,7 @@ export function keepHung({ pool, ask, isPooledByTransaction }: HungOptions): Hun
     const active = await ask!<ActiveBackend>(activeBackends).catch(() => undefined);
     for (const [client, connection] of judged) {
       connection.isJudged = true;
-      // While nobody can be asked, as when all connections are used up, nothing is known to have ended.
+      // Without a response, for example because all connections are used up, no backend counts as finished.
       if (active !== undefined && !isAtWork(client, active)) connection.free();
     }
   }
@@ -86,12 +90,12 @@ export function keepHung({ pool, ask, isPooledByTransaction }: HungOptions): Hun
         client.release(error);
       };
       kept.set(client, { isJudged: false, free });
-      // The answer has come after all, or the connection has ended.
+      // The response has arrived after all, or the connection has ended.
       client.once('drain', free).once('end', free);
       void lookOnce();
     },
     async connect() {
-      // The question that is under way may be older than the last connection that was given up.
+      // A running query may have started before the last connection was given up.
       for (let round = 0; round < 2 && isShort() && hasUnjudged(); round += 1) await lookOnce();
       if (isShort()) throw noneForChanges(kept.size);
       return pool.connect();
@@ -105,7 +109,7 @@ export function keepHung({ pool, ask, isPooledByTransaction }: HungOptions): Hun
   };
 }
 
-/** As PostgreSQL answers when it has no connections left. */
+/** The error code of PostgreSQL when it has no connections left. */
 function noneForChanges(hung: number): Error {
   const message = `no connection is left for changes: ${hung} wait for PostgreSQL, maybe for its synchronous standby`;
   return Object.assign(new Error(message), { code: '53300', severity: 'ERROR' });

@@ -1,7 +1,7 @@
 import { type PoolClient, types } from 'pg';
 
-// HOT: the statements of a unit of work are sent together where no answer is needed between them. A round trip costs
-// 50 µs of CPU here and at the server, and `pg` takes one for each statement (bench `postgres`).
+// HOT: statements of a unit of work are sent together where no response is needed between them. A round trip costs 50
+// µs of CPU here and on the server, and `pg` makes one for each statement (bench `postgres`).
 
 /** A statement that PostgreSQL prepares once per connection, under its name. */
 export interface NamedStatement {
@@ -12,27 +12,30 @@ export interface NamedStatement {
 
 export interface StatementResult {
   readonly rows: unknown[];
-  /** As PostgreSQL reports it: `INSERT 0 1`. */
+  /** The command tag of PostgreSQL, such as `INSERT 0 1`. */
   readonly tag: string;
 }
 
-/** Those that have ended, in order, and the error of the next one, after which PostgreSQL skips the others. */
+/**
+ * The results of the statements that have ended, in order, and the error of the next one. PostgreSQL skips all
+ * statements after an error.
+ */
 export interface PipelinedResult {
   readonly results: readonly StatementResult[];
   readonly error?: unknown;
 }
 
-/** `bigint`; our times and sequences stay far below 2^53. */
+/** `bigint` as a number, because our times and sequences stay far below 2^53. */
 const INT8_OID = 20;
 
-/** The values of a type, read from their text. */
+/** Parses the text form of the values of a type. */
 export const getTypeParser: typeof types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
   oid === INT8_OID && format !== 'binary' ? Number : types.getTypeParser(oid, format as 'text');
 
 /**
  * Sends the statements in one message, and resolves when all of them have ended. Never rejects.
  *
- * @param silenceMs for the answer. After that the connection cannot be used for anything else.
+ * @param silenceMs the time limit for the response. After it, the connection cannot be used any more.
  */
 export function sendPipelined(
   client: PoolClient,
@@ -44,10 +47,10 @@ export function sendPipelined(
   });
 }
 
-/** What `pg` calls of its connection. The declared types are those of an earlier version. */
+/** The methods that `pg` calls on its connection. The declared types are of an earlier version. */
 interface WireConnection {
   readonly stream: { cork(): void; uncork(): void };
-  /** The text by name, which `pg` enters when PostgreSQL has accepted it. */
+  /** The texts by name. `pg` adds a text when PostgreSQL has accepted it. */
   readonly parsedStatements: Readonly<Record<string, string>>;
   parse(statement: { name: string; text: string }): void;
   describe(what: { type: 'S'; name: string }): void;
@@ -61,19 +64,19 @@ interface WireConnection {
   sendCopyFail(message: string): void;
 }
 
-/** How rows of a statement are read. */
+/** How the rows of a statement are read. */
 interface Shape {
   readonly names: readonly string[];
   readonly parsers: readonly ((text: string) => unknown)[];
   readonly empty: Readonly<Record<string, null>>;
 }
 
-/** By connection and name: what PostgreSQL has described once, since a prepared statement never changes its type. */
+/** The row descriptions of prepared statements, by connection and name. They never change. */
 const shapesOf = new WeakMap<WireConnection, Map<string, Shape>>();
 
 const NOTHING: Shape = { names: [], parsers: [], empty: {} };
 
-/** What a client of `pg` runs, with the methods that it calls for each message of the server. */
+/** A query as a client of `pg` runs it, with the methods that it calls for each message of the server. */
 function createPipelined(
   statements: readonly NamedStatement[],
   resolve: (result: PipelinedResult) => void,
@@ -84,8 +87,8 @@ function createPipelined(
   let shapes: Map<string, Shape>;
   let shape: Shape | undefined;
   let fault: { readonly error: unknown } | undefined;
-  // HOT: the limit of `pg` itself assigns a function to the batch. V8 keeps such a function, and with it the batch and
-  // its rows, until a full garbage collection.
+  // HOT: the timeout of `pg` assigns a function to the batch. V8 keeps such a function, and with it the batch and its
+  // rows, until a full garbage collection.
   const timer = silenceMs === undefined ? undefined : setTimeout(giveUp, silenceMs);
 
   function giveUp(): void {
@@ -93,7 +96,7 @@ function createPipelined(
   }
 
   const batch = {
-    // The statement whose messages arrive now: `pg` notes what was prepared.
+    // The statement whose messages arrive now. `pg` records here which statements were prepared.
     name: statements[0]!.name,
     text: statements[0]!.sql,
     callback(error?: unknown) {
@@ -183,7 +186,7 @@ function readRow(fields: readonly (string | null)[], { names, parsers, empty }: 
   return row;
 }
 
-/** Whether `wireValue` can write the value. Lists and dates are left to `pg`. */
+/** Whether `wireValue` can write the value. `pg` writes lists and dates. */
 export function isWireValue(value: unknown): boolean {
   return typeof value !== 'object' || value === null || value instanceof Uint8Array;
 }

@@ -1,19 +1,19 @@
-/** The part of `pg.Pool` that is needed. */
+/** The part of `pg.Pool` that is used here. */
 export interface RateLevelsPool {
   query(statement: { text: string; values?: unknown[]; name?: string }): Promise<{ rows: unknown[] }>;
   /** Whether it was closed. */
   readonly ended?: boolean;
 }
 
-/** Points that a process has granted under a key, and how many of them come back in a second. */
+/** The points that a process has granted to a key, and the rate at which they are restored, per second. */
 interface GrantedPoints {
   readonly key: string;
   readonly points: number;
   readonly perSecond: number;
 }
 
-// The table is unlogged, so the commit waits neither for the disk nor for a standby. All processes lock the rows in the
-// order of their keys. A level falls by the clock of the database.
+// The table is unlogged, so a commit waits neither for the disk nor for a standby. All processes lock the rows in the
+// order of their keys. Levels fall by the clock of the database.
 const settle = `
 insert into rate_levels as known (key, level, per_second, at)
 select key, points, per_second, clock_timestamp()
@@ -32,7 +32,7 @@ delete from rate_levels where key in (
   where level <= extract(epoch from clock_timestamp() - at) * per_second
   limit 10000 for update skip locked)`;
 
-/** Adds the points to the shared levels in one statement. Result: the levels after that, by key. */
+/** Adds the points to the shared levels in one statement. Result: the new levels, by key. */
 export async function settleRateLevels(
   pool: RateLevelsPool,
   granted: readonly GrantedPoints[],
@@ -50,7 +50,7 @@ export async function settleRateLevels(
   return new Map(levels.map(({ key, level }) => [key, Number(level)]));
 }
 
-/** Drops levels that have fallen to nothing. */
+/** Deletes levels that have fallen to zero. */
 export async function dropEmptyRateLevels(pool: RateLevelsPool): Promise<void> {
   await pool.query({ name: 'drop_empty_rate_levels', text: dropEmpty });
 }

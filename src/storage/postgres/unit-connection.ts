@@ -16,17 +16,17 @@ import {
 /** The maximum of named statements per process. Lists of different lengths make new texts. */
 const MAX_NAMED = 500;
 
-/** The name of a statement's text; undefined for one that is not named. */
+/** The name for the text of a statement; undefined if it is not named. */
 type NameOf = (sql: string) => string | undefined;
 
-/** What the connections of a pool share. */
+/** The state that the connections of a pool share. */
 export interface ConnectionTools {
   readonly nameOf: NameOf;
   /** Called for every statement that fails. */
   readonly onFailure: ((error: unknown) => void) | undefined;
-  /** Statements that follow the one that begins a transaction. */
+  /** Statements that are sent after `begin` in each transaction. */
   readonly settings: string;
-  /** For one answer of the server. A connection that is silent for longer is given up. Default: any time. */
+  /** The time limit of one response. A connection that is silent for longer is given up. Default: unlimited. */
   readonly silenceMs: number | undefined;
   readonly hung: HungConnections;
 }
@@ -42,7 +42,7 @@ export function rememberNames(): NameOf {
   };
 }
 
-/** Whether a statement reads and does nothing else: no lock, no function of PostgreSQL that a transaction ends. */
+/** Whether a statement only reads: it takes no lock, and calls no function whose effect ends with a transaction. */
 function isPlainRead(sql: string): boolean {
   return sql.startsWith('select ') && !moreThanRead.test(sql);
 }
@@ -51,38 +51,39 @@ function isRead([query, ...others]: readonly Statement[]): boolean {
   return query !== undefined && others.length === 0 && isPlainRead(query.sql);
 }
 
-// Values are parameters, so these words come from the code. One that is only part of a name begins a transaction
-// needlessly.
+// Values are parameters, so these words come from our code. A match inside a longer name only begins a transaction that
+// is not needed.
 const moreThanRead = /\bfor (no key )?(update|share|key share)\b|\bpg_|\b(nextval|setval|set_config)\b/;
 
-/** A statement that waits for the others that it is sent with. */
+/** A statement that waits for the others of its message. */
 interface Statement extends CompiledQuery {
   readonly isPrepared: boolean;
 }
 
-/** `begin`, `commit` and the like, which are prepared as all others. */
+/** `begin`, `commit` and the like, which are prepared like all other statements. */
 function command(sql: string): Statement {
   return { ...CompiledQuery.raw(sql), isPrepared: true };
 }
 const commit = command('commit');
 
-/** How many statements may be deferred. */
+/** The maximum number of deferred statements. */
 const MAX_DEFERRED = 20;
 
 /**
- * A connection of the pool for one unit of work, which takes it with its first statement, and in a transaction keeps it
- * from the first statement that is more than a plain read. It sends `begin`, deferred statements and `commit` together
- * with others.
+ * A connection of the pool for one unit of work. It is taken with the first statement. In a transaction, it is kept
+ * from the first statement that is more than a plain read. `begin`, deferred statements and `commit` are sent together
+ * with other statements.
  */
 export function createUnitConnection(
   pool: Pool,
   { nameOf, onFailure, settings, silenceMs, hung }: ConnectionTools,
 ): UnitConnection {
   let client: PoolClient | undefined;
-  // `announced`: begun for the unit; PostgreSQL follows with the first statement that is more than a plain read.
+  // `announced`: the unit has begun, but PostgreSQL only begins with the first statement that is more than a plain
+  // read.
   let transaction: 'none' | 'announced' | 'open' | 'ended' = 'none';
   let begin = command(`begin${settings}`);
-  // An isolation level or access mode is for reads too.
+  // Isolation levels and access modes affect reads too.
   let hasModes = false;
   let deferred: Statement[] = [];
   // Statements of one unit of work may be run concurrently.
@@ -95,7 +96,7 @@ export function createUnitConnection(
     else held?.release(error);
   };
 
-  /** Sends the statements. Those that can be prepared are sent together. */
+  /** Sends the statements. Statements that can be prepared are sent together. */
   async function send(queries: readonly Statement[]): Promise<PipelinedResult> {
     if (client === undefined && transaction === 'open') {
       return { results: [], error: new Error('the connection was lost') };
@@ -114,7 +115,7 @@ export function createUnitConnection(
   /** Runs the statements and returns the results of all. */
   async function ask(queries: readonly Statement[]): Promise<readonly StatementResult[]> {
     const { results, error } = await send(queries);
-    // What began the transaction is the first one.
+    // The first result is that of `begin`.
     if (queries[0] === begin && results.length > 0) transaction = 'open';
     if (error === undefined) return results;
     if (isConnectionLost(error)) release(error as Error);
@@ -125,8 +126,8 @@ export function createUnitConnection(
   }
 
   /**
-   * Retries on another connection if the first one is broken before it answers, as all idle ones are after a restart
-   * of the server. Only for statements that change nothing, or nothing that is committed.
+   * Retries on another connection if the first one breaks before it responds, as all idle connections do after a
+   * restart of the server. Only for statements that change nothing, or whose changes are not committed.
    */
   async function askTwice(queries: readonly Statement[]): Promise<readonly StatementResult[]> {
     const before = transaction;
@@ -145,7 +146,7 @@ export function createUnitConnection(
     return taken;
   }
 
-  /** Opens the transaction, with what was deferred and `more`. */
+  /** Opens the transaction, with the deferred statements and `more`. */
   async function open(more: readonly Statement[]): Promise<readonly StatementResult[]> {
     try {
       return await askTwice([begin, ...takeDeferred(), ...more]);
@@ -161,7 +162,7 @@ export function createUnitConnection(
   ): Promise<StatementResult> {
     const isEnd = commits && settings === '';
     if (transaction === 'announced') {
-      // What commits is never sent twice.
+      // A statement that commits is never sent twice.
       const results = await open(isEnd ? [] : [query]);
       if (!isEnd) return results.at(-1)!;
     }
@@ -191,7 +192,7 @@ export function createUnitConnection(
       return { rows: [] };
     }
     if (transaction === 'announced' && !hasModes && deferred.length === 0) {
-      // Settings are those of a transaction.
+      // Settings last for a transaction.
       if ((isLast || commits) && settings === '') {
         transaction = 'ended';
         return resultOf(await runAlone(query, ask));
@@ -254,7 +255,7 @@ export function createUnitConnection(
   };
 }
 
-/** The statements as prepared ones; undefined if one cannot be prepared. */
+/** The statements as prepared statements; undefined if one of them cannot be prepared. */
 function namedOf(queries: readonly Statement[], nameOf: NameOf): NamedStatement[] | undefined {
   const named: NamedStatement[] = [];
   for (const query of queries) {
@@ -267,8 +268,8 @@ function namedOf(queries: readonly Statement[], nameOf: NameOf): NamedStatement[
 }
 
 /**
- * NOTE: the texts of the entity manager vary with the length of lists, and a prepared `select *` fails after a column is
- * added. Several commands cannot be prepared together; only migrations send such texts.
+ * NOTE: the texts of the entity manager vary with the length of lists, and a prepared `select *` fails after a column
+ * was added. Texts of several commands cannot be prepared; only migrations send them.
  */
 function isNameable(query: Statement): boolean {
   return query.isPrepared || (query.query.kind !== 'RawNode' && query.parameters.length > 0);

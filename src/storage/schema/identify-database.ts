@@ -4,21 +4,21 @@ import { MIGRATIONS_TABLE } from '../migrations/migrations-table.ts';
 import type { Orm } from '../open-database.ts';
 import { leastKnownBy } from './migration-statements.ts';
 
-/** What changes when a database is restored, copied or promoted. */
+/** Values that change when a database is restored, copied or promoted. */
 interface IdentifiedDatabase {
   readonly cluster: string;
   readonly timeline: number;
-  /** Whether the cluster was recovered to a point in time, which is kept in its settings. */
+  /** Whether the cluster was recovered to a point in time. PostgreSQL keeps this in its settings. */
   readonly hasTarget: boolean;
-  /** Another text after each start of the database server, as when a copy of the disk was put back. */
+  /** A text that changes with each start of the database server, for example after a copy of the disk was put back. */
   readonly startedAt: string;
 }
 
 /**
- * Identifies a PostgreSQL database. A dump that is loaded creates the table again, another cluster has another identifier,
- * and a recovery or a promotion begins a timeline. A copy of the disk has all three in common with the original.
+ * Identifies a PostgreSQL database. Loading a dump creates the table again, another cluster has another identifier, and
+ * a recovery or a promotion begins a timeline. A copy of the disk keeps all three.
  *
- * NOTE: the timeline is that of the log being written: `pg_control_checkpoint` still has the old one for some time after
+ * NOTE: uses the timeline of the current log, because `pg_control_checkpoint` still has the old one for some time after
  * a promotion.
  */
 export async function identifyDatabase(em: SqlEntityManager): Promise<IdentifiedDatabase> {
@@ -41,8 +41,8 @@ export async function identifyDatabase(em: SqlEntityManager): Promise<Identified
 export type AskDatabase = <Row>(sql: string) => Promise<readonly Row[]>;
 
 /**
- * Why this version cannot use a PostgreSQL database: missing migrations, those of a newer version that removed what this
- * version uses, or tables that differ from the migrations. Undefined if it can.
+ * The reason why this version cannot use a PostgreSQL database; undefined if it can. Reasons are missing migrations,
+ * migrations of a newer version that removed something this version uses, and tables that differ from the migrations.
  */
 export async function findSchemaFault(orm: Orm, ask: AskDatabase): Promise<string | undefined> {
   const { migrations } = await import('../migrations/migrations.ts');
@@ -52,7 +52,7 @@ export async function findSchemaFault(orm: Orm, ask: AskDatabase): Promise<strin
   if (missing.length > 0) {
     return `the database lacks ${missing.length} migration(s) of this version; run \`custos migrate\` first`;
   }
-  // Those that only add to the schema leave this version what it uses.
+  // Migrations that only add to the schema do not affect this version.
   const unknown = run.filter((name) => !known.includes(name) && (leastKnownBy(name) ?? 0) > known.length);
   if (unknown.length > 0) {
     return `a newer version has removed from the database what this version uses (\`${unknown.join('`, `')}\`); run that version`;

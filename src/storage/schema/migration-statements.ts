@@ -1,20 +1,20 @@
-/** A statement of a migration for PostgreSQL, and what it does to servers that are running. */
+/** A statement of a migration for PostgreSQL, and its effect on running servers. */
 export interface MigrationStatement {
   readonly text: string;
-  /** The table that it is about. */
+  /** The table that it changes. */
   readonly table: string;
   /** Its name before the migration; undefined for a new table. */
   readonly source: string | undefined;
-  /** What it keeps others from until the migration ends; undefined for a new table. */
+  /** What it blocks until the migration ends; undefined for a new table. */
   readonly lock: string | undefined;
-  /** Why a server of the version before cannot go on after it; undefined if it can. */
+  /** Why a server of the previous version cannot continue after it; undefined if it can. */
   readonly contracts: string | undefined;
 }
 
 interface Kind {
   readonly pattern: RegExp;
   readonly lock: string | undefined;
-  /** Why it contracts the schema; the match has the whole statement. */
+  /** Why the statement contracts the schema. The match is the whole statement. */
   readonly contracts?: string;
 }
 
@@ -22,7 +22,7 @@ const ALL = 'reads and writes wait';
 const ALL_WHILE_READING = 'reads and writes wait while the table is read';
 const WRITES_WHILE_BUILDING = 'writes wait while the index is built';
 
-// The modes of PostgreSQL's documentation, 13.3, in words. The first that matches counts.
+// The lock modes of PostgreSQL's documentation, section 13.3, in words. The first match counts.
 const kinds: readonly Kind[] = [
   { pattern: /^create (?:unlogged )?table (?:if not exists )?"(\w+)"/, lock: undefined },
   {
@@ -67,7 +67,7 @@ const kinds: readonly Kind[] = [
   },
   { pattern: /^alter table "(\w+)" add primary key/, lock: ALL_WHILE_READING },
   { pattern: /^alter (?:index|sequence) "(\w+)"/, lock: `${ALL} for a moment` },
-  // A block names the rows that become a partition first.
+  // A block first names the rows that become a partition.
   { pattern: /^do \$\$.*?"(\w+_p0)"/, lock: ALL_WHILE_READING },
   { pattern: /^alter table "(\w+)" .*\badd (?:column )?"/, lock: `${ALL} for a moment` },
   { pattern: /^alter table "(\w+)" .*\b(?:drop not null|set default|drop constraint)\b/, lock: ALL },
@@ -81,14 +81,14 @@ const kinds: readonly Kind[] = [
 ];
 
 /**
- * Reads the statements of a migration. What it makes itself is its own: a constraint on a table that the migration has
- * created concerns no server that runs.
+ * Reads the statements of a migration. Statements about a table that the migration itself creates affect no running
+ * server.
  *
- * @throws Error for a statement of a kind that is not known here.
+ * @throws Error for an unknown kind of statement.
  */
 export function readStatements(postgres: string): MigrationStatement[] {
   const made = new Set<string>();
-  // By the new name: a table that was renamed keeps its rows, and its old name may then be that of a new one.
+  // The new name counts: a renamed table keeps its rows, and its old name may become that of a new table.
   const sources = new Map<string, string>();
   return splitStatements(postgres).map((text) => {
     const line = text.replaceAll(/\s+/g, ' ').toLowerCase();
@@ -115,10 +115,10 @@ function splitStatements(sql: string): string[] {
 }
 
 /**
- * The number of the oldest migration that a server must know to go on after this one, for a migration that contracts the
- * schema: its name ends with `-contract-0021`. Undefined for one that only adds to it.
+ * The oldest migration that a server must have to continue after this migration, for migrations that contract the
+ * schema: their names end with `-contract-0021`. Undefined for a migration that only adds.
  *
- * NOTE: in the name, because that is all that servers of earlier versions know of a migration.
+ * NOTE: it is in the name, because servers of earlier versions know only the name of a migration.
  */
 export function leastKnownBy(name: string): number | undefined {
   const [, number] = /-contract-(\d{4})$/.exec(name) ?? [];

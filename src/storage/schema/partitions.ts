@@ -3,11 +3,11 @@ import { type RawBuilder, sql } from 'kysely';
 import { isPostgres } from '../sql-functions.ts';
 
 // Tables that only grow are partitioned on PostgreSQL, so that old rows are dropped with their partition instead of
-// being deleted one by one. A partition is a range of the key that increases with every row, not of the time: primary
-// keys stay as they are, pages by cursor read one or two partitions, and clocks that differ put no row in a wrong one.
-// Ranges are cut so that one has about a week of rows.
+// being deleted. A partition is a range of the key, which increases with every row, and not of the time. Primary keys
+// thus stay as they are, a page reads one or two partitions, and differing clocks put no row into a wrong partition.
+// Each range has about a week of rows.
 //
-// What no range covers is in the default partition, so writing never depends on this having run.
+// The default partition takes rows that no range covers, so writing never depends on this job.
 
 /** A table that is partitioned by ranges of its key. */
 export interface PartitionedTable {
@@ -21,7 +21,7 @@ export interface PartitionedTable {
 /** A table whose rows expire. */
 export interface ExpiringTable extends PartitionedTable {
   readonly keptMs: number;
-  /** Whether a partition has rows that are needed, as an expression. `beforeMs`: older rows have expired. */
+  /** An expression that tells whether a partition has rows that are needed. `beforeMs`: older rows have expired. */
   isNeeded(partition: Partition, beforeMs: number): RawBuilder<boolean>;
 }
 
@@ -36,20 +36,19 @@ export interface Partition {
 const SPAN_MS = 7 * 24 * 60 * 60 * 1000;
 
 /**
- * CHOICE: rows that have expired are dropped with their partition, at most a week later. Only where a partition spans
- * more than that, because few rows are written, they are deleted one by one.
- *
- * Result: how much later than they expire rows are deleted one by one; 0 on SQLite.
+ * CHOICE: expired rows are dropped with their partition, at most a week late. They are deleted only where a partition
+ * spans more than a week, because few rows are written. Result: how long after their expiry rows are deleted; 0 on
+ * SQLite.
  */
 export function graceOf(em: SqlEntityManager): number {
   return isPostgres(em.getKysely()) ? SPAN_MS : 0;
 }
 
-/** A range has at least as many keys as the busiest server writes between two runs; a multiple of 256. */
+/** A range has at least as many keys as the busiest server writes between two runs, rounded to a multiple of 256. */
 const LEAST_ROWS = 102_400;
 const MOST_ROWS = 51_200_000;
 
-/** How long adding or dropping a partition waits for queries on the table, which wait behind it. */
+/** How long adding or dropping a partition waits for queries on the table. Later queries wait behind it. */
 const LOCK_TIMEOUT = '250ms';
 
 /** The ranges of a table by increasing key, without the default partition; none on SQLite. */
@@ -70,7 +69,7 @@ export async function partitionsOf(em: SqlEntityManager, table: string): Promise
     .sort((one, other) => one.to - other.to);
 }
 
-/** Adds the next range once rows are written to the newest one. Result: whether one was added. */
+/** Adds the next range when rows are written to the newest range. Result: whether a range was added. */
 export async function extendPartitions(
   em: SqlEntityManager,
   partitioned: PartitionedTable,
@@ -81,7 +80,7 @@ export async function extendPartitions(
   const { table } = partitioned;
   const last = await rowAtEnd(em, partitioned, { end: 'desc' });
   if (last === undefined || last.key < (newest.from ?? 0)) return false;
-  // The range before has a rate that is not only of its first minutes.
+  // The rate of the previous range covers more than its first minutes.
   const begin = (ranges.at(-2) ?? newest).from ?? 0;
   const first = await rowAtEnd(em, partitioned, { end: 'asc', from: begin });
   const size =
@@ -90,7 +89,7 @@ export async function extendPartitions(
       : sizeOf({ rows: last.key - first.key + 1, elapsedMs: last.atMs - first.atMs });
   const database = em.getKysely();
   await waitBriefly(em);
-  // So that nothing is added to it while it is compared with the new range.
+  // Lock it, so that no row is added while it is compared with the new range.
   const rest = `${table}_default`;
   await sql`lock table ${sql.table(rest)} in access exclusive mode`.execute(database);
   const { rows } = await sql<{ last: string | null }>`
@@ -116,7 +115,7 @@ export async function dropExpiredPartition(
   const last = await rowAtEnd(em, expiring, { end: 'desc' });
   for (const partition of await partitionsOf(em, expiring.table)) {
     if (last === undefined || partition.to > last.key) return false;
-    // The newest row first, because the whole check reads a partition that is partly expired.
+    // Check the newest row first, because the whole check reads a partly expired partition.
     const newest = await rowAtEnd(em, { ...expiring, table: partition.name }, { end: 'desc' });
     if (newest !== undefined && newest.atMs > beforeMs) return false;
     if (await dropPartition(em, partition, expiring.isNeeded(partition, beforeMs))) return true;
@@ -124,7 +123,7 @@ export async function dropExpiredPartition(
   return false;
 }
 
-/** Drops a partition unless one of its rows is needed. Result: whether it was dropped. */
+/** Drops a partition, unless one of its rows is needed. Result: whether it was dropped. */
 export async function dropPartition(
   em: SqlEntityManager,
   { name }: Partition,
@@ -162,7 +161,7 @@ function sizeOf({ rows, elapsedMs }: { readonly rows: number; readonly elapsedMs
   return roundUp(Math.min(MOST_ROWS, Math.max(LEAST_ROWS, wanted)));
 }
 
-/** To whole bundles of the audit log. */
+/** Rounded to whole bundles of the audit log. */
 function roundUp(count: number): number {
   return Math.ceil(count / 256) * 256;
 }

@@ -2,20 +2,20 @@ import { close, fdatasync, open } from 'node:fs';
 import { promisify } from 'node:util';
 import { loadOnce } from '../../engine/load-once.ts';
 
-/** Makes what was committed to a SQLite file survive a power loss. */
+/** Makes commits to a SQLite file survive a power loss. */
 export interface CommitSync {
   /**
-   * Resolves when everything that was committed before the call is on the disk.
+   * Resolves when every earlier commit is on disk.
    *
-   * @throws the error of the file system; if it is that of a sync, for all later calls too. After ten seconds an error
-   * with the code ETIMEDOUT.
+   * @throws the error of the file system. After a failed sync, every later call throws this error too. After ten
+   * seconds, an error with the code ETIMEDOUT.
    */
   flushed(): Promise<void>;
-  /** Resolves when the sync that runs has ended; undefined if none does. Never rejects. */
+  /** Resolves when the running sync has ended; undefined if none runs. Never rejects. */
   free(): Promise<void> | undefined;
   /** Resolves once every earlier `flushed()` has settled; undefined if none waits. Never rejects. */
   settled(): Promise<void> | undefined;
-  /** Call it when the database is closed, which syncs what is left. */
+  /** Must be called when the database is closed. Closing syncs the rest. */
   close(): Promise<void>;
 }
 
@@ -27,9 +27,9 @@ export interface SyncCalls {
 }
 
 const systemCalls: SyncCalls = {
-  // Some systems sync only what is open for writing.
+  // Some systems sync only files that are open for writing.
   open: (file) => promisify(open)(file, 'r+'),
-  // HOT: `promisify` takes as long as the rest.
+  // HOT: `promisify` would double the cost of a sync.
   sync: (descriptor) =>
     new Promise((resolve, reject) => {
       fdatasync(descriptor, (error) => (error === null ? resolve() : reject(error)));
@@ -37,24 +37,24 @@ const systemCalls: SyncCalls = {
   close: (descriptor) => promisify(close)(descriptor),
 };
 
-/** CHOICE: how long a commit waits for the disk. Later, its caller does not learn whether it survives. */
+/** CHOICE: how long a commit waits for the disk. After that, its caller does not learn whether it survives. */
 const LIMIT_MS = 10_000;
 
-/** A sync that runs, or that follows the one that runs. */
+/** The running sync, or the next one. */
 interface Sync {
   readonly ended: Promise<void>;
-  /** The same, or an error when it takes too long. */
+  /** The same promise, which rejects when the sync takes too long. */
   readonly answer: Promise<void>;
 }
 
 /**
- * Syncs the write-ahead log of a database whose commits do not (`synchronous = NORMAL`), in a thread of the system, for
- * all that have committed meanwhile at once. SQLite itself would sync each commit by itself and block the event loop.
+ * Syncs the write-ahead log of a database with `synchronous = NORMAL`, in a thread of the system. One sync covers all
+ * commits before it. SQLite itself would sync each commit and block the event loop.
  *
- * A failed sync may have dropped what it could not write, and later ones would not notice, so nothing is acknowledged
- * after one until the database is opened again.
+ * A failed sync may have dropped data, and later syncs would not notice. After a failure, nothing is acknowledged until
+ * the database is opened again.
  *
- * @param log the path of the log, which exists once something was committed.
+ * @param log the path of the log, which exists after the first commit.
  */
 export function createCommitSync(
   log: string,
@@ -99,7 +99,7 @@ export function createCommitSync(
   return {
     flushed() {
       if (running === undefined) return begin().answer;
-      // The one that runs may have begun before the commit.
+      // The running sync may have started before the commit.
       next ??= follow(running);
       return next.answer;
     },
@@ -124,7 +124,7 @@ function inTime(ended: Promise<void>, limitMs: number): Promise<void> {
     const timer = setTimeout(late, limitMs);
     ended.then(resolve, reject).finally(() => clearTimeout(timer));
   });
-  // The sync that `follow` begins has no caller of its own.
+  // The sync that `follow` starts has no caller of its own.
   answer.catch(() => undefined);
   return answer;
 }

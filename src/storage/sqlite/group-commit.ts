@@ -1,53 +1,58 @@
 import type { SharedReads } from './shared-reads.ts';
 
-/** The handle, as far as a group needs it. */
+/** The part of the handle that a group commit needs. */
 interface GroupedHandle {
   /** The path of the database; undefined for one in memory. */
   readonly file: string | undefined;
-  /** Runs one of the commands of a transaction. */
+  /** Runs a transaction command. */
   run(command: string): void;
   isInTransaction(): boolean;
-  /** Resolves when everything that was committed is on the disk. */
+  /** Resolves when every earlier commit is on disk. */
   flushed(): Promise<void>;
-  /** Resolves when the disk can begin with what is committed; undefined if it can now. Never rejects. */
+  /** Resolves when the disk can take the next commits; undefined if it can now. Never rejects. */
   diskFree(): Promise<void> | undefined;
   /** Undefined for a database in memory, whose reads need no locks. */
   readonly reads: SharedReads | undefined;
 }
 
-/** Transactions of one handle that SQLite commits together. They run one after the other: each caller holds the mutex. */
+/**
+ * Transactions of one handle that SQLite commits together. They run one after the other, because each caller holds the
+ * mutex.
+ */
 export interface GroupCommit {
   begin(): void;
   /**
-   * Call it before each statement of the open transaction, except those that only read and one with which it is committed:
-   * from here on, what the transaction does can be rolled back without the others.
+   * Must be called before each statement of the open transaction, except plain reads and a statement with `commits`.
+   * From here on, the transaction can be rolled back without the others.
    */
   protect(): void;
-  /** Resolves when what the transaction has read is committed and what it has written is on the disk. */
+  /**
+   * Resolves when everything that the transaction has read is committed, and everything that it has written is on disk.
+   */
   commit(hasWritten: boolean): Promise<void> | undefined;
-  /** Rolls back the open transaction only. Resolves when what it has read is committed, or has failed. */
+  /** Rolls back the open transaction only. Resolves when everything that it has read is committed, or has failed. */
   rollback(): Promise<void> | undefined;
-  /** Throws if an error has ended the open transaction: SQLite would commit its next statement by itself. */
+  /** Throws if an error has ended the open transaction. SQLite would commit the next statement on its own. */
   requireOpen(): void;
-  /** SQLite has rolled back everything because of an error, such as a full disk. */
+  /** An error, such as a full disk, has made SQLite roll back everything. */
   lose(error: unknown): void;
-  /** Call it before a statement outside of transactions that only reads: it finds what this handle has committed. */
+  /** Must be called before a read outside transactions. The read sees everything that this handle has committed. */
   read(): void;
   /**
-   * Call it before any other statement outside of transactions, which SQLite commits by itself.
+   * Must be called before any other statement outside transactions, which SQLite commits on its own.
    *
-   * @throws if an earlier transaction cannot be ended: the statement would become part of it, and be lost with it.
+   * @throws if an earlier transaction cannot be ended, because the statement would join it and be lost with it.
    */
   single(): void;
-  /** Commits those that wait for it. Call it before anything else uses the handle. */
+  /** Commits the waiting transactions. Must be called before anything else uses the handle. */
   flush(): void;
 }
 
-/** Transactions that wait for SQLite's commit. */
+/** The transactions that wait for SQLite's commit. */
 interface Waiting {
   count: number;
   readonly committed: Promise<Committed>;
-  /** Undefined until a transaction that has written something waits for it. */
+  /** Undefined until a transaction that has written waits for it. */
   onDisk: Promise<void> | undefined;
   resolve(committed: Committed): void;
   reject(error: unknown): void;
@@ -57,42 +62,45 @@ interface Committed {
   readonly onDisk: Promise<void>;
 }
 
-/** CHOICE: after so many, a long turn of the event loop does not hold back the first ones any more. */
+/**
+ * CHOICE: after this many transactions, a group is committed before its turn of the event loop ends, so that a long
+ * turn does not delay the first ones.
+ */
 const MAX_TOGETHER = 64;
 
-/** CHOICE: how long a transaction is held for a disk that is busy, ms. Other processes cannot write meanwhile. */
+/** CHOICE: how long a transaction is held for a busy disk, ms. Other processes cannot write during this time. */
 const MAX_HELD_MS = 5;
 
 const NAME = 'one_of_group';
 
 /**
- * The groups that wait, by file. Another handle of this process would block the event loop until its patience ends, and
- * with it the end of the turn, at which the group is committed.
+ * The waiting groups, by file. If another handle of this process locked the file, it would block the event loop until
+ * its busy timeout ends, and a waiting group is only committed at the end of the turn.
  */
 const waitingOn = new Map<string, Set<GroupCommit>>();
 
-/** Commits what waits in this process on a file. Call it before another handle locks the file. */
+/** Commits the groups that wait in this process on a file. Must be called before another handle locks the file. */
 export function flushFile(file: string): void {
   for (const group of waitingOn.get(file) ?? []) group.flush();
 }
 
 /**
- * A commit takes SQLite longer than the statements of a short transaction, for one as for many. So those of one turn of the
- * event loop are committed together at its end, or when the disk has finished with those before. From the second one on,
- * each is a savepoint in SQLite's own transaction, unless its only change is the statement with which it is committed:
- * SQLite undoes a statement that fails by itself.
+ * SQLite takes longer to commit than to run a short transaction, whether it commits one or many. The transactions of
+ * one turn of the event loop are therefore committed together, at the end of the turn, or when the disk has finished
+ * the commits before. The first transaction is SQLite's own; each later one is a savepoint in it. A transaction whose
+ * only change is a statement with `commits` needs no savepoint, because SQLite undoes a failed statement.
  *
- * INVARIANT: nothing is acknowledged before it is committed, and nothing of it is read outside of a transaction before. If
- * the commit fails, all that wait for it fail, and nothing of them remains.
+ * INVARIANT: nothing is acknowledged, or read outside a transaction, before it is committed. If the commit fails, all
+ * transactions of the group fail and nothing of them remains.
  */
 export function createGroupCommit(handle: GroupedHandle): GroupCommit {
   const { file, run, isInTransaction, flushed, diskFree, reads } = handle;
   let waiting: Waiting | undefined;
   let isOpen = false;
   let isLost = false;
-  // The open transaction is a savepoint.
+  // Whether the open transaction is a savepoint.
   let isProtected = false;
-  // The turn has ended while a transaction was open, so all are committed when it ends.
+  // The turn has ended while a transaction was open. The group is committed when this transaction ends.
   let isDue = false;
 
   function gather(): Waiting {
@@ -146,7 +154,7 @@ export function createGroupCommit(handle: GroupedHandle): GroupCommit {
 
   function flush(): void {
     reads?.end();
-    // A handle that is closed in the middle of a transaction keeps nothing of it.
+    // Closing a handle drops its open transaction.
     if (waiting === undefined || isOpen) return;
     const taken = takeWaiting()!;
     try {
@@ -159,14 +167,16 @@ export function createGroupCommit(handle: GroupedHandle): GroupCommit {
     taken.resolve({ onDisk: flushed() });
   }
 
-  /** After an error. If it fails too, the next `begin` says so. */
+  /** After an error. If this fails too, the next `begin` reports it. */
   function rollBackAll(): void {
     try {
       if (isInTransaction()) run('rollback');
     } catch {}
   }
 
-  /** Runs commands that end the open transaction. Nothing is kept of one that cannot be ended, nor of those before it. */
+  /**
+   * Runs commands that end the open transaction. If they fail, this transaction and those before it are rolled back.
+   */
   function end(...commands: readonly string[]): void {
     isOpen = false;
     try {

@@ -6,7 +6,7 @@ import { flushFile } from './group-commit.ts';
 import { replaceHandle, type SqliteSlot } from './sqlite-dialect.ts';
 import { upgradeSqlite } from './upgrade-sqlite.ts';
 
-/** The storage classes that SQLite gives the values of a column, by its declared type. */
+/** The storage classes that SQLite gives to the values of a column, by its declared type. */
 const storageClasses: Readonly<Record<string, string>> = {
   TEXT: "'text'",
   BIGINT: "'integer'",
@@ -15,13 +15,13 @@ const storageClasses: Readonly<Record<string, string>> = {
   REAL: "'real', 'integer'",
 };
 
-/** Columns of text that contain JSON, by table. */
+/** Text columns with JSON, by table. */
 type JsonColumns = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Why a server of this version could not run on the image of a database that comes from elsewhere; undefined if it can.
+ * The reason why a server of this version cannot run on the image of a foreign database; undefined if it can.
  *
- * @param steps SQL of the schema that it must have, oldest first.
+ * @param steps SQL of the required schema, oldest first.
  */
 export function damageOfImage(
   image: Buffer,
@@ -29,7 +29,7 @@ export function damageOfImage(
   jsonColumns: JsonColumns = new Map(),
 ): string | undefined {
   return reading(image, (handle) => {
-    // The schema first: reading a table runs expressions that its schema contains.
+    // Check the schema first, because reading a table evaluates expressions of its schema.
     if (schemaOf(handle) !== expectedSchema(steps)) return 'its schema is not that of this version';
     const found = handle.pragma('integrity_check(1)', { simple: true });
     if (found !== 'ok') return String(found).slice(0, 200);
@@ -37,7 +37,7 @@ export function damageOfImage(
   });
 }
 
-/** The result of work on an image, or why the image cannot be read. */
+/** The result of work on an image, or the reason why the image cannot be read. */
 function reading(image: Buffer, work: (handle: SqliteHandle) => string | undefined): string | undefined {
   let handle: SqliteHandle | undefined;
   try {
@@ -78,7 +78,7 @@ function schemaOf(handle: SqliteHandle): string {
   return JSON.stringify([version, parts]);
 }
 
-/** Columns outside of strict tables accept values of any type. */
+/** Columns of tables that are not strict accept values of any type. */
 function wrongValueOf(handle: SqliteHandle): string | undefined {
   const tables = handle
     .prepare("select name from sqlite_schema where type = 'table' and name not like 'sqlite\\_%' escape '\\'")
@@ -97,7 +97,7 @@ function wrongValueOf(handle: SqliteHandle): string | undefined {
   return undefined;
 }
 
-/** One row whose JSON cannot be parsed makes every request fail that reads it. */
+/** A row whose JSON cannot be parsed breaks every request that reads it. */
 function wrongJsonOf(handle: SqliteHandle, jsonColumns: JsonColumns): string | undefined {
   for (const [table, columns] of jsonColumns) {
     for (const column of columns) {
@@ -138,18 +138,18 @@ const ROLLBACK_JOURNAL = 1;
 const LOCKED_MS = 5_000;
 const ALL_PAGES = 0x7fff_ffff;
 
-/** The whole content of a database, which `new Sqlite(image)` opens in memory. */
+/** The whole content of a database. `new Sqlite(image)` opens it in memory. */
 export function imageOf(handle: SqliteHandle): Buffer {
   const image = handle.serialize();
-  // A database in memory cannot have the write-ahead log that its file had.
+  // A database in memory cannot use the write-ahead log of its file.
   image[WRITE_VERSION] = ROLLBACK_JOURNAL;
   image[READ_VERSION] = ROLLBACK_JOURNAL;
   return image;
 }
 
 /**
- * Replaces the content of a SQLite file in one transaction, so that a killed process leaves the old or the new content.
- * Open handles, of other processes too, see the new content.
+ * Replaces the content of a SQLite file in one transaction, so a killed process leaves the old or the new content. Open
+ * handles see the new content, also in other processes.
  */
 export async function replaceContent(file: string, image: Buffer): Promise<void> {
   const source = new Sqlite(image);
@@ -170,9 +170,9 @@ export async function replaceContent(file: string, image: Buffer): Promise<void>
 const IMAGES_AT_ONCE_LOCKED_MS = 10_000;
 
 /**
- * The content of several databases at one moment, while other processes use them. Writers of the first one wait for
- * less than a millisecond, readers not at all. The others are read at a moment when the first one does not change, so they
- * contain nothing that follows from later changes of it.
+ * Copies several databases at one moment, while other processes use them. Writers of the first database wait for less
+ * than a millisecond, and readers do not wait. The other databases are read while the first does not change, so the
+ * copies contain no consequence of a later change.
  */
 export function imagesAtOnce([first, ...others]: readonly [string, ...string[]]): Buffer[] {
   const writer = open(first, false);
@@ -198,7 +198,7 @@ function open(file: string, isReader: boolean): Sqlite.Database {
   return new Sqlite(file, { fileMustExist: true, timeout: IMAGES_AT_ONCE_LOCKED_MS, readonly: isReader });
 }
 
-/** What is wrong with a database file; undefined if nothing is. */
+/** The fault of a database file; undefined if it has none. */
 export function damageOf(file: string): string | undefined {
   try {
     const handle = new Sqlite(file, { fileMustExist: true, readonly: true });
@@ -213,10 +213,10 @@ export function damageOf(file: string): string | undefined {
   }
 }
 
-/** Where a database is: in memory, where `open` makes another one, or in a file. */
+/** The place of a database: in memory, where `open` creates another one, or in a file. */
 type Place = { readonly open: (image: Buffer) => SqliteHandle } | { readonly file: string };
 
-/** Saves and replaces the content of a database that is in use. Waits until no transaction is open. */
+/** Saves and replaces the content of a database in use. Waits until no transaction is open. */
 export function sqliteImages(slot: SqliteSlot, place: Place): DatabaseImages {
   const alone = async <T>(work: () => T | Promise<T>): Promise<T> => {
     await slot.mutex.acquire();

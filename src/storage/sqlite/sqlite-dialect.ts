@@ -22,14 +22,14 @@ const MAX_PREPARED = 500;
 
 interface PreparedStatement {
   readonly statement: Statement<unknown[], unknown>;
-  /** It returns rows. */
+  /** Whether it returns rows. */
   readonly isReader: boolean;
   readonly isWrite: boolean;
-  /** It only reads rows: no command such as `savepoint` or `pragma`. */
+  /** Whether it only reads rows, unlike commands such as `savepoint` or `pragma`. */
   readonly isPlainRead: boolean;
 }
 
-/** A better-sqlite3 handle that can be replaced, the statements prepared with it, and who uses it. */
+/** A replaceable better-sqlite3 handle, its prepared statements, and its current user. */
 export interface SqliteSlot {
   handle: Database;
   readonly statements: Map<string, PreparedStatement>;
@@ -41,7 +41,7 @@ export interface SqliteSlot {
   readonly onFailure?: ((error: unknown) => void) | undefined;
 }
 
-/** A slot for a handle, which gets the functions that queries call. */
+/** Creates a slot for a handle, and defines the SQL functions on the handle. */
 export function slotOf(
   handle: Database,
   { sync, onFailure }: Pick<SqliteSlot, 'sync' | 'onFailure'> = {},
@@ -62,7 +62,7 @@ export function slotOf(
   return slot;
 }
 
-/** Puts another handle into the slot and returns the one before. Call it while holding the mutex. */
+/** Replaces the handle and returns the old one. The caller must hold the mutex. */
 export function replaceHandle(slot: SqliteSlot, handle: Database): Database {
   const { handle: before } = slot;
   addExactSum(handle);
@@ -72,15 +72,20 @@ export function replaceHandle(slot: SqliteSlot, handle: Database): Database {
 }
 
 /**
- * Kysely over one better-sqlite3 handle. It differs from Kysely's own SQLite dialect in six ways: prepared
- * statements are kept, row locks are omitted, a transaction begins with its first statement, so an operation
- * blocks no others before it uses the database (deriving a key takes milliseconds), it lets others in before its
- * commit is on the disk, SQLite commits several of them at once, and reads of the same moment share a transaction.
+ * Kysely over one better-sqlite3 handle. It differs from Kysely's own SQLite dialect in six ways:
  *
- * INVARIANT: the handle is a single connection, so while a transaction is open all other callers wait.
+ * - Prepared statements are kept.
+ * - Row locks are omitted.
+ * - A transaction begins with its first statement, so an operation blocks no others before it uses the database.
+ *    Deriving a key, for example, takes milliseconds.
+ * - The next transaction may begin before a commit is on disk.
+ * - SQLite commits several transactions at once.
+ * - Reads of the same turn share a transaction.
  *
- * INVARIANT: a change is on the disk before its caller goes on, and before anyone who has read it outside a transaction
- * does. A transaction may read it earlier; what it writes comes later in the log, and never survives without it.
+ * INVARIANT: the handle is a single connection, so all other callers wait while a transaction is open.
+ *
+ * INVARIANT: a change is on disk before its caller continues, and before any reader outside a transaction continues. A
+ * transaction may read the change earlier; its own writes come later in the log, so they never survive without it.
  */
 export function sqliteDialect(slot: SqliteSlot): OwnDialect {
   const open = (): UnitConnection => createConnection(slot);
@@ -90,7 +95,7 @@ export function sqliteDialect(slot: SqliteSlot): OwnDialect {
   };
   return {
     open,
-    // One for all, because it holds nothing between statements.
+    // One object for all, because it has no state between statements.
     execute: open().executeQuery,
     createDriver: () => driverOf({ open }, destroy),
     createQueryCompiler: () => new LocklessQueryCompiler(),
@@ -99,7 +104,7 @@ export function sqliteDialect(slot: SqliteSlot): OwnDialect {
   };
 }
 
-/** Connections are handed out freely; our mutex, not Kysely's, separates transactions. */
+/** Kysely may hand out connections at any time. Our mutex separates the transactions. */
 function createAdapter(): DialectAdapter {
   const adapter = new SqliteAdapter();
   Object.defineProperty(adapter, 'supportsMultipleConnections', { value: true });
@@ -137,8 +142,8 @@ function createConnection(slot: SqliteSlot): UnitConnection {
   }
 
   /**
-   * INVARIANT: it waits only for its turn before it runs the statement. Anything else that it waited for would let another
-   * statement of the same unit of work begin the transaction once more.
+   * INVARIANT: the only await before the statement is the mutex. After any other await, a concurrent statement of the
+   * same unit of work could begin the transaction again.
    */
   async function executeQuery<Row>(
     query: CompiledQuery,
@@ -182,7 +187,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     return ranInside(runStatement<Row>(slot, statement, query));
   }
 
-  /** Its effect is committed when it returns, so that it needs no protection. */
+  /** Needs no savepoint: a failed statement has no effect, and a successful one is committed when this returns. */
   async function runLast<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     commits.requireOpen();
     const result = ranInside(runStatement<Row>(slot, prepare(slot, query.sql), query));
@@ -204,7 +209,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
     try {
       ended = command === 'commit' ? commits.commit(hasWritten) : commits.rollback();
     } finally {
-      // Before the commit is on the disk, so that it can be shared by those that follow.
+      // Release the mutex before the commit is on disk, so that later transactions can join the commit.
       mutex.release();
     }
     await ended;
@@ -238,7 +243,7 @@ async function flushed(slot: SqliteSlot): Promise<void> {
   }
 }
 
-/** A statement that was run. */
+/** The result of a statement. */
 interface Ran<Row> {
   readonly result: QueryResult<Row>;
   readonly isWrite: boolean;
@@ -261,7 +266,7 @@ function runStatement<Row>(
   }
 }
 
-/** A prepared one is run in half the time of `exec`. */
+/** A prepared command takes half the time of `exec`. */
 function runCommand(slot: SqliteSlot, command: string): void {
   const { statement } = prepare(slot, command);
   try {
@@ -298,8 +303,8 @@ function prepare(slot: SqliteSlot, sql: string): PreparedStatement {
 const plainRead = /^\s*(?:select|with)\b/i;
 
 /**
- * HOT: SQLite plans a statement again each time that the value of a bare `limit ?` is bound, which takes ten times as long
- * as reading a row by its key. It does not look into an expression.
+ * HOT: SQLite plans a statement again each time the value of a bare `limit ?` is bound. This takes ten times as long as
+ * reading a row by its key. SQLite does not look into an expression.
  */
 function withSteadyLimit(sql: string): string {
   return sql.replaceAll(/\blimit \?/gi, 'limit cast(? as integer)');

@@ -10,8 +10,8 @@ const rowLocks: ReadonlySet<SelectModifierNode['modifier']> = new Set([
 ]);
 
 /**
- * Kysely's compiler for SQLite, leaving out row locks (`for update`, `skip locked` and the like), which SQLite
- * neither parses nor needs; see `locks.ts`. MikroORM does the same with the `lockMode` of its own queries.
+ * Kysely's compiler for SQLite without row locks (`for update`, `skip locked` and the like). SQLite neither parses nor
+ * needs them; see `locks.ts`. MikroORM also leaves out the `lockMode` of its own queries.
  *
  * NOTE: a class, because Kysely's compilers can only be extended by inheritance.
  */

@@ -1,6 +1,6 @@
 import type { Database as SqliteHandle } from 'better-sqlite3';
 
-/** A SQLite file whose schema this version cannot read. */
+/** Thrown for a SQLite file whose schema this version cannot read. */
 export class StorageVersionError extends Error {
   constructor(file: string, reason: string, options?: ErrorOptions) {
     super(
@@ -13,12 +13,12 @@ export class StorageVersionError extends Error {
 }
 
 /**
- * Migrates a SQLite file to the newest schema: a new file runs every step, an older one the missing steps. The number
- * of steps is stored in `user_version`.
+ * Migrates a SQLite file to the newest schema. A new file runs every step, an older file the missing steps.
+ * `user_version` stores the number of applied steps.
  *
  * @param steps SQL, oldest first. Released steps never change.
  * @param stepsOf interprets the `user_version` of files from before steps were counted.
- * @throws StorageVersionError for a file of a newer version and when a step fails on the data; the file is then
+ * @throws StorageVersionError for a file of a newer version, and when a step fails on the data. The file is then
  * unchanged.
  */
 export function upgradeSqlite(
@@ -30,7 +30,7 @@ export function upgradeSqlite(
   if (userVersion() === steps.length) return;
   handle.exec('begin immediate');
   try {
-    // Another process may have upgraded the file in the meantime.
+    // Another process may have migrated the file since.
     const count = stepsOf(userVersion());
     if (count > steps.length) {
       const reason = `it is at version ${count} of the schema, expected at most ${steps.length}`;
