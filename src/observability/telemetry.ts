@@ -29,6 +29,8 @@ export interface TelemetryOptions {
   readonly metrics: Pick<ServerMetrics, 'registry'>;
   readonly entropy: Entropy;
   readonly log: Log;
+  /** How long `close` waits for the collector, ms; 5 s by default. */
+  readonly closeMs?: number;
 }
 
 /** Traces and metrics of one server, sent to a collector. */
@@ -53,7 +55,7 @@ const LOG_EVERY_MS = 60_000;
  * what is not set here from the variables `OTEL_EXPORTER_OTLP_*`.
  */
 export function startTelemetry(options: TelemetryOptions): Telemetry {
-  const { url, service, version, share, metrics, entropy, log } = options;
+  const { url, service, version, share, metrics, entropy, log, closeMs = CLOSE_MS } = options;
   const report = reportTo(log);
   // Counters of a process are its own, so each process is an instance.
   const instance = Buffer.from(entropy.bytes(8)).toString('hex');
@@ -97,7 +99,7 @@ export function startTelemetry(options: TelemetryOptions): Telemetry {
     async close() {
       tracer.close();
       const sent = [provider.shutdown().catch(report), meters.shutdown().catch(report)];
-      await Promise.race([Promise.all(sent), wait(CLOSE_MS, undefined, { ref: false })]);
+      await Promise.race([Promise.all(sent), wait(closeMs, undefined, { ref: false })]);
     },
   };
 }

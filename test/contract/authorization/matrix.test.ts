@@ -212,7 +212,7 @@ describe('another app’s resources', () => {
     expect(hidden).toBeGreaterThan(50);
   });
 
-  test('are as they were', async () => {
+  test('what another app could not find is there for the app that has it', async () => {
     for (const [id, path] of [
       ['getWallet', 'wallet_id'],
       ['getUser', 'user_id'],

@@ -175,7 +175,7 @@ describe('a signature is refused', () => {
     expect(await nameOf(policy.id)).toBe('New');
   });
 
-  test('of the future', async () => {
+  test('a signature with a timestamp of the future is refused', async () => {
     const policy = await world.policy();
     const intent = await propose('updatePolicyIntent', policy.id, 'New');
     const timestamp = sandbox.clock.now() + 5 * 60_000;

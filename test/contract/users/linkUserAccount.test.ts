@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { linkAccount } from '../../../src/domain/wallets/users/linked-accounts.ts';
+import { inTransaction } from '../../integration/contexts.ts';
 import { call, refusal } from '../../support/call.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
@@ -143,9 +145,16 @@ test('the 501st account is refused', async () => {
       address: `0x${String(from + index).padStart(40, '0')}`,
     }));
   const { body } = await call(sandbox, 'createUser', { body: { linked_accounts: wallets(100, 0) } });
-  const link = (account: ReturnType<typeof wallets>[number]) =>
-    call(sandbox, 'linkUserAccount', { path: { user_id: body.id }, body: account });
-  for (let from = 100; from < 500; from += 20) await Promise.all(wallets(20, from).map(link));
+  // By the verb: 400 responses with all accounts take ten times as long.
+  for (let from = 100; from < 500; from += 20) {
+    await inTransaction(
+      sandbox.database,
+      async (context) => {
+        for (const account of wallets(20, from)) await linkAccount(context, body.id, account);
+      },
+      { appId: sandbox.appId },
+    );
+  }
   const refused = await refusal(sandbox, 'linkUserAccount', {
     path: { user_id: body.id },
     body: { type: 'custom_auth', custom_user_id: 'carol' },

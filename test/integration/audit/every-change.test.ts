@@ -74,7 +74,7 @@ test('cards of a user who is frozen, and verifications', async () => {
   expect(card.id).not.toBe('');
 });
 
-test('what expires', async () => {
+test('what expires is deleted without a record, and nothing else changes', async () => {
   await control(sandbox, 'PUT', 'clock', { advance_ms: 90 * 24 * 60 * 60 * 1000 });
   await sandbox.settle();
   expect(changes().filter((change) => !/ delete$/.test(change))).toEqual([]);

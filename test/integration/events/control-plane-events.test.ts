@@ -209,7 +209,7 @@ describe('replaying an event', () => {
     expect(ids(await list())).toEqual([first.id, body.id]);
   });
 
-  test('of an unknown id', async () => {
+  test('an event of an unknown id cannot be replayed', async () => {
     const answer = await control('/msg_nothing/replay', { body: {} });
     expect(answer).toEqual({ status: 404, body: { error: 'Event not found' } });
   });

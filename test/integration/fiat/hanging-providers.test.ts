@@ -121,7 +121,7 @@ describe.each(databaseKinds)('on %s, a provider that hangs delays no other', (ki
     };
   }
 
-  test('in `follow-fiat-customers`', async () => {
+  test('customers of another provider are followed while one hangs', async () => {
     await makeHolder('sandbox');
     operations.clock.nowMs += 3_600_000;
     let customer: Awaited<ReturnType<typeof makeHolder>>['customer'] | undefined;
@@ -133,7 +133,7 @@ describe.each(databaseKinds)('on %s, a provider that hangs delays no other', (ki
     await end();
   });
 
-  test('in `keep-cards`', async () => {
+  test('cards of another issuer are updated while one hangs', async () => {
     const archivedCard = async (environment: FiatEnvironment): Promise<string> => {
       const { as, wallet } = await makeHolder(environment);
       const { status, body } = await operations.run('createCard', {

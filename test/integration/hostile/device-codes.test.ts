@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { updateApp } from '../../../src/domain/access/apps/app.ts';
+import { authorizeDevice } from '../../../src/domain/wallets/oauth/device-codes.ts';
 import type { OperationContext } from '../../../src/ports/operation-context.ts';
 import { type DatabaseKind, databaseKinds } from '../../support/databases.ts';
 import { openOperations } from '../../support/run-operations.ts';
+import { inTransaction } from '../contexts.ts';
 
 const refused = { status: 429, body: { code: 'too_many_requests' } };
 
@@ -25,8 +27,16 @@ async function openDeviceFlow(kind: DatabaseKind) {
         const some = Array.from({ length: Math.min(50, count - made) }, (_, index) =>
           networkOf(made + index),
         );
-        const answers = await Promise.all(some.map(begin));
-        expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+        // By the verb, which takes a third of the time of an operation.
+        await inTransaction(
+          database,
+          async (context) => {
+            for (const publicClientNetwork of some) {
+              await authorizeDevice({ ...context, proof: { ...context.proof, publicClientNetwork } });
+            }
+          },
+          { appId: app.id, nowMs: clock.nowMs },
+        );
       }
     },
     [Symbol.asyncDispose]: () => operations[Symbol.asyncDispose](),

@@ -51,19 +51,19 @@ describe.runIf(process.env.TEST_LONG === '1')('in a project of a user', { timeou
   }, 900_000);
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  test('vitest', () => {
+  test('the tests of the vitest template pass', () => {
     const { status, output } = run(bin('vitest'), ['run', 'test/custos.test.ts']);
     expect(output).toContain('3 passed');
     expect(status).toBe(0);
   });
 
-  test('jest', () => {
+  test('the tests of the jest template pass', () => {
     const { status, output } = run(bin('jest'), ['test/custos.test.cjs']);
     expect(output).toContain('3 passed, 3 total');
     expect(status).toBe(0);
   });
 
-  test.runIf(browserPath !== undefined)('Playwright', () => {
+  test.runIf(browserPath !== undefined)('the tests of the Playwright template pass', () => {
     const { status, output } = run(bin('playwright'), ['test'], { CHROMIUM_PATH: browserPath! });
     expect(output).toContain('2 passed');
     expect(status).toBe(0);
@@ -101,7 +101,7 @@ describe.runIf(process.env.TEST_LONG === '1')('in a project of a user', { timeou
     expect(await printed).toBe('wallet.archived\n');
   });
 
-  test('the workflow', () => {
+  test('the script of the CI workflow runs to its end', () => {
     const workflow = readFileSync(join(folder, '.github', 'workflows', 'custos.yml'), 'utf8');
     const [, script = ''] = /run: \|\n((?: {10}.*\n)+)/.exec(workflow) ?? [];
     expect(script).toContain('custos coverage');

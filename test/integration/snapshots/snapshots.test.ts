@@ -235,7 +235,7 @@ describe('a file that is not a whole snapshot', () => {
     );
   });
 
-  test('is refused: not gzip', async () => {
+  test('a snapshot that is not compressed with gzip is refused', async () => {
     const { status, body } = await control(sandbox, 'PUT', '/snapshots/odd', { content: 'AAAA' });
     expect({ status, error: body.error }).toEqual({
       status: 400,

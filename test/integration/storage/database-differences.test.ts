@@ -184,7 +184,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       return Number(rows[0]?.count);
     };
 
-    test('are both inserted', async () => {
+    test('two rows that belong together are both inserted', async () => {
       expect(await insertAppAndKey(fork(), app, key)).toBe(true);
       const kysely = fork().getKysely<Tables>();
       expect(await kysely.selectFrom('apps').selectAll().execute()).toMatchObject([app]);

@@ -161,7 +161,7 @@ describe('a folder that cannot be used is refused with advice', () => {
     expect(left).toEqual([]);
   });
 
-  test('that is a file', async () => {
+  test('a data folder that is a file is refused', async () => {
     const file = join(folder, 'file');
     writeFileSync(file, '');
     for (const dataFolder of [file, join(file, 'data')]) {

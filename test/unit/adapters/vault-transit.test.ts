@@ -96,7 +96,7 @@ describe('when the service fails, the error says so without secrets', () => {
     for (const text of [service.token, ...hidden]) expect(printed).not.toContain(text);
   }
 
-  test('a wrong token', async () => {
+  test('a wrong token is reported without the token', async () => {
     const error = await failureOf(vaultOf({ token: 's.wrong-token' }).seal(secret, binding));
     expect(error.message).toBe(`${place} refused to encrypt (403)`);
     expectNoSecret(error, 's.wrong-token');
@@ -146,7 +146,7 @@ describe('when the service fails, the error says so without secrets', () => {
     expect(error.message).toBe('expected a data key of 32 bytes from master key `transit:wallet keys`');
   });
 
-  test('it disconnects or redirects', async () => {
+  test('a service that disconnects or redirects is unreachable', async () => {
     service.interrupt((response) => {
       response.writeHead(200, { 'content-length': '100' }).write('{"data"');
       response.destroy();

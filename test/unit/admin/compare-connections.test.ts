@@ -77,7 +77,7 @@ async function findingsOf(asks: readonly Ask[], isPooled = false): Promise<strin
 const times = (count: number, make: () => Ask): Ask[] => Array.from({ length: count }, make);
 const fine = 'ok: 4 connections lead to one server and see its locks';
 
-test('one server', async () => {
+test('four connections to one server are found to be fine, and leave no lock', async () => {
   const node = nodeOf();
   expect(await findingsOf(times(4, () => connected(node)))).toEqual([fine]);
   // Nothing is left behind.

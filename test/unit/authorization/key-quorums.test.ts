@@ -7,7 +7,7 @@ import {
   updateKeyQuorum,
 } from '../../../src/domain/access/key-quorums/key-quorum.ts';
 import { type OwnerFields, resolveOwner } from '../../../src/domain/access/key-quorums/resolve-owner.ts';
-import type { Tables } from '../../../src/domain/tables.ts';
+import { createWallet } from '../../../src/domain/wallets/wallets/create-wallet.ts';
 import type { CreateKeyQuorumRequest, UpdateKeyQuorumRequest } from '../../../src/generated/schemas.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { acme, openHouse, signer } from './house-of-rows.ts';
@@ -198,18 +198,13 @@ describe.each(databaseKinds)('on %s', (kind) => {
     test('is refused while the quorum is nested, owns or signs', async () => {
       const { id } = await create({ public_keys: [ann.publicKey] });
       await create({ key_quorum_ids: [id], public_keys: [bob.publicKey] });
-      await house.operate(async (context) => {
-        const rows = context.em.getKysely<Tables>();
-        const wallet = { app_id: acme.id, chain_type: 'ethereum', address: '0x', created_at_ms: 1 };
-        await rows
-          .insertInto('wallets')
-          .values({ id: 'wallet', owner_id: id, ...wallet })
-          .execute();
-        await rows
-          .insertInto('wallet_signers')
-          .values({ wallet_id: 'wallet', position: 0, signer_id: id })
-          .execute();
-      });
+      await house.operate((context) =>
+        createWallet(context, {
+          chain_type: 'ethereum',
+          owner_id: id,
+          additional_signers: [{ signer_id: id }],
+        }),
+      );
       await expect(remove(id, [ann.sign()])).rejects.toMatchObject({
         status: 400,
         code: 'authorization_key_has_associated_wallets',
@@ -231,18 +226,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
         named();
         await new Promise((resolve) => setTimeout(resolve, 100));
         steps.push('referred');
-        const wallet = {
-          id: 'late',
-          app_id: acme.id,
-          chain_type: 'ethereum',
-          address: '0x',
-          created_at_ms: 1,
-        };
-        const rows = context.em.getKysely<Tables>();
-        await rows
-          .insertInto('wallets')
-          .values({ ...wallet, owner_id: id })
-          .execute();
+        await createWallet(context, { chain_type: 'ethereum', owner_id: id });
       });
       await isNamed;
       const removal = messageOf(remove(id, [ann.sign()])).finally(() => steps.push('judged'));

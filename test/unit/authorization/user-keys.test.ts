@@ -7,7 +7,6 @@ import { updateApp } from '../../../src/domain/access/apps/app.ts';
 import { checkAppSettings } from '../../../src/domain/access/apps/app-settings.ts';
 import { resolveOwner } from '../../../src/domain/access/key-quorums/resolve-owner.ts';
 import { requireOwner } from '../../../src/domain/access/owners/require-owner.ts';
-import type { Tables } from '../../../src/domain/tables.ts';
 import {
   createUserTokens,
   issueAccessToken,
@@ -17,6 +16,8 @@ import {
   verifyAccessToken,
 } from '../../../src/domain/wallets/tokens/access-tokens.ts';
 import { authenticateUser, authenticateWallets } from '../../../src/domain/wallets/user-keys/user-key.ts';
+import { createWallet } from '../../../src/domain/wallets/wallets/create-wallet.ts';
+import type { WalletRow } from '../../../src/domain/wallets/wallets/wallet.entity.ts';
 import { hpkeRecipientFromSeed, openHpke } from '../../../src/engine/crypto/hpke.ts';
 import type { AuthenticateWalletsRequest } from '../../../src/generated/schemas.ts';
 import { keepPlan } from '../../../src/ports/operation-context.ts';
@@ -315,25 +316,14 @@ describe.each(databaseKinds)('on %s', (kind) => {
   describe('authenticateWallets', () => {
     const recipientSeed = new Uint8Array(32).fill(3);
     let ownerId: string;
+    let wallet: WalletRow;
 
     beforeAll(async () => {
       await configure({ verification_key: pemOf(rsa) });
       ownerId =
         (await house.operate((context) => resolveOwner(context, { owner: { user_id: alice } }))) ?? '';
-      await house.operate((context) =>
-        context.em
-          .getKysely<Tables>()
-          .insertInto('wallets')
-          .values({
-            id: 'w'.repeat(24),
-            app_id: acme.id,
-            chain_type: 'ethereum',
-            address: '0x9858EfFD232B4033E47d90003D41EC34EcaEda94',
-            owner_id: ownerId,
-            additional_signers: '[]',
-            created_at_ms: context.nowMs,
-          })
-          .execute(),
+      wallet = await house.operate((context) =>
+        createWallet(context, { chain_type: 'ethereum', owner_id: ownerId }),
       );
     });
 
@@ -362,7 +352,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
           ciphertext: expect.any(String),
         },
         expires_at: startMs + 3_600_000,
-        wallets: [expect.objectContaining({ id: 'w'.repeat(24), owner_id: ownerId })],
+        wallets: [expect.objectContaining({ id: wallet.id, owner_id: ownerId })],
       });
       if (!('encrypted_authorization_key' in answer)) throw new Error('the key is not sealed');
       const { encapsulated_key, ciphertext } = answer.encrypted_authorization_key;

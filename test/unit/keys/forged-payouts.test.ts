@@ -95,7 +95,7 @@ test('a fee of the app counts only as its owner has signed it', async () => {
   }
 });
 
-test('on Solana as well', async () => {
+test('a payout from Solana is signed for the amount that its owner has signed, and no other', async () => {
   const wallet = await server.walletOf({ owner: ofKey(owner), chainType: 'solana' });
   const to = Keypair.fromSeed(Buffer.alloc(32, 1)).publicKey.toBase58();
   const pays = (rawAmount: bigint) => {

@@ -306,7 +306,7 @@ describe('Aptos', () => {
     }
   });
 
-  test('every payload', async () => {
+  test('every payload of an Aptos transaction is decoded or refused', async () => {
     const script = (argument: string) => `02a1ff0001${argument}`;
     const sizes: Readonly<Record<string, string>> = {
       ...{ U8: '01', U64: u64, U128: u64 + u64, Address: '11'.repeat(32), U8Vector: '0101', Bool: '01' },

@@ -109,7 +109,7 @@ describe('methods', () => {
     }
   });
 
-  test('of another chain', () => {
+  test('a method of another chain is refused', () => {
     expect(refusalOfRule('solana', { method: 'personal_sign', conditions: [] }).pointer).toBe(
       '/rules/0/method',
     );
@@ -123,7 +123,7 @@ describe('methods', () => {
 });
 
 describe('sources', () => {
-  test('an unknown one', () => {
+  test('an unknown field source is refused', () => {
     expect(refusalOfCondition({ ...value('eq', '1'), field_source: 'moon' })).toEqual({
       pointer: '/field_source',
       message: 'unknown field source `moon`',
@@ -470,7 +470,7 @@ describe('values', () => {
     }
   });
 
-  test('no bytes', () => {
+  test('a value of type bytes that is not hex is refused', () => {
     const abi = parseAbi(['function prove(bytes proof)']);
     for (const given of ['', '0x1', 'ab', '0xgg']) {
       expect(refusalOfCondition({ ...calldata(abi, 'prove.proof'), value: given })).toEqual({
@@ -581,7 +581,7 @@ describe('ABIs', () => {
     expect(compileRules('ethereum', [rule]).rules).toHaveLength(1);
   });
 
-  test('without a function', () => {
+  test('an ABI without a function is refused', () => {
     const event = { type: 'event', name: 'Paid', inputs: [] };
     expect(refusalOfCondition(calldata([event, { type: 'constructor' }, {}]))).toEqual({
       pointer: '/abi',
@@ -744,7 +744,7 @@ describe('typed data', () => {
   const refused = (typed_data: unknown, field?: string): Refusal =>
     refusalOfCondition(condition(typed_data, field), 'eth_signTypedData_v4');
 
-  test('no types', () => {
+  test('typed data without types is refused', () => {
     expect(refused(undefined)).toEqual({ pointer: '/typed_data', message: 'is required' });
   });
 
@@ -788,7 +788,7 @@ describe('typed data', () => {
     expect(refused({ ...note, types }).pointer).toBe(`/typed_data/types${pointer}`);
   });
 
-  test('arrays without end', () => {
+  test('a type of more than 16 nested arrays is refused', () => {
     const type = `string${'[]'.repeat(17)}`;
     expect(refused({ ...note, types: { Note: [{ name: 'text', type }] } })).toEqual({
       pointer: '/typed_data/types',

@@ -126,7 +126,7 @@ describe('row locks are omitted from a query', () => {
     expect(await query.execute()).toEqual([]);
   });
 
-  test('and from its subqueries', async () => {
+  test('row locks are omitted from subqueries', async () => {
     const update = database
       .updateTable('notes')
       .set({ id: 'b' })
@@ -136,7 +136,7 @@ describe('row locks are omitted from a query', () => {
     expect(await update.execute()).toEqual([]);
   });
 
-  test('and nothing else is', () => {
+  test('only row locks are omitted from a query', () => {
     const query = notes.distinct().modifyEnd(sql`-- end`).forUpdate();
     expect(query.compile().sql).toBe(`${plain.replace('select', 'select distinct')} -- end`);
   });

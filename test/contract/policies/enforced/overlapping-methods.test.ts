@@ -510,7 +510,7 @@ describe('the app setting `strict_methods`', () => {
     expect(await outcome(sandbox, 'walletRpc', { wallet, body: hello })).toBe(allowed);
   });
 
-  test('holds for explanations', async () => {
+  test('explanations follow `strict_methods` of the app', async () => {
     await using sandbox = await startSandbox();
     const asked = {
       policy: draft([allow('*', always)]),
