@@ -5,8 +5,8 @@ import * as openid from 'openid-client';
 import { fetch } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { acmeApp } from '../../mocks/apps.ts';
-import { call, refusal } from '../support/call.ts';
-import { createJudge, type Judge } from '../support/document-judge.ts';
+import { call, judgeOf, refusal } from '../support/call.ts';
+import type { Judge } from '../support/document-judge.ts';
 import { askControl, asOtherApp, configureApp, control } from '../support/other-app.ts';
 import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
 
@@ -18,7 +18,7 @@ describe('the device flow', () => {
   let judge: Judge;
   beforeAll(async () => {
     sandbox = await startSandbox();
-    judge = createJudge(await sandbox.document());
+    judge = await judgeOf(sandbox);
   });
   afterAll(() => sandbox[Symbol.asyncDispose]());
 

@@ -113,7 +113,8 @@ async function send(
   return { status: answer.statusCode, headers: answer.headers, body };
 }
 
-async function judgeOf(sandbox: TestSandbox): Promise<Judge> {
+/** The judge of all sandboxes with the same document. */
+export async function judgeOf(sandbox: TestSandbox): Promise<Judge> {
   const known = judges.get(sandbox.prefix) ?? createJudge(await sandbox.document());
   judges.set(sandbox.prefix, known);
   return known;

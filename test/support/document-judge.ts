@@ -85,7 +85,9 @@ export function createJudge(document: OpenApiDocument): Judge {
     if (contentType?.split(';')[0] !== documentedType)
       throw new Error(`${what} as ${contentType}, not ${documentedType}`);
     const pointer = [place.path, place.method, 'responses', status, 'content', documentedType, 'schema'];
-    const $ref = `document#/paths/${pointer.map(String).map(escapePointer).join('/')}`;
+    // Nearly all refusals name the same schema, which is compiled once.
+    const named = response.content[documentedType]?.schema?.$ref;
+    const $ref = `document${named ?? `#/paths/${pointer.map(String).map(escapePointer).join('/')}`}`;
     const validate = compiled.get($ref) ?? ajv.compile({ $ref });
     compiled.set($ref, validate);
     if (!validate(body)) throw new Error(`${what}: ${ajv.errorsText(validate.errors, { dataVar: '' })}`);

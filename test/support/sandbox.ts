@@ -29,7 +29,13 @@ interface OpenApiOperation {
 
 export interface OpenApiResponse {
   readonly content?: Readonly<
-    Record<string, { readonly examples?: Readonly<Record<string, { readonly value: unknown }>> }>
+    Record<
+      string,
+      {
+        readonly schema?: { readonly $ref?: string };
+        readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
+      }
+    >
   >;
 }
 

@@ -1,8 +1,8 @@
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type OperationId, operations } from '../../../src/generated/operations.ts';
-import { attempt } from '../../support/call.ts';
-import { createJudge, type Judge } from '../../support/document-judge.ts';
+import { attempt, judgeOf } from '../../support/call.ts';
+import type { Judge } from '../../support/document-judge.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 import {
   type DocumentedOperation,
@@ -16,7 +16,7 @@ let sandbox: TestSandbox;
 let judge: Judge;
 beforeAll(async () => {
   sandbox = await startSandbox();
-  judge = createJudge(await sandbox.document());
+  judge = await judgeOf(sandbox);
 });
 afterAll(() => sandbox[Symbol.asyncDispose]());
 

@@ -1,15 +1,15 @@
 import supertest from 'supertest';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type OperationId, operations } from '../../../src/generated/operations.ts';
-import { call, refusal } from '../../support/call.ts';
-import { createJudge, type Judge } from '../../support/document-judge.ts';
+import { call, judgeOf, refusal } from '../../support/call.ts';
+import type { Judge } from '../../support/document-judge.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 let sandbox: TestSandbox;
 let judge: Judge;
 beforeAll(async () => {
   sandbox = await startSandbox();
-  judge = createJudge(await sandbox.document());
+  judge = await judgeOf(sandbox);
 });
 afterAll(() => sandbox[Symbol.asyncDispose]());
 
