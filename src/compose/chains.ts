@@ -18,7 +18,7 @@ import type { Services } from '../ports/operation-context.ts';
 import type { DrawTransactionFault } from '../ports/requests.ts';
 import type { Log } from '../ports/runtime.ts';
 import type { CardControls } from '../sandbox/simulated/cards/issuers.ts';
-import { SWAP_ROUTER_ADDRESS } from '../sandbox/simulated/chains/evm/programs/addresses.ts';
+import { SWAP_ROUTER_ADDRESS } from '../sandbox/simulated/chains/evm/contracts/addresses.ts';
 import { openSimulatedChains, type SimulatedChains } from '../sandbox/simulated/chains/simulated-chains.ts';
 import type { FiatControls } from '../sandbox/simulated/fiat/providers.ts';
 import type { Mount } from '../server/app.ts';

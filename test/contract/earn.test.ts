@@ -432,7 +432,7 @@ describe('earn', () => {
       expect(sum).toBe(BigInt(given) + BigInt(minted));
     }
     const holders = new Set(books.flatMap(({ held }) => Object.keys(held)));
-    expect([...holders].sort()).toEqual(['accounts', 'borrowers', 'fees', 'rewards', 'vaults']);
+    expect([...holders].sort()).toEqual(['accounts', 'borrowers', 'fees', 'pools', 'rewards', 'vaults']);
   });
 });
 

@@ -34,7 +34,7 @@ import {
   DISTRIBUTOR_ADDRESS,
   SWAP_ROUTER_ADDRESS,
   wrappedNativeOn,
-} from '../../src/sandbox/simulated/chains/evm/programs/addresses.ts';
+} from '../../src/sandbox/simulated/chains/evm/contracts/addresses.ts';
 import { refusalBody } from '../../src/server/error-response.ts';
 import { createKeyedMutex } from '../../src/server/keyed-mutex.ts';
 import type { RequestState } from '../../src/server/request-state.ts';

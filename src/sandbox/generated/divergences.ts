@@ -22,7 +22,7 @@ export const simulatedParts: readonly SandboxSimulatedPart[] = [
  },
  {
   "name": "chains",
-  "sandbox": "balances, fees, blocks and transactions are those of a simulated chain, which executes the real signed bytes. EVM chains run the bytecode of any contract; tokens, the router, vaults, the distributor and the entry point are simulated without bytecode. Solana and Tron run only the programs that this server uses.",
+  "sandbox": "balances, fees, blocks and transactions are those of a simulated chain, which executes the real signed bytes. EVM chains run the bytecode of any contract; those of the sandbox are compiled from contracts/, and only the entry point and the accounts of sponsored operations are simulated without bytecode. Solana and Tron run only the programs that this server uses.",
   "production": "the nodes of the operator; 400 `not_supported` on chains without one.",
   "setting": "`--rpc` for one EVM or Solana chain; `CUSTOS_RPC` for `custos serve`."
  },
@@ -64,7 +64,7 @@ export const simulatedParts: readonly SandboxSimulatedPart[] = [
  },
  {
   "name": "swapRoutes",
-  "sandbox": "swaps on one EVM chain go through a simulated Uniswap V2 router and its pools.",
+  "sandbox": "swaps on one EVM chain go through a router with the interface of Uniswap V2 and its pools.",
   "production": "swaps go through the routers that the operator names; 400 `not_supported` on chains without one.",
   "setting": "`--rpc` with `--swap-router`; `CUSTOS_SWAP_ROUTERS` for `custos serve`."
  },

@@ -198,7 +198,7 @@ describe('contracts with bytecode', () => {
   });
 });
 
-describe('contracts with bytecode, beside those without', () => {
+describe('contracts of users beside those of the sandbox', () => {
   const usdc = `0x${'c0'.repeat(20)}` as const;
   const stranger = `0x${'5a'.repeat(20)}` as const;
   // Calls the address in its first 32 bytes of calldata with the rest, and passes on what comes back.
@@ -266,16 +266,6 @@ describe('contracts with bytecode, beside those without', () => {
       from: sender.address,
       to: checksummed(stranger),
       rawAmount: 3n,
-    });
-  });
-
-  test('no contract runs the router in its own place, where it could spend allowances of its callers', async () => {
-    // DELEGATECALL instead of CALL, which takes no value.
-    const delegating = forwarder.replace('5f345f355af1', '5f5f355af4').replace('601c57', '601b57');
-    const { sender, contract } = await deployed(delegating);
-    const router: Hex = '0x7a250d5630b4cf539739df2c5dacb4c659f2488d';
-    expect(await callOnly(sender.address, contract, through(router, '0xc45a0155'))).toMatchObject({
-      succeeds: false,
     });
   });
 

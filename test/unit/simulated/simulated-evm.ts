@@ -1,5 +1,6 @@
 import { hexToBytes } from '../../../src/engine/crypto/encoding.ts';
 import type { Clock } from '../../../src/ports/runtime.ts';
+import { changeVault, type VaultChange } from '../../../src/sandbox/simulated/chains/evm/contracts/vaults.ts';
 import { give } from '../../../src/sandbox/simulated/chains/evm/faucet.ts';
 import { BLOCK_GAS_LIMIT, readContract, runEvm } from '../../../src/sandbox/simulated/chains/evm/machine.ts';
 import { makeOverlay } from '../../../src/sandbox/simulated/chains/evm/overlay.ts';
@@ -12,12 +13,14 @@ export interface SimulatedEvm extends Disposable {
   readonly state: EvmParts['state'];
   give(owner: string, asset: string, rawAmount: bigint, decimals?: number): void;
   /** The reason of a revert; undefined when the call succeeds. */
-  call(call: { from: string; to: string; data: string; value?: bigint; seconds: number }): Promise<{
+  call(call: { from: string; to: string | null; data: string; value?: bigint; seconds: number }): Promise<{
     readonly revert: string | undefined;
     readonly movements: readonly Movement[];
   }>;
   /** The return data of a program; undefined when it reverts. */
   read(to: string, data: string, seconds: number): Promise<Uint8Array | undefined>;
+  /** The most that the vault could pay out, if more is wanted. */
+  changeVault(address: string, change: VaultChange, seconds: number): Promise<bigint | undefined>;
 }
 
 const clock: Clock = { now: () => 1_800_000_000_000 };
@@ -34,7 +37,7 @@ export function simulatedEvm(
     confirmAfterMs: 0,
     knownTokens: () => knownTokens,
     nativeSymbol: () => 'eth',
-    plannedVault: () => undefined,
+    plannedVaults: () => [],
   };
   const { state, blocks, interpreter } = makeEvmParts(world, caip2);
   blocks.head();
@@ -49,6 +52,7 @@ export function simulatedEvm(
         ...{ gasLimit: BLOCK_GAS_LIMIT, intrinsicGas: 21_000n, floorGas: 21_000n, sentinel: null },
       };
       const overlay = makeOverlay(state);
+      overlay.state.accounts.setNonce(from, '', overlay.state.accounts.nonce(from, '') + 1);
       const options = { gasPrice: 0n, block: blockAt(seconds), isIncluded: true };
       const { revert, movements } = await runEvm(await interpreter(), overlay, plan, options);
       overlay.apply();
@@ -58,6 +62,13 @@ export function simulatedEvm(
       readContract(await interpreter(), state, {
         ...{ block: blockAt(seconds), to, data: hexToBytes(data.slice(2)) },
       }),
+    async changeVault(address, change, seconds) {
+      const order = { block: blockAt(seconds), address, change };
+      const prepared = await changeVault(await interpreter(), state, order);
+      if ('most' in prepared) return prepared.most;
+      if (!prepared.store()) throw new Error('expected nothing else to change the vault');
+      return undefined;
+    },
     [Symbol.dispose]: () => store.close(),
   };
 }

@@ -132,14 +132,6 @@ export const pairFactory = contractAbi([
   'function allPairsLength() view returns (uint256)',
 ]);
 
-/** A pair of tokens. Source: v2-core, IUniswapV2Pair. */
-export const swapPair = contractAbi([
-  'function factory() view returns (address)',
-  'function token0() view returns (address)',
-  'function token1() view returns (address)',
-  'function getReserves() view returns (uint112 reserve0, uint112 reserve1, uint32 blockTimestampLast)',
-]);
-
 /** The ERC-20 token that stands for the native asset. Source: WETH9. */
 export const wrappedNative = contractAbi(['function deposit() payable', 'function withdraw(uint256 wad)']);
 

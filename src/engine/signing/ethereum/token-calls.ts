@@ -48,21 +48,6 @@ export function decodeTokenCall(data: Uint8Array): TokenCall | undefined {
   return undefined;
 }
 
-/** Decodes a read-only ERC-20 call; undefined for other calldata. */
-export function decodeTokenQuery(data: Uint8Array): TokenQuery | undefined {
-  const words = readWords(data);
-  if (words === undefined) return undefined;
-  const [selector, first = '', second = ''] = words;
-  const size = words.length - 1;
-  if (selector === SELECTORS.balanceOf && size === 1) return { name: 'balanceOf', owner: address(first) };
-  if (selector === SELECTORS.allowance && size === 2) {
-    return { name: 'allowance', owner: address(first), spender: address(second) };
-  }
-  const names = ['decimals', 'symbol', 'name', 'totalSupply'] as const;
-  const name = size === 0 ? names.find((candidate) => SELECTORS[candidate] === selector) : undefined;
-  return name && { name };
-}
-
 function wordsOf(call: TokenCall | TokenQuery): string[] {
   if (call.name === 'transfer') return [addressWord(call.to), numberWord(call.amount)];
   if (call.name === 'approve') return [addressWord(call.spender), numberWord(call.amount)];

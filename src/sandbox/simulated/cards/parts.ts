@@ -1,5 +1,5 @@
 import type { CardEnvironment, CardRefusal } from '../../../ports/cards.ts';
-import { derivedAddress } from '../chains/evm/programs/addresses.ts';
+import { derivedAddress } from '../chains/evm/contracts/addresses.ts';
 import { RevertError } from '../chains/ledger.ts';
 import type { ChainStore } from '../chains/store.ts';
 import type { Deposit, Funded, Simulated } from '../chains/world.ts';

@@ -60,6 +60,8 @@ interface BlocksOptions<Plan> {
   readonly onBlock?: (number: number) => void;
   /** Called in a transaction of the store when the blocks from a number on are abandoned. */
   readonly onAbandoned?: (from: number) => void;
+  /** Called once, when the chain is first used. */
+  readonly begin?: (block: Block) => void;
 }
 
 /**
@@ -199,7 +201,12 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
   };
 }
 
-function chainRow({ store, caip2, terms }: Pick<BlocksOptions<never>, 'store' | 'caip2' | 'terms'>) {
+function chainRow({
+  store,
+  caip2,
+  terms,
+  begin,
+}: Pick<BlocksOptions<never>, 'store' | 'caip2' | 'terms' | 'begin'>) {
   return {
     read(nowMs: number): ChainRow {
       const known = store.first<ChainRow>('select * from chains where caip2 = ?', caip2);
@@ -217,6 +224,7 @@ function chainRow({ store, caip2, terms }: Pick<BlocksOptions<never>, 'store' | 
         nowMs,
         height,
       );
+      begin?.({ number: height, seconds: Math.floor(nowMs / 1000) });
       return row;
     },
     write: (row: ChainRow) =>

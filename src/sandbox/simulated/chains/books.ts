@@ -3,12 +3,14 @@ import type { FiatEnvironment } from '../../../ports/fiat.ts';
 import { issuerAddress } from '../cards/parts.ts';
 import { solverOn, toLedger } from '../exchange/solver.ts';
 import { treasuryAddress } from '../fiat/treasury.ts';
-import { DISTRIBUTOR_ADDRESS } from './evm/programs/addresses.ts';
-import { POOL } from './evm/programs/pools.ts';
-import { borrowerOf, VAULT } from './evm/programs/vault-state.ts';
+import { DISTRIBUTOR_ADDRESS } from './evm/contracts/addresses.ts';
+import { type Holding, tokenBooks } from './evm/contracts/tokens.ts';
+import { borrowerOf, vaultsOn } from './evm/contracts/vaults.ts';
+import type { EvmState } from './evm/state.ts';
 import { FEE_ACCOUNT, NATIVE } from './ledger.ts';
 import { PAYMASTER_ADDRESS } from './sponsors.ts';
 import type { ChainStore } from './store.ts';
+import type { Simulated } from './world.ts';
 
 /** Who holds an asset. */
 type Holder =
@@ -35,12 +37,6 @@ export interface AssetBooks {
   readonly held: Readonly<Partial<Record<Holder, bigint>>>;
 }
 
-interface BalanceRow {
-  readonly owner: string;
-  readonly asset: string;
-  readonly amount: string;
-}
-
 interface TransferRow {
   readonly sender: string;
   readonly recipient: string;
@@ -60,25 +56,27 @@ const FAUCETS = [
  *
  * INVARIANT: what the faucet gave out and contracts minted is what the holders hold together.
  */
-export async function booksOf(store: ChainStore, caip2: string): Promise<AssetBooks[]> {
-  const holderOf = holdersOn(store, caip2, await treasuriesOn(store, caip2));
+export async function booksOf(store: ChainStore, { chain, evm }: Simulated): Promise<AssetBooks[]> {
+  const { caip2 } = chain;
+  const holderOf = holdersOn(store, caip2, {
+    treasuries: await treasuriesOn(store, caip2),
+    state: evm?.state,
+  });
   const books = new Map<string, { given: bigint; minted: bigint; held: Partial<Record<Holder, bigint>> }>();
   const of = (asset: string) => {
     const known = books.get(asset) ?? { given: 0n, minted: 0n, held: {} };
     books.set(asset, known);
     return known;
   };
-  const owned = store.all<BalanceRow>(
-    `select owner, asset, amount from balances where caip2 = ? and amount <> '0'
-     union all select owner, mint, amount from token_accounts where caip2 = ? and amount <> '0'`,
-    ...[caip2, caip2],
-  );
-  for (const { owner, asset, amount } of owned) {
+  const { held, begunWith } = evm === undefined ? { held: [], begunWith: [] } : tokenBooks(evm.state);
+  for (const { asset, amount } of begunWith) of(asset).given += amount;
+  for (const { owner, asset, amount } of [...storedBalances(store, caip2), ...held]) {
+    if (amount === 0n) continue;
     const book = of(asset);
     const holder = holderOf(owner);
-    book.held[holder] = (book.held[holder] ?? 0n) + BigInt(amount);
+    book.held[holder] = (book.held[holder] ?? 0n) + amount;
     // What an account sent to the zero address was not destroyed, unlike what contracts burn.
-    if (owner === NO_ADDRESS) book.minted += BigInt(amount);
+    if (owner === NO_ADDRESS) book.minted += amount;
   }
   const moved = store.all<TransferRow>(
     `select sender, recipient, asset, amount from transfers
@@ -91,17 +89,22 @@ export async function booksOf(store: ChainStore, caip2: string): Promise<AssetBo
     if (sender === NO_ADDRESS) book.minted += BigInt(amount);
     if (recipient === NO_ADDRESS) book.minted -= BigInt(amount);
   }
-  const contracts = contractsOn(store, caip2);
+  const isListed = (asset: string): boolean =>
+    asset === NATIVE || evm === undefined || held.some((holding) => holding.asset === asset);
   return [...books]
-    .filter(([asset]) => !contracts.has(asset))
+    .filter(([asset]) => isListed(asset))
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .map(([asset, book]) => ({ caip2, tokenAddress: asset === NATIVE ? null : asset, ...book }));
 }
 
-/** Contracts with bytecode. They keep the balances of their tokens themselves. */
-function contractsOn(store: ChainStore, caip2: string): ReadonlySet<string> {
-  const rows = store.all<{ address: string }>('select address from evm_code where caip2 = ?', caip2);
-  return new Set(rows.map(({ address }) => address));
+function storedBalances(store: ChainStore, caip2: string): Holding[] {
+  return store
+    .all<{ owner: string; asset: string; amount: string }>(
+      `select owner, asset, amount from balances where caip2 = ?
+       union all select owner, mint, amount from token_accounts where caip2 = ?`,
+      ...[caip2, caip2],
+    )
+    .map((row) => ({ ...row, amount: BigInt(row.amount) }));
 }
 
 /** The accounts of the simulated bank that the faucet has stocked, in the ledger's notation. */
@@ -117,16 +120,10 @@ async function treasuriesOn(store: ChainStore, caip2: string): Promise<readonly 
 function holdersOn(
   store: ChainStore,
   caip2: string,
-  treasuries: readonly string[],
+  { treasuries, state }: { treasuries: readonly string[]; state: EvmState | undefined },
 ): (owner: string) => Holder {
-  const having = (key: string) =>
-    store
-      .all<{ contract: string }>(
-        'select contract from contract_state where caip2 = ? and key = ?',
-        ...[caip2, key],
-      )
-      .map(({ contract }) => contract);
-  const vaults = having(VAULT);
+  const vaults = state === undefined ? [] : vaultsOn(state);
+  const pairs = state?.genesis.pairs() ?? [];
   const cardEnvironments = store
     .all<{ environment: CardEnvironment }>('select distinct environment from issuer_cards')
     .map(({ environment }) => environment);
@@ -138,7 +135,7 @@ function holdersOn(
     ...cardEnvironments.map((environment) => [issuerAddress(environment), 'cards'] as const),
     ...(solver === undefined ? [] : [[toLedger(caip2, solver), 'exchange'] as const]),
     ...treasuries.map((treasury) => [treasury, 'bank'] as const),
-    ...having(POOL).map((pool) => [pool, 'pools'] as const),
+    ...pairs.map(({ address }) => [address, 'pools'] as const),
     ...vaults.map((vault) => [vault, 'vaults'] as const),
     ...vaults.map((vault) => [borrowerOf(vault), 'borrowers'] as const),
   ]);

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { checksumAddress } from '../../../engine/signing/ethereum/signer.ts';
 import type { Incentives, VaultRates } from '../../../ports/chains.ts';
-import type { VaultChange, VaultPlan } from './evm/programs/deploy-vault.ts';
-import type { ProgramView } from './evm/programs/program.ts';
+import type { VaultChange, VaultPlan } from './evm/contracts/vaults.ts';
+import type { EvmState } from './evm/state.ts';
+import type { Block } from './pool.ts';
 import type { ChainStore } from './store.ts';
 import type { Simulated } from './world.ts';
 
@@ -49,63 +50,73 @@ interface EarnParts {
   has(caip2: string): boolean;
 }
 
-type Programs = Awaited<ReturnType<typeof loadPrograms>>;
+type Contracts = Awaited<ReturnType<typeof loadContracts>>;
 
-async function loadPrograms() {
-  const [vaults, distributor, addresses] = await Promise.all([
-    import('./evm/programs/deploy-vault.ts'),
-    import('./evm/programs/distributor.ts'),
-    import('./evm/programs/addresses.ts'),
+async function loadContracts() {
+  const [vaults, rewards, addresses] = await Promise.all([
+    import('./evm/contracts/vaults.ts'),
+    import('./evm/contracts/rewards.ts'),
+    import('./evm/contracts/addresses.ts'),
   ]);
-  return { vaults, distributor, addresses };
+  return { vaults, rewards, addresses };
 }
 
 export function simulateEarn({ open, chain, has, planned }: EarnParts): SimulatedEarn {
-  const atHead = async <T>(caip2: string, work: (view: ProgramView, parts: Programs) => T): Promise<T> => {
-    const [{ view }, store, parts] = await Promise.all([chain(caip2), open(), loadPrograms()]);
-    assert(view, `expected an EVM chain, got \`${caip2}\``);
-    return store.atomically(() => work(view(), parts));
+  const evmOf = async (caip2: string) => {
+    const { evm } = await chain(caip2);
+    assert(evm, `expected an EVM chain, got \`${caip2}\``);
+    return evm;
+  };
+  const atHead = async <T>(
+    caip2: string,
+    work: (state: EvmState, block: Block, contracts: Contracts) => T,
+  ): Promise<T> => {
+    const [{ state, blocks }, store, contracts] = await Promise.all([evmOf(caip2), open(), loadContracts()]);
+    return store.atomically(() => work(state, blocks.head(), contracts));
   };
   return {
     addVault: (caip2, { name, ...plan }) =>
-      atHead(caip2, (view, { vaults }) => {
-        const address = vaults.vaultAddress(view, name);
-        vaults.deployVault(view, { ...plan, address, asset: lower(plan.asset), admin: lower(plan.admin) });
+      atHead(caip2, (state, block, { vaults }) => {
+        const address = vaults.vaultAddress(state, name);
+        const addresses = { address, asset: lower(plan.asset), admin: lower(plan.admin) };
+        vaults.deployVault(state, block, { ...plan, ...addresses });
         return checksumAddress(address.slice(2));
       }),
     planVault(caip2, plan) {
-      const [address, asset, admin] = [plan.address, plan.asset, plan.admin].map(lower) as [
-        string,
-        string,
-        string,
-      ];
-      planned.set(`${caip2} ${address}`, { ...plan, address, asset, admin });
+      const address = lower(plan.address);
+      const addresses = { address, asset: lower(plan.asset), admin: lower(plan.admin) };
+      planned.set(`${caip2} ${address}`, { ...plan, ...addresses });
     },
-    changeVault: (caip2, address, change) =>
-      atHead(caip2, (view, { vaults }) => vaults.changeVault(view, lower(address), change)),
+    async changeVault(caip2, address, change) {
+      const [{ state, blocks, interpreter }, store, { vaults }] = await Promise.all([
+        ...[evmOf(caip2), open(), loadContracts()],
+      ] as const);
+      for (;;) {
+        const order = { block: blocks.head(), address: lower(address), change };
+        const prepared = await vaults.changeVault(await interpreter(), state, order);
+        if ('most' in prepared) return prepared.most;
+        // A transaction may have changed the vault during the execution.
+        if (store.atomically(() => prepared.store())) return undefined;
+      }
+    },
     rateOf: async (caip2, address) =>
-      has(caip2)
-        ? atHead(caip2, (view, { vaults }) => {
-            const vault = vaults.findVault(view, lower(address));
-            return vault && { apyBps: vault.apyBps, feeBps: vault.feeBps };
-          })
-        : undefined,
+      has(caip2) ? atHead(caip2, (state, _, { vaults }) => vaults.ratesOf(state, lower(address))) : undefined,
     addReward: (caip2, { address, tokenAddress, rawAmount, ...token }) =>
-      atHead(caip2, (view, { distributor }) => {
+      atHead(caip2, (state, block, { rewards }) => {
         const reward = { user: lower(address), token: lower(tokenAddress), amount: rawAmount };
-        if (distributor.isTooMuch(view, reward)) return false;
-        distributor.addReward(view, { ...reward, ...token });
+        if (rewards.isTooMuch(state, reward)) return false;
+        rewards.addReward(state, block, { ...reward, ...token });
         return true;
       }),
     rewards: async (caip2, address) =>
       has(caip2)
-        ? atHead(caip2, (view, { distributor, addresses }) => ({
+        ? atHead(caip2, (state, _, { rewards, addresses }) => ({
             distributor: checksumAddress(addresses.DISTRIBUTOR_ADDRESS.slice(2)),
-            rewards: distributor
-              .provenRewards(view, lower(address))
+            rewards: rewards
+              .provenRewards(state, lower(address))
               .map(({ token, amount, claimed, proof }) => ({
                 tokenAddress: checksumAddress(token.slice(2)),
-                ...(view.state.accounts.token(token) ?? { symbol: 'TOKEN', decimals: 18 }),
+                ...(state.accounts.token(token) ?? { symbol: 'TOKEN', decimals: 18 }),
                 ...{ rawCumulative: amount, rawClaimed: claimed, proof },
               })),
           }))

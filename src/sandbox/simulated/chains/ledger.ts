@@ -39,14 +39,28 @@ export interface Ledger {
   total(asset: string): bigint;
 }
 
-export function makeLedger(store: ChainStore, caip2: string): Ledger {
-  const balance = (owner: string, asset: string): bigint => {
+/**
+ * The stored balances of a chain.
+ *
+ * @param begun what one account has of the native asset as long as no balance is stored for it.
+ */
+export function makeLedger(
+  store: ChainStore,
+  caip2: string,
+  begun: () => { readonly owner: string; readonly amount: bigint } | undefined = () => undefined,
+): Ledger {
+  const stored = (owner: string, asset: string): bigint | undefined => {
     const row = store.first<{ amount: string }>(
       'select amount from balances where caip2 = ? and owner = ? and asset = ?',
       ...[caip2, owner, asset],
     );
-    return BigInt(row?.amount ?? 0);
+    return row && BigInt(row.amount);
   };
+  const begunWith = (owner: string, asset: string): bigint => {
+    const account = asset === NATIVE ? begun() : undefined;
+    return account?.owner === owner ? account.amount : 0n;
+  };
+  const balance = (owner: string, asset: string): bigint => stored(owner, asset) ?? begunWith(owner, asset);
   const write = (owner: string, asset: string, amount: bigint): void =>
     store.run('insert or replace into balances values (?, ?, ?, ?)', caip2, owner, asset, String(amount));
   return {
@@ -75,7 +89,9 @@ export function makeLedger(store: ChainStore, caip2: string): Ledger {
           asset,
         ),
       ];
-      return rows.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
+      const { owner = '' } = begun() ?? {};
+      const unchanged = stored(owner, asset) === undefined ? begunWith(owner, asset) : 0n;
+      return rows.reduce((sum, { amount }) => sum + BigInt(amount), unchanged);
     },
   };
 }

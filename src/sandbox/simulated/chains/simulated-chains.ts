@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { lazyMethods } from '../../../adapters/lazy-methods.ts';
-import { loadOnce } from '../../../engine/load-once.ts';
+import { type LoadOnce, loadOnce } from '../../../engine/load-once.ts';
 import type { CardIssuers } from '../../../ports/cards.ts';
 import type {
   AnyChain,
@@ -20,7 +20,7 @@ import { type FiatControls, simulateFiatProviders } from '../fiat/providers.ts';
 import { type MovablePrices, movablePrices } from '../prices.ts';
 import type { AssetBooks } from './books.ts';
 import { type SimulatedEarn, simulateEarn } from './earn.ts';
-import type { VaultPlan } from './evm/programs/deploy-vault.ts';
+import type { VaultPlan } from './evm/contracts/vaults.ts';
 import type { RpcCall, RpcCaller, RpcOutcome } from './evm/rpc/calls.ts';
 import { NATIVE } from './ledger.ts';
 import { FEE_PAYER_ADDRESS, PAYMASTER_ADDRESS, tempoChains } from './sponsors.ts';
@@ -37,8 +37,8 @@ import {
 
 /*
  * SIMULATED chains: balances, fees, blocks and transactions are those of a simulated chain, which executes the
- * real signed bytes. EVM chains run the bytecode of any contract; tokens, the router, vaults, the distributor and the
- * entry point are simulated without bytecode. Solana and Tron run only the programs that this server uses.
+ * real signed bytes. EVM chains run the bytecode of any contract; those of the sandbox are compiled from contracts/, and only
+ * the entry point and the accounts of sponsored operations are simulated without bytecode. Solana and Tron run only the programs that this server uses.
  * PRODUCTION: the nodes of the operator; 400 `not_supported` on chains without one.
  * SETTING: `--rpc` for one EVM or Solana chain; `CUSTOS_RPC` for `custos serve`.
  */
@@ -98,7 +98,7 @@ interface CardOptions extends FiatOptions {
 }
 
 interface SimulatedChainsOptions
-  extends Omit<World, 'store' | 'knownTokens' | 'nativeSymbol' | 'plannedVault'> {
+  extends Omit<World, 'store' | 'knownTokens' | 'nativeSymbol' | 'plannedVaults'> {
   /** Path of the chains' file, or `:memory:`. */
   readonly file: string;
   /** The initial state of chains in memory. */
@@ -216,7 +216,7 @@ function bundlerProxy(make: () => Promise<Simulated>): Bundler {
  */
 export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedChains {
   const { file, clock, confirmAfterMs, drawFault, knownTokens = () => [] } = options;
-  const chains = new Map<string, { chain: AnyChain; make: () => Promise<Simulated> }>();
+  const chains = new Map<string, { chain: AnyChain; make: LoadOnce<Simulated> }>();
   const planned = new Map<string, VaultPlan>();
   let tokenList: readonly KnownToken[] | undefined;
   const tokens = (): readonly KnownToken[] => {
@@ -236,8 +236,9 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     const make = loadOnce(async (): Promise<Simulated> => {
       const [store, simulate] = await Promise.all([open(), kind.load()]);
       const nativeSymbol = (named: string): string => options.nativeSymbol?.(named) ?? 'eth';
-      const plannedVault = (named: string, address: string) => planned.get(`${named} ${address}`);
-      const named = { knownTokens: tokens, nativeSymbol, plannedVault };
+      const plannedVaults = (named: string) =>
+        [...planned].filter(([key]) => key.startsWith(`${named} `)).map(([, plan]) => plan);
+      const named = { knownTokens: tokens, nativeSymbol, plannedVaults };
       const common = { store, clock, confirmAfterMs, drawFault, ...named };
       return simulate(common, caip2);
     });
@@ -304,7 +305,9 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       const listed = (await used()).filter((caip2) => /^(eip155|solana|tron):/.test(caip2));
       if (listed.length === 0) return [];
       const [store, { booksOf }] = await Promise.all([open(), import('./books.ts')]);
-      return (await Promise.all(listed.map((caip2) => booksOf(store, caip2)))).flat();
+      return (
+        await Promise.all(listed.map(async (caip2) => booksOf(store, await simulatedOf(caip2))))
+      ).flat();
     },
     earn: simulateEarn({ open, planned, chain: caughtUp, has: (caip2) => kindOf(caip2) === kinds.eip155 }),
     exchange({ ids, prices, supports }) {
@@ -335,6 +338,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     async load(image) {
       if (image === undefined) (await begun())?.reset();
       else await (await open()).load(image);
+      for (const { make } of chains.values()) if (make.begun() !== undefined) (await make()).evm?.prepare();
     },
     close: async () => (await open.begun())?.close(),
   };

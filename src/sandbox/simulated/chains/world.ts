@@ -8,8 +8,8 @@ import type {
 } from '../../../ports/chains.ts';
 import type { DrawTransactionFault } from '../../../ports/requests.ts';
 import type { Clock } from '../../../ports/runtime.ts';
-import type { VaultPlan } from './evm/programs/deploy-vault.ts';
-import type { ProgramView } from './evm/programs/program.ts';
+import type { VaultPlan } from './evm/contracts/vaults.ts';
+import type { EvmParts } from './evm/parts.ts';
 import type { RpcCall, RpcCaller, RpcOutcome } from './evm/rpc/calls.ts';
 import { type Ledger, type Movement, NATIVE } from './ledger.ts';
 import { type Block, recordTransfer } from './pool.ts';
@@ -34,8 +34,8 @@ export interface World {
   knownTokens(): readonly KnownToken[];
   /** The symbol of a chain's native asset, in lower case. */
   nativeSymbol(caip2: string): string;
-  /** A vault that is put on the chain when it is first used. The address is lower-case 0x hex. */
-  plannedVault(caip2: string, address: string): VaultPlan | undefined;
+  /** The vaults that are put on a chain when it is first used. Addresses are lower-case 0x hex. */
+  plannedVaults(caip2: string): readonly VaultPlan[];
 }
 
 /** A deposit from the faucet or from a payer's account. */
@@ -83,8 +83,8 @@ export interface Simulated<C extends AnyChain = AnyChain> {
   head(): Block;
   /** Mines blocks immediately and returns the latest one. */
   mine(count: number): Promise<Block>;
-  /** The latest state of the programs of an EVM chain. */
-  view?(): ProgramView;
+  /** The components of an EVM chain. */
+  readonly evm?: EvmParts;
   /** Answers a method of the Ethereum JSON-RPC, on an EVM chain. */
   rpc?(call: RpcCall, caller: RpcCaller): Promise<RpcOutcome>;
 }

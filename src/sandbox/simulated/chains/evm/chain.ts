@@ -10,12 +10,13 @@ import { tempoChains } from '../sponsors.ts';
 import { movementsOf, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
 import { acceptTransaction } from './accept-transaction.ts';
 import { simulateBundler } from './bundler.ts';
+import { tokenAt } from './contracts/tokens.ts';
 import { dryRun, dryRunAll } from './dry-run.ts';
 import { fundEvm } from './faucet.ts';
 import { readContract } from './machine.ts';
-import { codeAt, tokenAt } from './natives.ts';
 import { type EvmParts, makeEvmParts } from './parts.ts';
 import { decodeSigned } from './plan.ts';
+import { codeAt } from './state.ts';
 
 /** One simulated EVM chain. Addresses are lower-case hex internally. */
 export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
@@ -41,7 +42,7 @@ export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
     fund: (deposit) => fundEvm(parts, deposit),
     catchUp: () => blocks.catchUp(),
     head: () => blocks.head(),
-    view: () => ({ state, block: blocks.head() }),
+    evm: parts,
     mine: (count) => blocks.mine(count),
     rpc: async (call, caller) => (await answerRpc())(call, caller),
   };
@@ -89,7 +90,7 @@ async function balanceOf(
   tokenAddress: string | null,
 ): Promise<bigint> {
   const token = tokenAddress?.toLowerCase() ?? NATIVE;
-  if (token === NATIVE || state.bytecode.code(token).length === 0) return state.ledger.balance(owner, token);
+  if (token === NATIVE || tokenAt(state, token) !== undefined) return state.ledger.balance(owner, token);
   const call = { block: blocks.head(), to: token, data: encodeTokenCall({ name: 'balanceOf', owner }) };
   const returned = await readContract(await interpreter(), state, call);
   return returned?.length === 32 ? BigInt(bytesTo0xHex(returned)) : 0n;

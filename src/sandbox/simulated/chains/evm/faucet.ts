@@ -3,6 +3,7 @@ import { NATIVE } from '../ledger.ts';
 import type { Block } from '../pool.ts';
 import { spendAllowance } from '../token-effects.ts';
 import { type Deposit, type Funded, InvalidDepositError } from '../world.ts';
+import { tokenAt } from './contracts/tokens.ts';
 import type { EvmParts } from './parts.ts';
 import type { EvmState } from './state.ts';
 
@@ -17,7 +18,7 @@ const MAX_AMOUNT = 2n ** 256n - 1n;
 export function fundEvm({ state, blocks }: EvmParts, deposit: Deposit): Funded {
   const owner = checkAddress(deposit.address, 'address');
   const asset = deposit.tokenAddress === null ? NATIVE : checkAddress(deposit.tokenAddress, 'tokenAddress');
-  if (state.bytecode.code(asset).length > 0) {
+  if (state.bytecode.code(asset).length > 0 && tokenAt(state, asset) === undefined) {
     const hint = 'the contract keeps its balances itself; call one of its functions that mints';
     throw new InvalidDepositError('tokenAddress', `expected a token of the sandbox: ${hint}`);
   }

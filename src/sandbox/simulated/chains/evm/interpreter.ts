@@ -1,32 +1,28 @@
 import { createCustomCommon, Hardfork, Mainnet } from '@ethereumjs/common';
-import { createEVM, type EVM, EVMError, type ExecResult, type Log, Message } from '@ethereumjs/evm';
+import { createEVM, type EVM, EVMError, type ExecResult, type Message } from '@ethereumjs/evm';
 import { Address, createAddressFromString } from '@ethereumjs/util';
+import * as AbiError from 'ox/AbiError';
 import * as AbiParameters from 'ox/AbiParameters';
 import { bytesTo0xHex, bytesToHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
-import { decodeTokenCall } from '../../../../engine/signing/ethereum/token-calls.ts';
+import { once } from '../../../../engine/load-once.ts';
 import { createMutex } from '../../../../storage/mutex.ts';
 import { type Movement, NATIVE, RevertError } from '../ledger.ts';
 import type { Block } from '../pool.ts';
 import { hasNativeAsset } from '../sponsors.ts';
+import { solidity } from './contracts/generated/solidity.ts';
 import type { Forks } from './forks.ts';
-import type { Frame } from './frame.ts';
-import { nativeAt } from './natives.ts';
 import type { Overlay } from './overlay.ts';
-import { approvalLog, type EvmLog, TRANSFER_TOPIC, transferLog } from './receipts.ts';
+import { type EvmLog, TRANSFER_TOPIC } from './receipts.ts';
 import { hashOf } from './state.ts';
 import { stateManagerOf, textOf } from './state-manager.ts';
 
-/*
- * Bytecode runs in @ethereumjs/evm over an overlay. Before each message, the hook below looks whether a contract
- * without bytecode is called, and gives its function to the interpreter in the place of code.
- */
+// Bytecode runs in @ethereumjs/evm over an overlay.
 
 /** An execution may hold the event loop for this long; then other work has a turn. */
 const SLICE_MS = 10;
 const JUMPDEST = 0x5b;
 const JUMPDEST_GAS = 1;
 const JUMPS_PER_LOOK = 512;
-const MAX_DEPTH = 1_024;
 
 /** A call or, without `to`, the creation of a contract. Addresses are lower-case 0x hex. */
 interface TopCall {
@@ -76,7 +72,6 @@ interface Running {
   /** The open messages, and how many movements there were before each. */
   readonly open: { readonly message: Message; readonly movementsBefore: number }[];
   hasNestedCalls: boolean;
-  lastRevert: RevertError | undefined;
   /** When other work has its next turn. */
   pauseMs: number;
 }
@@ -110,18 +105,11 @@ export async function makeInterpreter(chainId: bigint, forks: Pick<Forks, 'hashO
     ],
   });
   evm.events.on('beforeMessage', (message) => {
-    const { overlay, movements, open } = current();
+    const { movements, open } = current();
     open.push({ message, movementsBefore: movements.length });
     if (message.depth > 0) current().hasNestedCalls = true;
     const { to } = message;
-    if (to === undefined) return;
-    recordValue(current(), message, to);
-    // No bytecode can run a contract without bytecode in its own place (DELEGATECALL, CALLCODE).
-    if (message.code !== undefined || !message.codeAddress.equals(to)) return;
-    const native = nativeAt(overlay.state, textOf(to));
-    if (native === undefined) return;
-    message.code = (input) => runNative(evm, current(), message, { native, gasLimit: input.gasLimit });
-    message.isCompiled = true;
+    if (to !== undefined) recordValue(current(), message, to);
   });
   evm.events.on('afterMessage', ({ execResult, createdAddress }) => {
     const { movements, open } = current();
@@ -133,7 +121,7 @@ export async function makeInterpreter(chainId: bigint, forks: Pick<Forks, 'hashO
     async transaction(overlay, block, work) {
       await mutex.acquire();
       const started = { overlay, block, movements: [], open: [], hasNestedCalls: false };
-      running = { ...started, lastRevert: undefined, pauseMs: performance.now() + SLICE_MS };
+      running = { ...started, pauseMs: performance.now() + SLICE_MS };
       try {
         const { movements } = running;
         return await work({
@@ -168,21 +156,6 @@ function transfersIn({ state }: Overlay, logs: readonly EvmLog[]): Movement[] {
   });
 }
 
-/** The events of a call of a contract without bytecode: those of its tokens. */
-function eventsOf(movements: readonly Movement[], message: Message): Log[] {
-  const logs = movements.filter(({ asset }) => asset !== NATIVE).map(transferLog);
-  const call = decodeTokenCall(message.data);
-  if (call?.name === 'approve') {
-    const { spender, amount } = call;
-    logs.push(approvalLog({ token: textOf(message.to!), owner: textOf(message.caller), spender, amount }));
-  }
-  return logs.map(({ address, topics, data }) => [
-    hexToBytes(address.slice(2)),
-    topics.map((topic) => hexToBytes(topic.slice(2))),
-    hexToBytes(data.slice(2)),
-  ]);
-}
-
 async function runTopCall(evm: EVM, running: Running, call: TopCall): Promise<CallResult> {
   const { overlay, block } = running;
   const { state } = overlay;
@@ -214,7 +187,7 @@ async function runTopCall(evm: EVM, running: Running, call: TopCall): Promise<Ca
   }
   const refund = execResult.gasRefund ?? 0n;
   const returned = execResult.returnValue;
-  const revert = revertOf(running, execResult);
+  const revert = revertOf(execResult);
   return { gasUsed: execResult.executionGasUsed, refund, returned, revert, logs };
 }
 
@@ -230,56 +203,6 @@ function warm({ journal, precompiles }: EVM, { from, to, accessList }: TopCall):
   }
 }
 
-async function runNative(
-  evm: EVM,
-  running: Running,
-  message: Message,
-  { native, gasLimit }: { native: NonNullable<ReturnType<typeof nativeAt>>; gasLimit: bigint },
-): Promise<ExecResult> {
-  const { overlay, block, movements } = running;
-  const frame: Frame = { state: overlay.state, block, movements: [], gas: 0n };
-  const logs: Log[] = [];
-  const self = message.to!;
-  try {
-    const returnValue = await native(frame, {
-      ...{ self: textOf(self), from: textOf(message.caller), value: message.value },
-      ...{ data: message.data, isStatic: message.isStatic },
-      async call(to, value, data) {
-        if (message.depth + 1 > MAX_DEPTH) throw new RevertError('execution reverted: call depth exceeded');
-        const inner = new Message({
-          ...{ caller: self, to: addressOf(to), value, data, depth: message.depth + 1 },
-          ...{ gasLimit: gasLimit > frame.gas ? gasLimit - frame.gas : 0n, gasRefund: message.gasRefund },
-          selfdestruct: message.selfdestruct ?? new Map(),
-          createdAddresses: message.createdAddresses ?? new Set(),
-        });
-        const { execResult } = await evm.runCall({ message: inner });
-        frame.gas += execResult.executionGasUsed;
-        message.gasRefund = execResult.gasRefund ?? message.gasRefund;
-        const revert = revertOf(running, execResult);
-        if (revert !== undefined) throw revert;
-        logs.push(...(execResult.logs ?? []));
-      },
-    });
-    if (frame.gas > gasLimit) return failed(EVMError.errorMessages.OUT_OF_GAS, gasLimit);
-    movements.push(...frame.movements);
-    logs.push(...eventsOf(frame.movements, message));
-    return { executionGasUsed: frame.gas, returnValue, logs };
-  } catch (error) {
-    if (!(error instanceof RevertError)) throw error;
-    running.lastRevert = error;
-    if (frame.gas > gasLimit) return failed(EVMError.errorMessages.OUT_OF_GAS, gasLimit);
-    return failed(EVMError.errorMessages.REVERT, frame.gas, revertData(error));
-  }
-}
-
-function failed(
-  message: EVMError['error'],
-  gas: bigint,
-  returnValue: Uint8Array = new Uint8Array(),
-): ExecResult {
-  return { executionGasUsed: gas, returnValue, exceptionError: new EVMError(message) };
-}
-
 const errorInputs = AbiParameters.from('string');
 const panicInputs = AbiParameters.from('uint256');
 const ERROR_SELECTOR = '08c379a0';
@@ -288,25 +211,15 @@ const REVERTED = 'execution reverted';
 /** How much of the data of an unknown error a message shows, in hex digits. */
 const SHOWN_DATA = 264;
 
-function revertData({ message }: RevertError): Uint8Array {
-  const reason = message.startsWith(`${REVERTED}: `) ? message.slice(REVERTED.length + 2) : message;
-  if (reason === REVERTED) return new Uint8Array();
-  return hexToBytes(ERROR_SELECTOR + AbiParameters.encode(errorInputs, [reason]).slice(2));
-}
-
 /** Why a call failed, as geth says it. Undefined when it succeeded. */
-function revertOf(running: Running, { exceptionError, returnValue }: ExecResult): RevertError | undefined {
+function revertOf({ exceptionError, returnValue }: ExecResult): RevertError | undefined {
   if (exceptionError === undefined) return undefined;
   const { errorMessages } = EVMError;
   if (exceptionError.error === errorMessages.INSUFFICIENT_BALANCE) {
     return new RevertError('insufficient funds for transfer', true);
   }
   if (exceptionError.error !== errorMessages.REVERT) return new RevertError(exceptionError.error);
-  const { lastRevert } = running;
-  const data = bytesToHex(returnValue);
-  // A contract without bytecode has reverted, and its callers have passed that on.
-  if (lastRevert !== undefined && bytesToHex(revertData(lastRevert)) === data) return lastRevert;
-  return new RevertError(reasonOf(data));
+  return new RevertError(reasonOf(bytesToHex(returnValue)));
 }
 
 function reasonOf(data: string): string {
@@ -319,11 +232,27 @@ function reasonOf(data: string): string {
     if (data.startsWith(PANIC_SELECTOR)) {
       return `${REVERTED}: panic code 0x${AbiParameters.decode(panicInputs, parameters)[0].toString(16)}`;
     }
+    const known = knownErrors().get(data.slice(0, 8));
+    if (known !== undefined) {
+      const values = AbiParameters.decode(known.inputs, parameters) as readonly unknown[];
+      return `${REVERTED}: ${known.name}(${values.map((value) => String(value).toLowerCase()).join(', ')})`;
+    }
   } catch {
     // The contract has encoded it wrongly.
   }
   return `${REVERTED}: custom error 0x${data.slice(0, SHOWN_DATA)}`;
 }
+
+/** The errors of the contracts of the sandbox, by their selectors. */
+const knownErrors = once(() => {
+  const errors = Object.values(solidity).flatMap((contract): readonly string[] => contract.errors);
+  return new Map(
+    errors.map((text) => {
+      const error = AbiError.from(text) as AbiError.AbiError;
+      return [AbiError.getSelector(error).slice(2), error] as const;
+    }),
+  );
+});
 
 async function pause(running: Running): Promise<void> {
   if (performance.now() < running.pauseMs) return;

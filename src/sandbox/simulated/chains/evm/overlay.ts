@@ -1,12 +1,13 @@
 import { bytesToHex } from '../../../../engine/crypto/encoding.ts';
-import { NATIVE, RevertError, writeWithBigints } from '../ledger.ts';
-import { knownToken } from '../world.ts';
-import { type EvmState, ZERO_WORD } from './state.ts';
+import { type Ledger, NATIVE, RevertError } from '../ledger.ts';
+import { tokenAllowances, withTokens } from './contracts/token-storage.ts';
+import { type Bytecode, type EvmState, ZERO_WORD } from './state.ts';
 
 const MAX_AMOUNT = 2n ** 256n - 1n;
 
 /** What one execution has changed, over the stored state. Nothing is stored before `apply`. */
 export interface Overlay {
+  /** `contracts`, `registerToken` and `recordDeposit` are those of the stored state. */
   readonly state: EvmState;
   checkpoint(): void;
   /** Keeps the changes since the last checkpoint. */
@@ -37,8 +38,6 @@ export function makeOverlay(base: EvmState): Overlay {
   const cells = new Map<string, Cell<unknown>>();
   const undo: (() => void)[] = [];
   const checkpoints: number[] = [];
-  /** What is stored besides cells, in order. */
-  const records: (() => void)[] = [];
 
   function cell<T>(key: string, access: Pick<Cell<T>, 'read' | 'write'> & { isSame?: Cell<T>['isSame'] }) {
     const known = cells.get(key) as Cell<T> | undefined;
@@ -57,10 +56,10 @@ export function makeOverlay(base: EvmState): Overlay {
     of.value = value;
   }
 
-  const balanceOf = (owner: string, asset: string) =>
-    cell<bigint>(`balance ${asset} ${owner}`, {
-      read: () => base.ledger.balance(owner, asset),
-      write: (amount) => base.ledger.setBalance(owner, asset, amount),
+  const balanceOf = (owner: string) =>
+    cell<bigint>(`balance ${owner}`, {
+      read: () => base.ledger.balance(owner, NATIVE),
+      write: (amount) => base.ledger.setBalance(owner, NATIVE, amount),
     });
   const nonceOf = (address: string, lane: string) =>
     cell<number>(`nonce ${address} ${lane}`, {
@@ -71,17 +70,6 @@ export function makeOverlay(base: EvmState): Overlay {
     cell<string | undefined>(`delegate ${address}`, {
       read: () => base.accounts.delegate(address),
       write: (contract) => base.accounts.setDelegate(address, contract),
-    });
-  const allowanceOf = (key: { token: string; owner: string; spender: string }) =>
-    cell<bigint>(`allowance ${key.token} ${key.owner} ${key.spender}`, {
-      read: () => base.accounts.allowance(key),
-      write: (amount) => base.accounts.setAllowance(key, amount),
-    });
-  const memberOf = (contract: string, key: string) =>
-    cell<unknown>(`member ${contract} ${key}`, {
-      read: () => base.contracts.get(contract, key),
-      write: (value) => base.contracts.set(contract, key, value),
-      isSame: (one, other) => writeWithBigints(one) === writeWithBigints(other),
     });
   const codeOf = (address: string) =>
     cell<Uint8Array>(`code ${address}`, {
@@ -94,80 +82,41 @@ export function makeOverlay(base: EvmState): Overlay {
       read: () => base.bytecode.word(address, slot),
       write: (word) => base.bytecode.setWord(address, slot, word),
     });
-  const tokenOf = (address: string) =>
-    cell<{ decimals: number; symbol: string } | undefined>(`token ${address}`, {
-      read: () => base.accounts.token(address),
-      write: (token) => token && base.registerToken({ ...token, address }),
-      isSame: (one, other) => one?.decimals === other?.decimals && one?.symbol === other?.symbol,
-    });
-
-  const record = (write: () => void): void => {
-    records.push(write);
-    undo.push(() => void records.pop());
+  const bytecode: Bytecode = {
+    code: (address) => codeOf(address).value,
+    setCode: (address, code) => set(codeOf(address), code),
+    word: (address, slot) => wordOf(address, slot).value,
+    setWord: (address, slot, word) => set(wordOf(address, slot), word),
   };
-
-  const state: EvmState = {
-    ...base,
-    ledger: {
-      balance: (owner, asset) => balanceOf(owner, asset).value,
-      setBalance: (owner, asset, amount) => set(balanceOf(owner, asset), amount),
-      debit({ owner, asset, amount, shortfall }) {
-        const held = balanceOf(owner, asset);
-        if (held.value < amount) throw new RevertError(shortfall, asset === NATIVE);
-        set(held, held.value - amount);
-      },
-      credit(owner, asset, amount) {
-        const held = balanceOf(owner, asset);
-        if (held.value + amount > MAX_AMOUNT) throw new RevertError('the balance would exceed 2^256 - 1');
-        set(held, held.value + amount);
-      },
-      total(asset) {
-        const prefix = `balance ${asset} `;
-        let sum = base.ledger.total(asset);
-        for (const [key, { original, value }] of cells) {
-          if (key.startsWith(prefix)) sum += (value as bigint) - (original as bigint);
-        }
-        return sum;
-      },
+  const native: Ledger = {
+    balance: (owner) => balanceOf(owner).value,
+    setBalance: (owner, _, amount) => set(balanceOf(owner), amount),
+    debit({ owner, amount, shortfall }) {
+      const held = balanceOf(owner);
+      if (held.value < amount) throw new RevertError(shortfall, true);
+      set(held, held.value - amount);
     },
+    credit(owner, _, amount) {
+      const held = balanceOf(owner);
+      if (held.value + amount > MAX_AMOUNT) throw new RevertError('the balance would exceed 2^256 - 1');
+      set(held, held.value + amount);
+    },
+    total(asset) {
+      let sum = base.ledger.total(asset);
+      for (const [key, { original, value }] of cells) {
+        if (key.startsWith('balance ')) sum += (value as bigint) - (original as bigint);
+      }
+      return sum;
+    },
+  };
+  const state: EvmState = {
+    ...{ ...base, bytecode, ledger: withTokens(native, bytecode) },
     accounts: {
+      ...{ ...base.accounts, ...tokenAllowances(bytecode) },
       nonce: (address, lane) => nonceOf(address, lane).value,
       setNonce: (address, lane, nonce) => set(nonceOf(address, lane), nonce),
       delegate: (address) => delegateOf(address).value,
       setDelegate: (address, contract) => set(delegateOf(address), contract),
-      allowance: (key) => allowanceOf(key).value,
-      setAllowance: (key, amount) => set(allowanceOf(key), amount),
-      token: (address) => tokenOf(address).value,
-    },
-    contracts: {
-      get: <T>(contract: string, key: string) => memberOf(contract, key).value as T | undefined,
-      set: (contract, key, value) => set(memberOf(contract, key), value),
-      having<T>(key: string) {
-        const found = new Map(base.contracts.having<T>(key).map(({ contract, value }) => [contract, value]));
-        for (const [name, { value }] of cells) {
-          if (name.startsWith('member ') && name.endsWith(` ${key}`) && value !== undefined) {
-            found.set(name.slice('member '.length, -key.length - 1), value as T);
-          }
-        }
-        return [...found]
-          .sort(([one], [other]) => (one < other ? -1 : 1))
-          .map(([contract, value]) => ({ contract, value }));
-      },
-    },
-    bytecode: {
-      code: (address) => codeOf(address).value,
-      setCode: (address, code) => set(codeOf(address), code),
-      word: (address, slot) => wordOf(address, slot).value,
-      setWord: (address, slot, word) => set(wordOf(address, slot), word),
-    },
-    registerToken({ address, ...token }) {
-      const known = tokenOf(address);
-      if (known.value === undefined) set(known, knownToken(base.world, base.caip2, address) ?? token);
-    },
-    // NOTE: the hash is only known when the deposit is stored; no execution needs it.
-    recordDeposit(deposit) {
-      record(() => void base.recordDeposit(deposit));
-      return '';
     },
   };
 
@@ -190,7 +139,6 @@ export function makeOverlay(base: EvmState): Overlay {
       for (const { value, original, isSame, write } of cells.values()) {
         if (!isSame(value, original)) write(value);
       }
-      for (const write of records) write();
     },
   };
 }

@@ -1,16 +1,19 @@
-import { loadOnce, once } from '../../../../engine/load-once.ts';
+import { loadOnce } from '../../../../engine/load-once.ts';
 import { type Blocks, makeBlocks } from '../blocks.ts';
 import { termsOf } from '../chain-terms.ts';
 import { makeContractAccounts, makeLedger, NATIVE } from '../ledger.ts';
-import { makePool, type Pool } from '../pool.ts';
+import { type Block, makePool, type Pool } from '../pool.ts';
 import type { World } from '../world.ts';
 import { recordDeposit, registerToken } from '../world.ts';
+import { makeContractState } from './contracts/contract-state.ts';
+import { codeOf, genesisOf } from './contracts/genesis.ts';
+import { convertOlderState } from './contracts/older-state.ts';
+import { tokenAllowances, tokenWords, withTokens } from './contracts/token-storage.ts';
+import { deployVault, ratesOf } from './contracts/vaults.ts';
 import { type Forks, makeForks } from './forks.ts';
 import type { Interpreter } from './interpreter.ts';
 import { makeEvmMachine } from './machine.ts';
 import type { EvmPlan } from './plan.ts';
-import { makeContractState } from './programs/contract-state.ts';
-import { pairsOn } from './programs/pools.ts';
 import { storeReceipt, transferLog } from './receipts.ts';
 import { type EvmState, hashOf, storedBytecode } from './state.ts';
 
@@ -25,6 +28,8 @@ export interface EvmParts {
   /** Called before the first transaction of each block. */
   readonly onBlock: (listener: (number: number) => void) => void;
   readonly interpreter: () => Promise<Interpreter>;
+  /** Brings the stored state of a chain in use to what this version expects. */
+  prepare(): void;
   /** Processes due blocks, then runs `work` in one transaction of the store. */
   atHead<T>(work: () => T): Promise<T>;
 }
@@ -42,32 +47,54 @@ export function makeEvmParts(world: World, caip2: string): EvmParts {
     return makeInterpreter(state.chainId, forks);
   });
   const machine = makeEvmMachine(state, pool, interpreter);
+  const begin = (block: Block): void => store.atomically(() => deployPlanned(state, block));
   const blocks = makeBlocks({
-    ...{ store, caip2, terms, clock, confirmAfterMs, pool, machine },
+    ...{ store, caip2, terms, clock, confirmAfterMs, pool, machine, begin },
     onBlock: (number) => {
       for (const listener of listeners) listener(number);
     },
     onAbandoned: forks.replace,
   });
-  return {
+  const parts: EvmParts = {
     ...{ world, caip2, state, pool, blocks, forks, interpreter, atHead: blocks.atHead },
     onBlock: (listener) => void listeners.push(listener),
+    prepare() {
+      if (store.first('select 1 from chains where caip2 = ?', caip2) === undefined) return;
+      store.atomically(() => {
+        convertOlderState(state);
+        deployPlanned(state, blocks.head());
+      });
+    },
   };
+  parts.prepare();
+  return parts;
+}
+
+function deployPlanned(state: EvmState, block: Block): void {
+  for (const plan of state.world.plannedVaults(state.caip2)) {
+    if (ratesOf(state, plan.address) === undefined) deployVault(state, block, plan);
+  }
 }
 
 /** The stored state of a chain. */
 function makeEvmState(world: World, caip2: string): EvmState {
   const { store } = world;
   const chain = { world, caip2, chainId: BigInt(caip2.slice('eip155:'.length)) };
+  const genesis = genesisOf(chain);
+  const bytecode = storedBytecode(store, caip2, genesis);
   const state: EvmState = {
-    ...chain,
-    plannedPairs: once(() => pairsOn(chain)),
+    ...{ ...chain, genesis, bytecode },
     baseFee: termsOf(caip2).baseFee,
-    ledger: makeLedger(store, caip2),
-    accounts: makeContractAccounts(store, caip2),
+    ledger: withTokens(makeLedger(store, caip2, genesis.native), bytecode),
+    accounts: { ...makeContractAccounts(store, caip2), ...tokenAllowances(bytecode) },
     contracts: makeContractState(store, caip2),
-    bytecode: storedBytecode(store, caip2),
-    registerToken: (token) => registerToken(world, caip2, { ...token, program: null }),
+    registerToken({ address, ...given }) {
+      registerToken(world, caip2, { address, ...given, program: null });
+      if (bytecode.code(address).length > 0) return;
+      bytecode.setCode(address, codeOf('Token'));
+      const words = tokenWords(state.accounts.token(address) ?? given);
+      for (const [slot, word] of words) bytecode.setWord(address, slot, word);
+    },
     recordDeposit(deposit) {
       const hash = recordDeposit(world, caip2, { ...deposit, hashOf });
       const { sender, recipient, asset, block } = deposit;

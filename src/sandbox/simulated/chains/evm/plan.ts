@@ -10,8 +10,8 @@ import {
 import { decodeTokenCall } from '../../../../engine/signing/ethereum/token-calls.ts';
 import type { EthereumTransactionView } from '../../../../engine/signing/ethereum/transaction.ts';
 import { type Sentinel, sentinelOf } from '../sentinels.ts';
+import { paidAccount } from './contracts/recipients.ts';
 import type { AccessList } from './interpreter.ts';
-import { programRecipient } from './programs/find-program.ts';
 
 /** One call of a transaction; addresses and data are lower-case 0x hex. */
 export interface PlannedCall {
@@ -142,13 +142,13 @@ export function sentinelAmong(calls: readonly PlannedCall[]): Sentinel | undefin
   return sentinelOf(calls.flatMap(recipientsOf));
 }
 
-/** The recipients of a call, including those of batched calls, token transfers and programs. */
+/** The recipients of a call, including those of batched calls, token transfers, swaps and vaults. */
 function recipientsOf({ to, data }: { to: string | null; data: string }): string[] {
   const bytes = hexToBytes(data.slice(2));
   const batch = decodeBatch(bytes) ?? [];
   const inner = batch.flatMap((call) => recipientsOf({ to: call.to, data: bytesTo0xHex(call.data) }));
   const token = decodeTokenCall(bytes);
   const recipient = token === undefined || token.name === 'approve' ? [] : [token.to];
-  const paid = programRecipient(bytes);
+  const paid = paidAccount(bytes);
   return [...(to === null ? [] : [to]), ...recipient, ...(paid === undefined ? [] : [paid]), ...inner];
 }

@@ -9,22 +9,11 @@ export interface EvmLog {
   readonly data: string;
 }
 
-// keccak256("Transfer(address,address,uint256)"), keccak256("Approval(address,address,uint256)")
+// keccak256("Transfer(address,address,uint256)")
 export const TRANSFER_TOPIC = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
-const APPROVAL_TOPIC = '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925';
 
 export function transferLog({ asset, sender, recipient, amount }: Movement): EvmLog {
   return { address: asset, topics: [TRANSFER_TOPIC, word(sender), word(recipient)], data: word(amount) };
-}
-
-export function approvalLog(approval: {
-  token: string;
-  owner: string;
-  spender: string;
-  amount: bigint;
-}): EvmLog {
-  const { token, owner, spender, amount } = approval;
-  return { address: token, topics: [APPROVAL_TOPIC, word(owner), word(spender)], data: word(amount) };
 }
 
 function word(value: string | bigint): string {

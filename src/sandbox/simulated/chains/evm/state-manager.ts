@@ -3,8 +3,8 @@ import { Account, type Address, KECCAK256_NULL, KECCAK256_RLP, unpadBytes } from
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex, bytesToHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
 import { NATIVE } from '../ledger.ts';
-import { codeAt } from './natives.ts';
 import type { Overlay } from './overlay.ts';
+import { codeAt } from './state.ts';
 
 /**
  * The state of an overlay in the form that @ethereumjs/evm reads and writes.

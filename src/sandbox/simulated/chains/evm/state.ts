@@ -4,11 +4,13 @@ import type { ContractAccounts, Ledger, Movement } from '../ledger.ts';
 import type { Block } from '../pool.ts';
 import type { ChainStore } from '../store.ts';
 import type { World } from '../world.ts';
-import type { ContractState } from './programs/contract-state.ts';
+import type { ContractState } from './contracts/contract-state.ts';
+import type { Genesis } from './contracts/genesis.ts';
 
 /**
  * The state of one EVM chain, stored or as an execution sees it. Addresses are lower-case 0x hex. The native asset of
- * accounts is in the ledger, their nonces and delegations are in `accounts`.
+ * accounts is in the ledger, their nonces and delegations are in `accounts`. Balances of the sandbox's tokens are in the
+ * storage of their contracts, also through the ledger.
  */
 export interface EvmState {
   readonly world: World;
@@ -17,11 +19,10 @@ export interface EvmState {
   readonly baseFee: bigint;
   readonly ledger: Ledger;
   readonly accounts: ContractAccounts;
-  /** What contracts without bytecode store. */
+  /** What the sandbox keeps of its contracts beside their storage. Executions do not see it. */
   readonly contracts: ContractState;
   readonly bytecode: Bytecode;
-  /** The tokens of every pair that the chain may have, by address. */
-  plannedPairs(): ReadonlyMap<string, readonly [string, string]>;
+  readonly genesis: Genesis;
   /** Registers a token unless it exists. */
   registerToken(token: { address: string; decimals: number; symbol: string }): void;
   /** Adds a deposit to the list of transfers. The caller updates the ledger. Returns its hash. */
@@ -43,8 +44,12 @@ export const ZERO_WORD = '0'.repeat(64);
 const NO_CODE = new Uint8Array();
 const MOST_CACHED = 1_000;
 
-/** The stored code and slots of a chain. */
-export function storedBytecode(store: ChainStore, caip2: string): Bytecode {
+/** The code and the slots of a chain: what is stored, and where nothing is, what the chain began with. */
+export function storedBytecode(
+  store: ChainStore,
+  caip2: string,
+  genesis: Pick<Genesis, 'account'>,
+): Bytecode {
   // The same array for the same code, so that its hash is calculated once.
   const cached = new Map<string, { text: string; code: Uint8Array }>();
   return {
@@ -53,7 +58,7 @@ export function storedBytecode(store: ChainStore, caip2: string): Bytecode {
         'select code from evm_code where caip2 = ? and address = ?',
         ...[caip2, address],
       );
-      if (row === undefined) return NO_CODE;
+      if (row === undefined) return genesis.account(address)?.code ?? NO_CODE;
       const known = cached.get(address);
       if (known?.text === row.code) return known.code;
       if (cached.size >= MOST_CACHED) cached.clear();
@@ -62,24 +67,31 @@ export function storedBytecode(store: ChainStore, caip2: string): Bytecode {
       return code;
     },
     setCode: (address, code) =>
-      code.length === 0
-        ? store.run('delete from evm_code where caip2 = ? and address = ?', caip2, address)
-        : store.run('insert or replace into evm_code values (?, ?, ?)', caip2, address, bytesToHex(code)),
+      store.run('insert or replace into evm_code values (?, ?, ?)', caip2, address, bytesToHex(code)),
     word: (address, slot) =>
       store.first<{ word: string }>(
         'select word from evm_storage where caip2 = ? and address = ? and slot = ?',
         ...[caip2, address, slot],
-      )?.word ?? ZERO_WORD,
+      )?.word ??
+      genesis.account(address)?.words.get(slot) ??
+      ZERO_WORD,
     setWord: (address, slot, word) =>
-      word === ZERO_WORD
+      word === ZERO_WORD && genesis.account(address)?.words.has(slot) !== true
         ? store.run(
             'delete from evm_storage where caip2 = ? and address = ? and slot = ?',
-            caip2,
-            address,
-            slot,
+            ...[caip2, address, slot],
           )
         : store.run('insert or replace into evm_storage values (?, ?, ?, ?)', caip2, address, slot, word),
   };
+}
+
+/**
+ * The code at an address as bytecode sees it: empty for a plain account, `ef0100` || contract for a delegated one
+ * (EIP-7702).
+ */
+export function codeAt({ accounts, bytecode }: EvmState, address: string): Uint8Array {
+  const delegate = accounts.delegate(address);
+  return delegate === undefined ? bytecode.code(address) : hexToBytes(`ef0100${delegate.slice(2)}`);
 }
 
 /** The hash of what the simulation names in words. */

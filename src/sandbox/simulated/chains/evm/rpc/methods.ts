@@ -5,10 +5,10 @@ import { termsOf } from '../../chain-terms.ts';
 import { NATIVE } from '../../ledger.ts';
 import { dryRun } from '../dry-run.ts';
 import { BLOCK_GAS_LIMIT } from '../machine.ts';
-import { codeAt } from '../natives.ts';
 import { makeOverlay, type Overlay } from '../overlay.ts';
 import type { EvmParts } from '../parts.ts';
 import { findReceipt, receiptsIn } from '../receipts.ts';
+import { codeAt } from '../state.ts';
 import {
   addressOf,
   bytesOf,

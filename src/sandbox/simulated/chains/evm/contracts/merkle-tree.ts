@@ -2,7 +2,7 @@ import { parentHash } from '../../../../../engine/signing/ethereum/contract-call
 
 // A Merkle tree of hashes as 0x hex. A node without a sibling is its own parent.
 
-export const EMPTY_ROOT = `0x${'0'.repeat(64)}`;
+const EMPTY_ROOT = `0x${'0'.repeat(64)}`;
 
 export function merkleRoot(leaves: readonly string[]): string {
   return levelsOf(leaves).at(-1)?.[0] ?? EMPTY_ROOT;

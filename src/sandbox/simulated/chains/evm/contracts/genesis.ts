@@ -1,0 +1,171 @@
+import { hexToBytes } from '../../../../../engine/crypto/encoding.ts';
+import { once } from '../../../../../engine/load-once.ts';
+import { BATCH_EXECUTOR_ADDRESS } from '../../../../../engine/signing/ethereum/batch-executor.ts';
+import {
+  ENTRY_POINT_ADDRESS,
+  SIMPLE_ACCOUNT_ADDRESS,
+} from '../../../../../engine/signing/ethereum/simple-account.ts';
+import { NATIVE } from '../../ledger.ts';
+import { hasNativeAsset, PAYMASTER_ADDRESS } from '../../sponsors.ts';
+import type { EvmState } from '../state.ts';
+import {
+  DISTRIBUTOR_ADDRESS,
+  PAIR_FACTORY_ADDRESS,
+  SWAP_ROUTER_ADDRESS,
+  wrappedNativeOn,
+} from './addresses.ts';
+import { solidity } from './generated/solidity.ts';
+import { type PlannedPair, pairsOn } from './pairs.ts';
+import { addressWord, elementSlot, memberSlot, wordOf } from './storage-layout.ts';
+import { balanceSlot, SUPPLY_SLOT, tokenWords } from './token-storage.ts';
+import { type Holding, tokensOn } from './tokens.ts';
+
+/*
+ * The contracts that a chain begins with. They are not stored: what nobody has changed is as it is here, so a new
+ * sandbox writes nothing.
+ */
+
+const NO_ADDRESS = `0x${'0'.repeat(40)}`;
+const MULTICALL_ADDRESS = '0xca11bde05977b3631167028862be2a173976ca11';
+
+/** Deploys contracts with CREATE2 for everybody. Source: github.com/Arachnid/deterministic-deployment-proxy (MIT). */
+const CREATE2_DEPLOYER_ADDRESS = '0x4e59b44847b379578588920ca78fbf26c0b4956c';
+const CREATE2_DEPLOYER_CODE = `7f${'ff'.repeat(31)}e03601600081602082378035828234f58015156039578182fd5b8082525050506014600cf3`;
+
+/**
+ * The entry point, its paymaster and the account that smart wallets delegate to accept every call and do nothing: the
+ * bundler runs their operations. STOP.
+ */
+const PASSIVE_CODE = '00';
+
+interface GenesisAccount {
+  readonly code: Uint8Array;
+  readonly words: ReadonlyMap<string, string>;
+}
+
+/** The beginning of a chain. Addresses are lower-case 0x hex. */
+export interface Genesis {
+  account(address: string): GenesisAccount | undefined;
+  /** The native asset that backs the wrapped one. */
+  native(): Holding | undefined;
+  /** The tokens of the pairs, and the native asset behind the wrapped one. */
+  allocations(): readonly Holding[];
+  pairs(): readonly PlannedPair[];
+}
+
+export function genesisOf(chain: Pick<EvmState, 'world' | 'caip2' | 'chainId'>): Genesis {
+  const pairs = once(() => pairsOn(chain));
+  const wrapped = hasNativeAsset(chain) ? wrappedNativeOn(chain.caip2) : undefined;
+  const allocations = once(() => allocationsOf(pairs(), wrapped));
+  const accounts = once(() => accountsOf(chain, { pairs: pairs(), allocations: allocations(), wrapped }));
+  return {
+    account: (address) => accounts().get(address),
+    native: () => allocations().find(({ asset }) => asset === NATIVE),
+    ...{ allocations, pairs },
+  };
+}
+
+function sum(allocations: readonly Holding[]): bigint {
+  return allocations.reduce((total, { amount }) => total + amount, 0n);
+}
+
+function allocationsOf(pairs: readonly PlannedPair[], wrapped: string | undefined): Holding[] {
+  const inPairs = pairs.flatMap(({ address, tokens, reserves }) =>
+    tokens.map((asset, index) => ({ owner: address, asset, amount: reserves[index]! })),
+  );
+  if (wrapped === undefined) return inPairs;
+  // INVARIANT: the wrapped native asset is backed by as much of the native one.
+  const backing = sum(inPairs.filter(({ asset }) => asset === wrapped));
+  return [...inPairs, { owner: wrapped, asset: NATIVE, amount: backing }];
+}
+
+function accountsOf(
+  chain: Pick<EvmState, 'world' | 'caip2' | 'chainId'>,
+  {
+    pairs,
+    allocations,
+    wrapped,
+  }: {
+    pairs: readonly PlannedPair[];
+    allocations: readonly Holding[];
+    wrapped: string | undefined;
+  },
+): ReadonlyMap<string, GenesisAccount> {
+  const accounts = new Map<string, GenesisAccount>();
+  const add = (address: string, code: Uint8Array, words: Iterable<readonly [string, string]> = []): void =>
+    void accounts.set(address, { code, words: new Map(words) });
+  add(BATCH_EXECUTOR_ADDRESS, codeOf('BatchExecutor'));
+  add(MULTICALL_ADDRESS, codeOf('Multicall3'));
+  add(DISTRIBUTOR_ADDRESS, codeOf('Distributor'));
+  add(CREATE2_DEPLOYER_ADDRESS, hexToBytes(CREATE2_DEPLOYER_CODE));
+  const passive = hexToBytes(PASSIVE_CODE);
+  for (const address of [SIMPLE_ACCOUNT_ADDRESS, ENTRY_POINT_ADDRESS, PAYMASTER_ADDRESS])
+    add(address, passive);
+  const router = solidity.Router.slots;
+  add(SWAP_ROUTER_ADDRESS, codeOf('Router'), [
+    [wordOf(router.factory), addressWord(PAIR_FACTORY_ADDRESS)],
+    [wordOf(router.WETH), addressWord(wrapped ?? NO_ADDRESS)],
+  ]);
+  add(PAIR_FACTORY_ADDRESS, codeOf('Factory'), factoryWords(pairs));
+  for (const { address, ...terms } of tokensOn(chain)) {
+    const held = allocations.filter(({ asset }) => asset === address);
+    add(address, codeOf(address === wrapped ? 'WrappedNative' : 'Token'), [
+      ...tokenWords(terms),
+      [SUPPLY_SLOT, wordOf(sum(held))],
+      ...held.map(({ owner, amount }) => [balanceSlot(owner), wordOf(amount)] as const),
+    ]);
+  }
+  for (const pair of pairs) add(pair.address, codeOf('Pair'), pairWords(pair));
+  return accounts;
+}
+
+function factoryWords(pairs: readonly PlannedPair[]): [string, string][] {
+  const { slots } = solidity.Factory;
+  const [known, all] = [wordOf(slots.getPair), wordOf(slots.allPairs)];
+  return [
+    [all, wordOf(pairs.length)],
+    ...pairs.flatMap(({ address, tokens: [one, other] }, index): [string, string][] => {
+      const word = addressWord(address);
+      return [
+        [elementSlot(all, index), word],
+        [memberSlot(memberSlot(known, addressWord(one)), addressWord(other)), word],
+        [memberSlot(memberSlot(known, addressWord(other)), addressWord(one)), word],
+      ];
+    }),
+  ];
+}
+
+function pairWords({ tokens, reserves: [first, second] }: PlannedPair): [string, string][] {
+  const { slots } = solidity.Pair;
+  // Nobody can take this liquidity out: its shares are at address 0.
+  const liquidity = wordOf(squareRoot(first * second));
+  return [
+    ...tokenWords({ decimals: 18, symbol: 'UNI-V2' }),
+    [wordOf(slots.factory), addressWord(PAIR_FACTORY_ADDRESS)],
+    [wordOf(slots.token0), addressWord(tokens[0])],
+    [wordOf(slots.token1), addressWord(tokens[1])],
+    [wordOf(slots.reserve0), reservesWord([first, second])],
+    [SUPPLY_SLOT, liquidity],
+    [balanceSlot(NO_ADDRESS), liquidity],
+  ];
+}
+
+/** Both reserves of a pair share a word with the time of the last trade, none so far. */
+export function reservesWord([first, second]: readonly [bigint, bigint]): string {
+  return wordOf((second << 112n) | first);
+}
+
+function squareRoot(value: bigint): bigint {
+  let [root, next] = [value, (value + 1n) / 2n];
+  while (next < root) [root, next] = [next, (next + value / next) / 2n];
+  return root;
+}
+
+const codes = new Map<string, Uint8Array>();
+
+/** The same array each time, so that its hash is calculated once. */
+export function codeOf(contract: keyof typeof solidity): Uint8Array {
+  const code = codes.get(contract) ?? hexToBytes(solidity[contract].code);
+  codes.set(contract, code);
+  return code;
+}

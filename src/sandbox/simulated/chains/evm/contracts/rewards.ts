@@ -1,0 +1,72 @@
+import { type CumulativeReward, rewardLeaf } from '../../../../../engine/signing/ethereum/contract-calls.ts';
+import type { Block } from '../../pool.ts';
+import { give } from '../faucet.ts';
+import type { EvmState } from '../state.ts';
+import { DISTRIBUTOR_ADDRESS } from './addresses.ts';
+import { solidity } from './generated/solidity.ts';
+import { merkleProof, merkleRoot } from './merkle-tree.ts';
+import { addressWord, memberSlot, numberIn, wordOf } from './storage-layout.ts';
+
+/** The key of all rewards in the state of contracts. The contract itself knows only their root. */
+const REWARDS = 'rewards';
+const MAX_UINT208 = 2n ** 208n - 1n;
+const { slots } = solidity.Distributor;
+
+/** A reward with what it takes to claim it. */
+interface ProvenReward extends CumulativeReward {
+  readonly claimed: bigint;
+  readonly proof: readonly string[];
+}
+
+/** Adds to what an account may claim; the faucet gives the distributor as much. Throws InvalidDepositError. */
+export function addReward(
+  state: EvmState,
+  block: Block,
+  { user, token, amount, decimals, symbol }: CumulativeReward & { decimals: number; symbol: string },
+): void {
+  const all = rewardsOf(state);
+  const before = all.find((reward) => reward.user === user && reward.token === token);
+  const sum = (before?.amount ?? 0n) + amount;
+  give(state, block, { owner: DISTRIBUTOR_ADDRESS, asset: token, rawAmount: amount, decimals, symbol });
+  const others = all.filter((reward) => reward !== before);
+  state.contracts.set(DISTRIBUTOR_ADDRESS, REWARDS, [...others, { user, token, amount: sum }]);
+  publishRoot(state);
+}
+
+/** Writes the root of all rewards into the contract. */
+export function publishRoot(state: EvmState): void {
+  const root = merkleRoot(rewardsOf(state).map(rewardLeaf));
+  state.bytecode.setWord(DISTRIBUTOR_ADDRESS, wordOf(slots.root), root.slice(2));
+}
+
+/** The most that an account may be given of a token in all. */
+export function isTooMuch(state: EvmState, { user, token, amount }: CumulativeReward): boolean {
+  const before = rewardsOf(state).find((reward) => reward.user === user && reward.token === token);
+  return (before?.amount ?? 0n) + amount > MAX_UINT208;
+}
+
+/** The rewards of an account, in order of their tokens. */
+export function provenRewards(state: EvmState, user: string): readonly ProvenReward[] {
+  const all = rewardsOf(state);
+  const leaves = all.map(rewardLeaf);
+  return all
+    .flatMap((reward, index) =>
+      reward.user === user
+        ? [{ ...reward, claimed: claimedOf(state, reward), proof: merkleProof(leaves, index) }]
+        : [],
+    )
+    .sort((one, other) => (one.token < other.token ? -1 : 1));
+}
+
+function rewardsOf({ contracts }: EvmState): readonly CumulativeReward[] {
+  return contracts.get<readonly CumulativeReward[]>(DISTRIBUTOR_ADDRESS, REWARDS) ?? [];
+}
+
+/** Slot of what an account has claimed of a token: the amount shares its word with the time of the claim. */
+export function claimSlot({ user, token }: Pick<CumulativeReward, 'user' | 'token'>): string {
+  return memberSlot(memberSlot(wordOf(slots.claimed), addressWord(user)), addressWord(token));
+}
+
+function claimedOf({ bytecode }: EvmState, reward: Pick<CumulativeReward, 'user' | 'token'>): bigint {
+  return numberIn(bytecode.word(DISTRIBUTOR_ADDRESS, claimSlot(reward))) & MAX_UINT208;
+}

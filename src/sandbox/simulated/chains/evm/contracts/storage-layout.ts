@@ -1,0 +1,48 @@
+import { keccak_256 } from '@noble/hashes/sha3.js';
+import { bytesToHex, hexToBytes, utf8ToBytes } from '../../../../../engine/crypto/encoding.ts';
+
+/*
+ * Where Solidity keeps variables. Slots and words are 64 hex digits. Source: Solidity documentation, "Layout of State
+ * Variables in Storage".
+ */
+
+/** The word of a number. */
+export function wordOf(value: bigint | number | boolean): string {
+  return BigInt(value).toString(16).padStart(64, '0');
+}
+
+/** The word of an address in 0x hex. */
+export function addressWord(address: string): string {
+  return address.slice(2).padStart(64, '0');
+}
+
+export function addressIn(word: string): string {
+  return `0x${word.slice(24)}`;
+}
+
+export function numberIn(word: string): bigint {
+  return BigInt(`0x${word}`);
+}
+
+/** The slot of a member of a mapping: keccak256(key || slot). */
+export function memberSlot(slot: string, keyWord: string): string {
+  return bytesToHex(keccak_256(hexToBytes(keyWord + slot)));
+}
+
+/** The slot of an element of a dynamic array: keccak256(slot) + index. */
+export function elementSlot(slot: string, index: number): string {
+  return wordOf(numberIn(bytesToHex(keccak_256(hexToBytes(slot)))) + BigInt(index));
+}
+
+/** The slots and words of a string. */
+export function stringWords(slot: string, text: string): [slot: string, word: string][] {
+  const bytes = bytesToHex(utf8ToBytes(text));
+  const length = bytes.length / 2;
+  // A short string shares its slot with twice its length.
+  if (length < 32) return [[slot, bytes.padEnd(62, '0') + (length * 2).toString(16).padStart(2, '0')]];
+  const parts = bytes.match(/.{1,64}/g) ?? [];
+  return [
+    [slot, wordOf(length * 2 + 1)],
+    ...parts.map((part, index): [string, string] => [elementSlot(slot, index), part.padEnd(64, '0')]),
+  ];
+}

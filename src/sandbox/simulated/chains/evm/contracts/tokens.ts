@@ -1,0 +1,84 @@
+import { FEE_ACCOUNT, NATIVE } from '../../ledger.ts';
+import { hasNativeAsset } from '../../sponsors.ts';
+import { knownToken } from '../../world.ts';
+import type { EvmState } from '../state.ts';
+import { wrappedNativeOn } from './addresses.ts';
+import type { TokenTerms } from './token-storage.ts';
+
+/** A token that a chain begins with. */
+export interface NamedToken extends TokenTerms {
+  /** Lower-case 0x hex. */
+  readonly address: string;
+  /** The asset whose price it has, in lower case. */
+  readonly pricedAs: string;
+}
+
+/** An amount that an account has of an asset. */
+export interface Holding {
+  readonly owner: string;
+  readonly asset: string;
+  readonly amount: bigint;
+}
+
+type Chain = Pick<EvmState, 'world' | 'caip2' | 'chainId'>;
+
+/** The tokens that a chain begins with; the wrapped native asset, if there is one, is the first. */
+export function tokensOn(chain: Chain): readonly NamedToken[] {
+  const wrapped = wrappedTokenOn(chain);
+  const known = chain.world
+    .knownTokens()
+    .filter(({ caip2, address }) => caip2 === chain.caip2 && address.toLowerCase() !== wrapped?.address)
+    .map(({ address, decimals, symbol }) => ({
+      ...{ address: address.toLowerCase(), decimals, symbol, pricedAs: symbol.toLowerCase() },
+    }));
+  return wrapped === undefined ? known : [wrapped, ...known];
+}
+
+function wrappedTokenOn(chain: Chain): NamedToken | undefined {
+  if (!hasNativeAsset(chain)) return undefined;
+  const native = chain.world.nativeSymbol(chain.caip2);
+  const address = wrappedNativeOn(chain.caip2);
+  return { address, decimals: 18, symbol: `W${native.toUpperCase()}`, pricedAs: native };
+}
+
+/** The token of the sandbox at an address. Undefined for other addresses, and for contracts that users deployed. */
+export function tokenAt(state: EvmState, address: string): TokenTerms | undefined {
+  const token = state.accounts.token(address) ?? knownToken(state.world, state.caip2, address);
+  if (token !== undefined) return token;
+  const wrapped = wrappedTokenOn(state);
+  return wrapped?.address === address ? wrapped : undefined;
+}
+
+/**
+ * What the accounts of a chain hold of the sandbox's tokens, and what they began with. Tokens that were never moved are
+ * left out. The native asset behind the wrapped one is listed as long as no balance is stored for it.
+ */
+export function tokenBooks(state: EvmState): {
+  readonly held: readonly Holding[];
+  readonly begunWith: readonly Holding[];
+} {
+  const { world, caip2, ledger, genesis } = state;
+  const { store } = world;
+  const moved = store.all<{ owner: string; asset: string }>(
+    `select sender as owner, asset from transfers where caip2 = ? and asset <> ''
+     union select recipient, asset from transfers where caip2 = ? and asset <> ''`,
+    ...[caip2, caip2],
+  );
+  const assets = new Set(
+    moved.map(({ asset }) => asset).filter((asset) => tokenAt(state, asset) !== undefined),
+  );
+  const begunWith = genesis.allocations().filter(({ asset }) => asset === NATIVE || assets.has(asset));
+  const owners = [...moved, ...begunWith, ...[...assets].map((asset) => ({ asset, owner: FEE_ACCOUNT }))];
+  const accounts = new Map(owners.map(({ owner, asset }) => [`${owner} ${asset}`, { owner, asset }]));
+  const held = [...accounts.values()]
+    .filter(({ asset }) => assets.has(asset))
+    .map((account) => ({ ...account, amount: ledger.balance(account.owner, account.asset) }));
+  const native = genesis.native();
+  const isUnchanged =
+    native !== undefined &&
+    store.first(
+      `select 1 from balances where caip2 = ? and owner = ? and asset = ''`,
+      ...[caip2, native.owner],
+    ) === undefined;
+  return { held: isUnchanged ? [...held, native] : held, begunWith };
+}
