@@ -70,7 +70,7 @@ export async function keepRunning<Process extends StartedProcess>({
       if (nowMs() - startedMs >= HEALTHY_MS) pauseMs = FIRST_PAUSE_MS;
       log.error(
         { process: name, reason, restart_in_ms: pauseMs },
-        'a process ended by itself; it is restarted',
+        'process exited unexpectedly; restarting it',
       );
       await wait(pauseMs, stopping.signal);
       pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);

@@ -124,8 +124,8 @@ export function merklRewards({ chains, log, url, apiKey, distributors }: MerklOp
     halfOpenAfter: BREAK_MS,
     breaker: new ConsecutiveBreaker(FAILURES_UNTIL_BREAK),
   });
-  breaker.onBreak(() => log.warn({ host }, 'Merkl does not respond and is skipped for a while'));
-  breaker.onReset(() => log.info({ host }, 'Merkl responds again'));
+  breaker.onBreak(() => log.warn({ host }, 'Merkl is failing; circuit breaker opened'));
+  breaker.onReset(() => log.info({ host }, 'Merkl responds again; circuit breaker closed'));
 
   async function ask(chainId: bigint, address: string): Promise<readonly ReportedReward[]> {
     try {

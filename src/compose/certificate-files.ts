@@ -36,7 +36,7 @@ export function followCertificate({ current, read, use, log }: CertificateFiles)
     } catch (err) {
       const { message } = err as Error;
       if (message !== reported)
-        log.error({ err }, 'the new certificate cannot be used; the server goes on with the last one');
+        log.error({ err }, 'the new certificate cannot be used; keeping the current one');
       reported = message;
       return false;
     }
@@ -46,7 +46,7 @@ export function followCertificate({ current, read, use, log }: CertificateFiles)
     /** Reads the files now. */
     reload(): void {
       reported = undefined;
-      if (!check() && reported === undefined) log.info({}, 'the certificate is the same as before');
+      if (!check() && reported === undefined) log.info({}, 'the certificate has not changed');
     },
     close: () => clearInterval(timer),
   };

@@ -163,7 +163,7 @@ function withHeartbeat(jobs: JobRunner, alive: Heartbeat, log: Log): JobRunner {
       await beats.stop();
       await alive
         .leave()
-        .catch((err: unknown) => log.warn({ err }, 'others will take over the work of this process late'));
+        .catch((err: unknown) => log.warn({ err }, 'failed to sign off; other processes will take over its work later'));
     },
   };
 }

@@ -42,7 +42,7 @@ export async function openSigner(
         const message = `expected a signer at \`${settings.path}\` within ${waitMs / 1000} s, none listened`;
         throw new StartError(`${message}; start \`custos signer\` first`, { cause: error });
       }
-      if (isFirst) log.warn({ socket: settings.path }, 'no signer listens yet; the server waits for it');
+      if (isFirst) log.warn({ socket: settings.path }, 'no signer listens yet; waiting for it');
       await pause(RETRY_MS);
     }
   }

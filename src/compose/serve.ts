@@ -186,7 +186,7 @@ export async function startProduction(
   };
   const closeAll = async (): Promise<void> => {
     if (await isDoneWithin(STOP_MS, finish())) return;
-    log.error({}, 'the server did not stop in time; what was under way is left to the next start');
+    log.error({}, 'shutdown timed out; work in progress is left to the next start');
   };
   try {
     await requireMigrated(database);

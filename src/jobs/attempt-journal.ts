@@ -35,7 +35,7 @@ export function startAttemptJournal({ services, inUnit }: JobContext): AttemptJo
         ),
       );
       for (const endpoint of disabled) {
-        services.log.warn({ endpoint }, 'a webhook endpoint was disabled: it has only failed for five days');
+        services.log.warn({ endpoint }, 'webhook endpoint disabled after five days of failures');
       }
       for (const { resolve } of entries) resolve();
     } catch (error) {

@@ -66,7 +66,7 @@ export function deliverEvents(
       .catch((err: unknown) => {
         end();
         rest(id);
-        services.log.error({ err, endpoint: id }, 'sending to a webhook endpoint failed; it is tried again');
+        services.log.error({ err, endpoint: id }, 'failed to send to a webhook endpoint; will retry');
       });
   }
 

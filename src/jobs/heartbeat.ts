@@ -66,7 +66,7 @@ export function heartbeat({ services, inUnit }: JobContext): Heartbeat {
     });
     if (!read.isKnown && isRegistered) {
       losses += 1;
-      log.warn({ process: owner }, 'this process stood still; another one has taken over its work');
+      log.warn({ process: owner }, 'this process was suspended; another process has taken over its work');
     }
     isRegistered = true;
     lastBeatMs = startedMs;
@@ -91,7 +91,7 @@ export function heartbeat({ services, inUnit }: JobContext): Heartbeat {
       if (wasRemoved) await releaseClaims(services, { em, notes }, { owner: id, nowMs: clock.now() });
       return wasRemoved;
     });
-    if (isDead) log.warn({ process: id }, 'a process has stopped without leaving; its work was released');
+    if (isDead) log.warn({ process: id }, 'another server process has died; its work was released');
   }
 
   return {

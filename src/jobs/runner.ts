@@ -123,7 +123,7 @@ function startLoop(job: Job, log: Log, observe: ObserveJob | undefined) {
       } catch (err) {
         hasFailed = true;
         failures += 1;
-        log.error({ err, job: job.name }, 'a job failed; it is tried again');
+        log.error({ err, job: job.name }, 'job failed; will retry');
         return false;
       } finally {
         observe?.(job.name, performance.now() - startedMs, hasFailed);

@@ -167,7 +167,7 @@ export function watchRestores({
     } catch (err) {
       log.error(
         { err },
-        'the kept checkpoint of the audit log cannot be read; the log is not compared with it',
+        'the stored checkpoint of the audit log cannot be read; the log is not compared with it',
       );
     }
     const noticedAtMs = kept?.restoredAtMs ?? undefined;
@@ -200,7 +200,7 @@ export function watchRestores({
       keptNote = signed;
       isKeeping = true;
     } catch (err) {
-      if (isKeeping) log.error({ err }, 'the last checkpoint of the audit log cannot be kept');
+      if (isKeeping) log.error({ err }, 'failed to store the last checkpoint of the audit log');
       isKeeping = false;
     }
   }

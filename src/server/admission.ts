@@ -4,11 +4,11 @@ import { RequestAbortedError } from './read-body.ts';
 import type { Answer, RequestState } from './request-state.ts';
 import type { Operation } from './route-index.ts';
 
-/** How long received requests wait for the event loop. */
+/** The time that received requests wait for the event loop. */
 interface LoopDelay {
   /**
-   * The number of the current turn of the event loop, and how long it has been reading requests. All requests of a
-   * turn had arrived when it began, so each has waited for at least this time.
+   * The number of the current turn of the event loop, and for how long it has been reading requests. All requests of a
+   * turn had arrived when it began, so each of them has waited at least this long.
    */
   current(): { readonly turn: number; readonly elapsedMs: number };
 }
@@ -37,15 +37,18 @@ export function measureLoopDelay(): LoopDelay {
   };
 }
 
-/** Requests of similar cost. Each class has its own limits, so that none of them starves the others. */
+/** Requests of similar cost. Each class has its own limits, so that no class starves another. */
 type WorkClass = 'reads' | 'writes' | 'signing';
 
 export interface AdmissionLimits {
-  /** Requests in progress, whatever they wait for. */
+  /** Requests in progress, including those that wait. */
   readonly requests: number;
-  /** Requests of each class in a unit of work at once; as many are admitted in every turn of the event loop. */
+  /**
+   * The limit of requests of each class in a unit of work at once. The same number is admitted in each turn of the
+   * event loop.
+   */
   readonly concurrent: Readonly<Record<WorkClass, number>>;
-  /** How long a request may wait, ms, while there has been a queue for longer than `BURST_MS`. */
+  /** How long a request may wait once a queue has lasted longer than `BURST_MS`, ms. */
   readonly delayMs: number;
 }
 
@@ -74,35 +77,35 @@ interface AdmittedWork {
   leave(): void;
 }
 
-/** Decides which requests run. It refuses the others before any work is done for them. */
+/** Decides which requests run. Refused requests cost as little work as possible. */
 export interface Admission {
   /** Counts a request. Result: the response if it is refused. */
   enter(operation: Operation | undefined): Answer | undefined;
-  /** Call when an admitted request has ended. */
+  /** Must be called when an admitted request has ended. */
   leave(): void;
   /**
-   * Waits until the request may begin its unit of work, if it must.
+   * Waits until the request may begin its unit of work.
    *
-   * @throws ApiError unavailable when the wait is too long. RequestAbortedError when the client has disconnected
-   * meanwhile.
+   * @throws ApiError unavailable when the wait is too long; RequestAbortedError when the client has disconnected.
    */
   begin(state: AdmittedRequest): Promise<AdmittedWork>;
-  /** As `begin`, among the requests that sign, whatever the operation. For requests outside a unit of work. */
+  /** Like `begin`, among the requests that sign, whatever the operation. For signatures outside a unit of work. */
   beginSigning(state: AdmittedRequest): Promise<AdmittedWork>;
-  /** Requests in progress; those of them that wait; those refused since the start. */
+  /** Requests in progress; the ones among them that wait; requests refused since the start. */
   counts(): AdmissionCounts;
 }
 
-/** A queue that exists for a shorter time is a burst, and is served. */
+/** A queue that lasts less than this is a burst, and is served. */
 const BURST_MS = 500;
 /**
- * CHOICE: a queue that returns so soon after a refusal is the same queue, not another burst. Refusing ends a queue for
- * a moment; to admit everything then, until it has lasted again, would delay those requests many times as long.
+ * CHOICE: a queue that returns within this time after a refusal counts as the same queue. Refusals empty a queue for a
+ * moment. If everything were then admitted until the queue has lasted again, those requests would wait many times as
+ * long.
  */
 const SAME_QUEUE_MS = 1_000;
 /** The maximum wait of a request in a burst. */
 const BURST_WAIT_MS = 3_000;
-/** CHOICE: a burst of this size is accepted, e.g. the clients of a fleet that start at the same moment. */
+/** CHOICE: a burst of this size is accepted, for example all clients of a fleet that start at the same moment. */
 const QUEUE_PER_CLASS = 256;
 const LOG_EVERY_MS = 1_000;
 
@@ -111,11 +114,9 @@ function perClass<T>(read: (name: WorkClass) => T): Record<WorkClass, T> {
 }
 
 /**
- * Admission control by the two waits of a request: for the event loop, and for a unit of work.
- *
- * Both follow CoDel (RFC 8289): a queue that drains is fine; one that persists delays every request without serving
- * more of them, so from then on, and when it returns within a second, only requests that wait for less than `delayMs`
- * are admitted.
+ * Admission control by the two waits of a request: for the event loop, and for a unit of work. Both follow CoDel (RFC
+ * 8289). A queue that drains is fine. A queue that lasts delays every request without serving more of them. While it
+ * lasts, and if it returns within a second, only requests that wait less than `delayMs` are admitted.
  */
 export function createAdmission(options: AdmissionOptions): Admission {
   const { limits, now, log } = options;
@@ -127,7 +128,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     return signing.has(operation.id) ? 'signing' : 'writes';
   };
   let requests = 0;
-  // Since the last line in the log, and since the start.
+  // Refusals since the last log line, and since the start.
   let refused = 0;
   const allRefused = { reads: 0, writes: 0, signing: 0 };
   let loggedAtMs = Number.NEGATIVE_INFINITY;
@@ -140,8 +141,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
     refused += 1;
     allRefused[name] += 1;
     if (now() - loggedAtMs >= LOG_EVERY_MS) {
-      // Logged together: logging a refusal must not cost more than the refusal itself.
-      log.warn({ refused, requests }, 'requests were refused: the server has more to do than it can');
+      // Logged together, because logging a refusal must not cost more than the refusal.
+      log.warn({ refused, requests }, 'overloaded, requests rejected');
       loggedAtMs = now();
       refused = 0;
     }
@@ -201,13 +202,13 @@ function judgeLoop({ limits, loop, now }: AdmissionOptions): (name: WorkClass) =
 }
 
 interface Queue {
-  /** Result: ends the stay. */
+  /** Result: a function that ends the stay. */
   enter(isGone: () => boolean): Promise<() => void>;
   waiting(): number;
   refused(): number;
 }
 
-/** Admits at most `permits` at once, the others in order of arrival. */
+/** Admits at most `permits` at once, in the order of arrival. */
 function createQueue(permits: number, { limits, now }: AdmissionOptions): Queue {
   let free = permits;
   let refused = 0;
@@ -273,7 +274,7 @@ function unavailable(): ApiError {
   return new ApiError('unavailable', MESSAGE, { headers: { 'retry-after': String(RETRY_AFTER_SECONDS) } });
 }
 
-// Created once, because an error with its stack would cost more than the rest of the refusal.
+// Created once, because an error with a stack trace would cost more than the rest of the refusal.
 const overloaded: Answer = {
   status: unavailable().status,
   body: unavailable().toBody(),
@@ -282,12 +283,16 @@ const overloaded: Answer = {
 
 /** The permit of a request to run in a unit of work. */
 export interface Permit {
-  /** Waits for the permit. @throws as `Admission.begin`. */
+  /**
+   * Waits for the permit.
+   *
+   * @throws the errors of `Admission.begin`.
+   */
   take(): Promise<void>;
   leave(): void;
   /**
-   * Asks the vault among the requests that sign. Other requests give their permit back first: a vault that hangs must not keep
-   * requests that need no key.
+   * Makes a vault call among the requests that sign. Other requests return their permit first, so that a hanging vault
+   * does not block requests that need no key.
    */
   whileAsking<T>(ask: () => Promise<T>): Promise<T>;
 }

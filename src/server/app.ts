@@ -21,9 +21,9 @@ import {
 import { createTransportGuard } from './transport-guards.ts';
 import { refuseNulCharacters } from './validation-issues.ts';
 
-/** Paths that are served by another pipeline. */
+/** Paths that another pipeline serves. */
 export interface Mount {
-  /** Without groups: express would decode what they capture, and refuse invalid encodings itself. */
+  /** Without groups, because express would decode their captures, and refuse invalid encodings itself. */
   readonly path: RegExp;
   readonly handle: Pipeline;
 }
@@ -39,25 +39,25 @@ export interface AppOptions
   /** The folder of `package.json`; its `openapi/` contains the contract. */
   readonly packageRoot: string;
   readonly mounts?: readonly Mount[];
-  /** Further static pages. They come before `mounts`. */
+  /** More static pages. They take precedence over `mounts`. */
   readonly findPage?: FindPage | undefined;
   readonly reference?: ReferenceOptions | undefined;
 }
 
 const everyOperation = Object.values(operations);
 
-/** As in the document, and its alias. */
+/** The paths of the document, and their alias. */
 const apiPaths = /^\/(?:v1|api)\//;
 const oauthMetadata = /^\/\.well-known\//;
 const referencePaths = /^\/(?:openapi\.json|docs|docs\/.*)$/;
 
 /**
- * The whole application: every operation of the contract, the control plane of a sandbox and its inspector, the document
- * at `/openapi.json` and the reference at `/docs`.
+ * The whole application: every operation of the contract, the control plane of a sandbox, its inspector, the document
+ * at `/openapi.json`, and the reference at `/docs`.
  *
- * HOT: a router of express, not an `express()` application. An application replaces the prototypes of each request and
- * response, and V8 then handles both more slowly: a read takes an eighth more CPU (`npm run bench -- --only stored`). So
- * the handlers here use what `node:http` gives.
+ * HOT: an express router, not an `express()` application. An application replaces the prototypes of each request and
+ * response, which V8 then handles more slowly: a read takes an eighth more CPU (`npm run bench -- --only stored`). The
+ * handlers here therefore use plain `node:http`.
  */
 export async function createApp(options: AppOptions): Promise<RequestListener> {
   const { log, newRequestId, findPage = () => undefined, mounts = [] } = options;
@@ -80,7 +80,7 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
   app.use(servePages(options, findPage));
   for (const { path, handle } of mounts) app.route(path).all(handle);
   app.route(referencePaths).all(servePages(options, reference, rateLimiter));
-  // The 404 of all other paths, which the API answers only to callers with credentials.
+  // The 404 for all other paths. The API sends its own only to callers with credentials.
   app.use(api);
   app.use(answerErrors(log, newRequestId));
 
@@ -90,27 +90,27 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
   };
 }
 
-// What express reads without `url.parse`, see the package `parseurl`.
+// Targets that express parses without `url.parse`; see the package `parseurl`.
 const plainTarget = /^\/[^\t\n\f\r #\u00a0\ufeff]*$/;
 
 /**
- * Whether express reads the target of a request itself.
+ * Whether express can parse the target of a request.
  *
- * NOTE: express gives other targets, such as `http://host/path` and `/path#fragment`, to the deprecated `url.parse`, of
- * which node warns. The API takes them directly.
+ * NOTE: express passes other targets, such as `http://host/path` and `/path#fragment`, to the deprecated `url.parse`,
+ * and Node prints a warning. The API handles them directly.
  */
 export function isPlainTarget(target: string | undefined): boolean {
   return target !== undefined && plainTarget.test(target);
 }
 
-/** Loaded only where requests are counted. */
+/** Loaded only if requests are counted. */
 async function rateLimiterOf(options: RateLimitOptions | undefined) {
   if (options === undefined) return undefined;
   const { createRateLimiter } = await import('./rate-limit.ts');
   return createRateLimiter(options);
 }
 
-/** An incomplete installation has no reference, and its API works without. */
+/** An incomplete installation has no reference pages, but its API works. */
 function withoutFailures(find: FindReferencePage, log: Log): FindReferencePage {
   return async (path) => {
     try {
@@ -122,7 +122,7 @@ function withoutFailures(find: FindReferencePage, log: Log): FindReferencePage {
   };
 }
 
-/** Serves the pages that `find` has. `rateLimiter` counts them by the address of the caller and their size. */
+/** Serves the pages that `find` returns. `rateLimiter` counts them by client address and size. */
 function servePages(
   { transport, newRequestId }: Pick<AppOptions, 'transport' | 'newRequestId'>,
   find: FindPage | FindReferencePage,
@@ -145,7 +145,7 @@ function servePages(
   };
 }
 
-/** The path without its query. A target that express reads has no fragment. */
+/** The path without its query. Express parses only targets without a fragment. */
 function pathOf({ url = '/' }: IncomingMessage): string {
   const query = url.indexOf('?');
   return query === -1 ? url : url.slice(0, query);
@@ -168,7 +168,7 @@ async function sendPage(request: IncomingMessage, response: ServerResponse, page
   response.end(request.method === 'HEAD' ? undefined : content);
 }
 
-/** Answers the errors of pages. Pipelines answer their own, with the record of the request. */
+/** Sends the errors of pages. Pipelines send their own errors, because they also record the request. */
 function answerErrors(log: Log, newRequestId: () => string) {
   // Express recognizes an error middleware by its four parameters.
   return (error: unknown, _request: IncomingMessage, response: ServerResponse, _next: NextFunction): void => {

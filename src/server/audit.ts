@@ -6,10 +6,10 @@ import type { UnitContext } from '../ports/unit-notes.ts';
 import { operationOf, type RequestState } from './request-state.ts';
 import { inUnitOf, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
 
-/** Ids in one record at most. */
+/** The most ids in one record. */
 const MAX_IDS = 100;
 
-/** Units of work that record what they changed as they commit. Those that changed nothing record nothing. */
+/** Units of work that record their changes when they commit. Units without changes record nothing. */
 export function recordingChanges(
   openUnit: OpenUnit,
   audit: AuditTrail,
@@ -39,7 +39,7 @@ async function recordChanges(
   }
 }
 
-/** What was changed, and the ids of it. */
+/** The kinds of changes, and the ids of the changed resources. */
 function namesOf(changes: readonly AuditedChange[]): Pick<AuditRecord, 'changes' | 'ids'> {
   const ids = new Set(changes.flatMap(({ id }) => id ?? []));
   return {
@@ -49,18 +49,17 @@ function namesOf(changes: readonly AuditedChange[]): Pick<AuditRecord, 'changes'
 }
 
 /**
- * CHOICE: denials of callers that no credential identifies: 50 a second in each process. Others are counted, and the
- * next record has their number. Without a bound, anyone could fill the log. Callers that are known are bounded by
- * their rate limit.
+ * CHOICE: 50 denials a second in each process for callers without valid credentials. Further denials are counted, and
+ * the next record has their number. Without a limit, anyone could fill the log. Rate limits cover all other callers.
  */
 const PER_SECOND = 50;
 
-/** How many denials of unknown callers are recorded. */
+/** Limits the recorded denials of unknown callers. */
 interface DenialBudget {
-  /** Whether a denial is recorded; otherwise it is counted. */
+  /** Whether a denial is recorded. If not, it is counted. */
   take(): boolean;
   /**
-   * Writes a record with the number of those that were left out before it. They are counted again if it fails.
+   * Writes a record with the number of denials omitted before it. If it fails, they are counted again.
    *
    * @param omitted undefined for none.
    */
@@ -91,18 +90,19 @@ export function createDenialBudget(machine: Clock): DenialBudget {
   };
 }
 
-/** Whether requests of an operation change something or use a key, so that each is recorded. */
+/** Whether the requests of an operation are recorded, because they change something or use a key. */
 function isRecorded(state: RequestState): boolean {
   const { method, isReadOnly } = operationOf(state);
   return method !== 'GET' && isReadOnly !== true;
 }
 
 /**
- * Refusals that are recorded: the caller was not who it must be, or was not allowed to do it.
+ * Refusals that are recorded, because the caller was not the right one, or was not allowed to do this.
  *
- * CHOICE: 401 and 403, refusals of policies, and OAuth's of a wrong or used code or token. Not requests that break the
- * contract, name what does not exist, or come too often. Nor those without any credential, which guess nothing,
- * and requests over plain HTTP or from foreign pages, whose credentials are not even read.
+ * CHOICE: 401 and 403, refusals of policies, and OAuth refusals of a wrong or used code or token. Not recorded are
+ * requests that break the contract, name an unknown resource, or come too often. Requests without credentials are not
+ * recorded either, because they guess nothing; nor are requests over plain HTTP or from foreign pages, whose
+ * credentials are not read.
  */
 function isDenial({ code, status }: ApiError, state: RequestState): boolean {
   if (code === 'policy_violation' || code === 'invalid_grant') return true;
@@ -111,7 +111,7 @@ function isDenial({ code, status }: ApiError, state: RequestState): boolean {
   return status === 401 || status === 403;
 }
 
-/** Who sent a request. */
+/** The sender of a request. */
 function actorOf(state: RequestState): AuditActor {
   const { app, userId, sessionId, headers, signers } = state;
   const who = {
@@ -161,7 +161,7 @@ export function requestRecord(
   };
 }
 
-/** What the records of one request have in common. */
+/** The part that all records of a request share. */
 function beginningOf(state: RequestState): Pick<AuditRecord, 'atMs' | 'by' | 'operation' | 'requestId'> {
   return {
     atMs: state.nowMs,
@@ -171,21 +171,22 @@ function beginningOf(state: RequestState): Pick<AuditRecord, 'atMs' | 'by' | 'op
   };
 }
 
-// As `makeIds` makes them: cuid2 and cuid, also after a prefix, UUIDs, and DIDs of users.
+// The formats of `makeIds`: cuid2 and cuid, also after a prefix, UUIDs, and DIDs of users.
 const ownId =
   /^(?:(?:[a-z]+_)*[a-z0-9]{24,25}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|did:[a-z][a-z0-9-]*:c[a-z0-9]{24})$/;
 
 const ownName = /^[a-z][a-z0-9_]{0,63}$/;
 
 /**
- * The ids in a request and its response: parameters of the path, `…_id` at the top of both bodies, and of the response
- * `id`, those of items, and those of resources that it wraps, such as `fiat_deposit_account`. Only what has the form of our ids: anything else could be personal data.
+ * The ids in a request and its response: path parameters, top-level `…_id` members of both bodies, and in the response
+ * `id`, the ids of items, and the ids of wrapped resources, such as `fiat_deposit_account`. Only values in the format
+ * of our ids are taken, because all other values could be personal data.
  */
 function idsOf({ route, body }: RequestState, response: unknown): Record<string, string | string[]> {
   const ids: Record<string, string | string[]> = {};
   let count = 0;
   const add = (name: string, value: unknown): void => {
-    // Bodies of some operations have members with names that callers choose.
+    // Bodies of some operations have members whose names callers choose.
     if (typeof value !== 'string' || !ownId.test(value) || !ownName.test(name) || count >= MAX_IDS) return;
     count += 1;
     ids[name] = value;
@@ -217,7 +218,7 @@ function addItems(ids: string[], items: readonly unknown[]): void {
 }
 
 function idOfItem(item: Record<string, unknown>): unknown {
-  // Batches wrap what they made.
+  // Batch operations wrap the resources that they create.
   const { id } = isObject(item.result) ? item.result : isObject(item.wallet) ? item.wallet : item;
   return id;
 }
@@ -226,7 +227,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Records a refusal, if it is a denial that is not recorded yet, before its response. */
+/** Records a refusal before its response, if it is a denial that is not recorded yet. */
 export type RecordDenial = (state: RequestState, error: unknown) => Promise<void>;
 
 interface DenialOptions {
@@ -250,7 +251,7 @@ export function recordDenials({ audit, openUnit, machine }: DenialOptions): Reco
   };
 }
 
-/** Records a denial in the transaction of what the request changed although it is refused. */
+/** Records a denial in the transaction of the changes that a refused request keeps. */
 export async function recordDenialWithChanges(
   unit: UnitContext,
   state: RequestState,
@@ -271,9 +272,9 @@ interface Log {
 }
 
 /**
- * The last statement of a request; undefined for one that is not recorded.
+ * The last statement of a request; undefined for a request that is not recorded.
  *
- * INVARIANT: every request that changes something or uses a key is recorded by it, in the transaction of its change.
+ * INVARIANT: it records every request that changes something or uses a key, in the transaction of the change.
  */
 export function lastRecord(
   state: RequestState,
@@ -284,7 +285,7 @@ export function lastRecord(
   return (unit) => audit.record(unit, record, { isLast: true });
 }
 
-/** Commits what a refused request has changed nevertheless. */
+/** Commits the changes that a refused request keeps. */
 export async function keepChanges(
   unit: UnitOfWork,
   state: RequestState,
@@ -294,7 +295,7 @@ export async function keepChanges(
   await unit.commit();
 }
 
-/** Units of work for after the commit: what they change is recorded as part of the same request. */
+/** Units of work for after the commit. Their changes are recorded as part of the same request. */
 export function afterCommitUnits(
   state: RequestState,
   openUnit: OpenUnit,
@@ -304,7 +305,7 @@ export function afterCommitUnits(
   return recordingChanges(openUnit, audit, () => ({ ...beginningOf(state), phase: 'after_commit' }));
 }
 
-/** Records that work after the commit of a request refused it. */
+/** Records that work after the commit has refused the request. */
 export async function recordLateRefusal(
   unit: UnitContext,
   state: RequestState,

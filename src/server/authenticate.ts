@@ -21,17 +21,17 @@ export interface AuthenticateOptions {
   readonly clock: Clock;
   /** The limit of rejected credentials per client address. Default: unlimited. */
   readonly failures?: FailureLimit | undefined;
-  /** Which web pages an app admits that lists no origins. Default: none. */
+  /** The web pages that an app without listed origins admits. Default: none. */
   readonly admitsUnlisted?: (origin: string) => boolean;
 }
 
 /**
- * Sets `app` (and `userId`) of a request, or throws the error that fits the operation's `security`. For OAuth clients
- * that send their credentials in the body it does nothing until the body has been read.
+ * Sets `app` (and `userId`) of a request, or throws the error for the operation's `security`. For OAuth clients with
+ * credentials in the body, it does nothing until the body has been read.
  */
 export type Authenticate = (state: RequestState) => Promise<void>;
 
-// Another process may have rotated a secret, so cached credentials expire.
+// Cached credentials expire, because another process may have rotated a secret.
 const CACHE_MS = 2_000;
 const MAX_CACHED = 1_000;
 const APP_ID_HEADER = 'service-app-id';
@@ -43,16 +43,17 @@ interface CachedApp {
 }
 
 /**
- * Checks credentials: HTTP Basic of the app, a user's Bearer token if the operation accepts one, or the origin of a web
- * page of the app if that suffices, or those of an OAuth client. Public operations need none. Throws
- * `missing_or_invalid_token`, `invalid_app_credentials`, `missing_or_invalid_service_app_id`, `invalid_client`.
+ * Checks credentials: HTTP Basic of the app, a user's Bearer token if the operation accepts one, the origin of a web
+ * page of the app where that suffices, or the credentials of an OAuth client. Public operations need none.
+ *
+ * Throws `missing_or_invalid_token`, `invalid_app_credentials`, `missing_or_invalid_service_app_id`, `invalid_client`.
  *
  * NOTE: unknown paths require credentials too, so unauthenticated callers cannot find out which paths exist.
  */
 export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   const { apps, userTokens, clock, failures, admitsUnlisted = () => false } = options;
-  // Accepted `Authorization` headers by their SHA-256, so most requests need no database. The timing of a look-up by
-  // digest is no side channel: a caller cannot approach an unknown digest byte by byte.
+  // Accepted `Authorization` headers by their SHA-256, so that most requests need no database. The timing of a look-up
+  // by digest leaks nothing: a caller cannot approach an unknown digest byte by byte.
   const accepted = new LRUCache<string, CachedApp>({ max: MAX_CACHED });
 
   const authenticateApp = async (state: RequestState, header: string, look: LookUp): Promise<void> => {
@@ -96,7 +97,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     state.hasAppSecret = true;
   };
 
-  /** Lets a page of an admitted origin read the response. Returns whether the request is from one. */
+  /** Lets a page of an admitted origin read the response. Result: whether the request comes from such a page. */
   const admitPage = (state: RequestState, { allowedOrigins }: AppCredentials): boolean => {
     const { origin } = state.headers;
     if (origin === undefined) return false;
@@ -132,7 +133,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     state.app = { id: record.id };
   };
 
-  // Cached credentials bypass the failure limit, so failures of others behind the same address do not lock them out.
+  // Cached credentials bypass the failure limit, so failures from the same address do not lock these callers out.
   const look =
     failures === undefined ? (_state: RequestState, work: () => Promise<void>) => work() : counted(failures);
 
@@ -185,7 +186,7 @@ function parseBearer(header: string): string | undefined {
   return /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i.exec(header)?.[1];
 }
 
-// Compared for unknown apps, so that they take as long as a wrong secret of a known app.
+// Compared for unknown apps, so that they take as long as a known app with a wrong secret.
 const noHash = new Uint8Array(32);
 
 function isSecretOf(secret: string, app: AppCredentials | undefined): boolean {

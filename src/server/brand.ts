@@ -5,7 +5,7 @@ import { errorCatalogue } from '../generated/errors.ts';
 /** Translates between the contract's neutral word `service` and the brand that clients use. */
 export interface Brand {
   readonly prefix: string;
-  /** Renames request headers to the contract's names. Headers sent under the neutral word are dropped. */
+  /** Renames request headers to the contract's names. Headers with the neutral word are dropped. */
   readHeaders(headers: IncomingHttpHeaders): IncomingHttpHeaders;
   /** `service-app-id` -> `acme-app-id`. */
   headerName(neutral: string): string;
@@ -13,15 +13,15 @@ export interface Brand {
   readParameter(value: string): string;
   readBody(body: unknown): unknown;
   writeBody(body: unknown): unknown;
-  /** Text for people, which may contain error codes and header names. */
+  /** Text for people. It may contain error codes and header names. */
   writeText(text: string): string;
-  /** A literal that is known to contain the neutral word. */
+  /** A literal that contains the neutral word. */
   writeLiteral(value: string): string;
 }
 
 const NEUTRAL = 'service';
 
-// Objects with free content. They are never translated; some of them are signed as they are.
+// Objects with free content. They are never translated, because some of them are signed as sent.
 const opaqueProperties = new Set(['custom_metadata', 'typed_data', 'abi']);
 
 const brandedHeaders = ['app-id', 'authorization-signature', 'request-expiry', 'idempotency-key'];
@@ -70,9 +70,9 @@ export function createBrand(prefix: string): Brand | undefined {
 }
 
 /**
- * The brand of a control plane, whose names have no brand: only the DIDs of users are translated, because its callers read
- * them from the API. In a body that is read, only its own members are: deeper values are requests and payloads that the API
- * translates itself.
+ * The brand of a control plane, whose names have no brand. Only user DIDs are translated, because its callers copy them
+ * from the API. In request bodies, only top-level members are translated: deeper values are requests and payloads,
+ * which the API translates itself.
  */
 export function createControlBrand(prefix: string): Brand | undefined {
   const brand = createBrand(prefix);

@@ -9,14 +9,11 @@ import { bodyFault, parametersFault } from './validation-issues.ts';
 
 /** The contract at run time. */
 export interface Contract {
-  /**
-   * Finds the operation. Called before authentication, because the operation determines which credentials are
-   * required.
-   */
+  /** Finds the operation. Called before authentication, because the operation determines the required credentials. */
   readonly match: (state: Pick<RequestState, 'method' | 'path'>) => RequestState['route'];
   /**
-   * Its `handleRequest` checks credentials and validates the request, then calls the handler of the operation.
-   * Throws `not_found`, `method_not_allowed`, `unsupported_media_type`, `invalid_data`.
+   * Its `handleRequest` checks credentials, validates the request, and calls the handler of the operation. Throws
+   * `not_found`, `method_not_allowed`, `unsupported_media_type`, `invalid_data`.
    */
   readonly api: OpenAPIBackend;
 }
@@ -24,11 +21,11 @@ export interface Contract {
 export interface ContractOptions {
   /** The OpenAPI document, see `generated/definition.ts`. It decides which security schemes an operation accepts. */
   readonly definition: Document;
-  /** The operations that are served, rows of the generated table. */
+  /** The served operations: rows of the generated table. */
   readonly operations: readonly Operation[];
   readonly validators: Readonly<Record<string, RequestValidators>>;
   readonly handlers: OperationHandlers;
-  /** What a valid request passes before its handler. Default: nothing. */
+  /** An additional check of a valid request before its handler. Default: none. */
   readonly preOperationHandler?: ((context: unknown, state: RequestState) => Promise<void>) | undefined;
   /** Translates parameters and bodies of branded clients. */
   readonly brand?: Pick<Brand, 'readParameter' | 'readBody'> | undefined;
@@ -36,10 +33,10 @@ export interface ContractOptions {
 
 /**
  * Builds the contract over openapi-backend, which is called once per request and runs its steps: match, security,
- * validation, `preOperationHandler`, handler. Its router and validator are those of `compiled-backend.ts`.
+ * validation, `preOperationHandler`, handler. Router and validator are in `compiled-backend.ts`.
  *
  * INVARIANT: notFound, methodNotAllowed, validationFail, unauthorizedHandler and notImplemented are all registered, so
- * that each refusal has its error of the catalogue.
+ * every refusal has an error of the catalogue.
  */
 export async function createContract(options: ContractOptions): Promise<Contract> {
   const { definition, operations, validators, brand, preOperationHandler = passed } = options;
@@ -72,14 +69,14 @@ export async function createContract(options: ContractOptions): Promise<Contract
     api.registerSecurityHandler(scheme, (_context, state: RequestState) => isProven(state));
   }
   return {
-    // CHOICE: not published; RFC 9110 section 9.3.2: HEAD is GET without the content of the response.
+    // CHOICE: HEAD is not in the document. RFC 9110 section 9.3.2: HEAD is GET without the content of the response.
     match: ({ method, path }) => routes.find(method === 'HEAD' ? 'GET' : method, path),
     api,
   };
 }
 
 /**
- * The security schemes of the document, and whether the credentials of a request are of that scheme.
+ * The security schemes of the document. Each tells whether the credentials of a request belong to it.
  *
  * NOTE: `authenticate.ts` has checked the credentials before the body was read. Here the document decides whether they
  * suffice for the operation.

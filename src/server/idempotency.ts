@@ -7,13 +7,15 @@ import { operationOf, type RequestState } from './request-state.ts';
 const HEADER = 'service-idempotency-key';
 
 /**
- * Refuses an idempotency key where it has no effect: a client that sends one expects that it can safely repeat the request.
+ * Refuses an idempotency key where it has no effect, because the client would expect that it can safely repeat the
+ * request.
  *
- * CHOICE: an operation accepts idempotency keys if it creates, sends or changes something by POST, or proposes an intent.
- * Keys are refused by requests that change nothing; by PUT, PATCH and DELETE, which can be repeated anyway, except those
- * of intents and cards; by OAuth; where the response has a secret or a personal link, because responses are stored as
- * they were sent; and where the body has account numbers or proofs of identity, because a reader of the database could
- * find them from the stored fingerprint. GET ignores keys. Published clients send one only where the operation lists it.
+ * CHOICE: an operation accepts idempotency keys if it creates, sends or changes something by POST, or proposes an
+ * intent. Published clients send a key only where the operation lists it. GET ignores keys. These requests refuse them:
+ * requests that change nothing; PUT, PATCH and DELETE, which can be repeated anyway, except for intents and cards;
+ * OAuth; operations whose response has a secret or a personal link, because stored responses are complete; operations
+ * whose body has account numbers or proofs of identity, because a reader of the database could guess them from the
+ * stored fingerprint.
  *
  * @throws ApiError invalid_data
  */
@@ -40,7 +42,7 @@ export function keyUseOf(state: RequestState): KeyUse | undefined {
     const text = [operation.id, canonicalJson({ ...params }), canonicalJson(state.body ?? null)].join('\n');
     return {
       appId: state.app!.id,
-      // The keys of a user are the user's own: another one's response is never repeated.
+      // Each user has their own keys, so a user never gets the response of another.
       key: state.userId === undefined ? key : `${state.userId}\n${key}`,
       fingerprint: hash('sha256', text, 'base64'),
       // INVARIANT: set by authentication; no public operation supports idempotency keys.
@@ -56,10 +58,10 @@ export function keyUseOf(state: RequestState): KeyUse | undefined {
 /**
  * Whether a refusal is stored as the response to every replay of its request.
  *
- * CHOICE: not stored are 401, because an unauthorized caller must not use up the key of an authorized one and a retry
- * may be signed correctly; 5xx, because the work was rolled back and a retry can succeed; `policy_violation`, because
- * the policy may have changed; and `transaction_broadcast_failure` when the work was rolled back because the chain
- * could not be reached, since nothing was signed.
+ * CHOICE: four kinds are not stored. 401, because an unauthorized caller must not use up the key of an authorized one,
+ * and a retry may be signed correctly. 5xx, because the work was rolled back and a retry can succeed.
+ * `policy_violation`, because the policy may have changed. `transaction_broadcast_failure` when the work was rolled
+ * back because the chain could not be reached, since nothing was signed.
  */
 export function isStoredRefusal(error: unknown): error is ApiError {
   if (!(error instanceof ApiError)) return false;

@@ -5,20 +5,20 @@ import { operationOf, type RequestState, type WriteResponse } from './request-st
 
 export interface FaultOptions {
   readonly find: FindRequestFault;
-  /** Requests that no rule applies to: what the inspector reads for itself. */
+  /** Requests to which no rule applies: those that the inspector sends for itself. */
   readonly isSpared: (request: IncomingMessage) => boolean;
   /** Ends all delays. */
   readonly stopping: AbortSignal;
 }
 
-/** Parts of a slow body. */
+/** The number of parts of a slow body. */
 const SLOW_PARTS = 10;
 
 /**
- * Applies the faults that rules inject: it delays or refuses a request, or has its response broken.
+ * Applies the faults of rules: it delays or refuses a request, or breaks its response.
  *
- * CHOICE: delays of requests are real time, also with a frozen clock, because the timeouts of clients are. Faults come
- * after the checks of credentials and the contract, so a client with a wrong secret still learns that.
+ * CHOICE: delays are in real time, even with a frozen clock, because the timeouts of clients are. Faults come after the
+ * checks of credentials and contract, so a client with a wrong secret still learns about it.
  */
 export function faultInjector({ find, isSpared, stopping }: FaultOptions) {
   return async (state: RequestState): Promise<void> => {
@@ -37,7 +37,7 @@ async function inject(fault: RequestFault, state: RequestState, stopping: AbortS
   switch (fault.effect) {
     case 'latency':
       state.injected = { why: whyOf(fault, 'delayed the request'), isOutcome: false };
-      // Before the request has a database connection.
+      // Before the request holds a database connection.
       await pause(fault.delayMs, state.response, stopping);
       return;
     case 'error':
@@ -88,7 +88,7 @@ function cut(fault: RequestFault, what: string): NonNullable<RequestState['injec
   };
 }
 
-/** Resolves after the delay, or when the client is gone or the server stops. */
+/** Resolves after the delay, or when the client disconnects or the server stops. */
 function pause(delayMs: number, response: ServerResponse, stopping: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const finish = (): void => {
@@ -104,7 +104,7 @@ function pause(delayMs: number, response: ServerResponse, stopping: AbortSignal)
   });
 }
 
-/** CHOICE: a response without a body has nothing to truncate: its connection is closed without any response. */
+/** CHOICE: a response without a body cannot be truncated, so its connection is closed without a response. */
 const writeHalf: WriteResponse = (response, { status, headers }, text) => {
   if (text === undefined) {
     response.destroy();

@@ -1,27 +1,27 @@
 import { ApiError } from '../errors.ts';
 
 interface Held {
-  /** Whether others were first. */
+  /** Whether other callers held it first. */
   readonly hasWaited: boolean;
   release(): void;
 }
 
-/** CHOICE: more requests for one wallet at once are not served faster by waiting. */
+/** CHOICE: more than this many waiting requests for one wallet are not served faster by waiting. */
 const MAX_WAITING = 256;
 const WAIT_MS = 5_000;
 
 export interface KeyedMutex {
-  /** Waits for those who have named the same thing before. */
+  /** Waits for earlier callers with the same name. */
   acquire(name: string): Promise<Held>;
 }
 
 /**
- * Lets those who name the same thing proceed one at a time, in the order of arrival.
+ * Admits callers with the same name one at a time, in the order of arrival.
  *
- * @param waitMs how long a caller waits at most; after that it is refused.
+ * @param waitMs how long a caller waits at most. After that it is refused.
  */
 export function createKeyedMutex(waitMs = WAIT_MS): KeyedMutex {
-  /** The callers that wait, by the name that another one holds. */
+  /** The waiting callers, by the held name. */
   const waiting = new Map<string, Set<() => void>>();
 
   function heldBy(name: string, hasWaited: boolean): Held {

@@ -22,7 +22,7 @@ export function parseBasic(header: string): BasicCredentials | undefined {
   return colon === -1 ? undefined : { appId: text.slice(0, colon), secret: text.slice(colon + 1) };
 }
 
-/** What a client presents. */
+/** The credentials that a client presents. */
 interface ClientCredentials {
   readonly clientId: string;
   /** Undefined: a public client. */
@@ -32,7 +32,7 @@ interface ClientCredentials {
 /** The app that the credentials in the body of an OAuth client name (RFC 6749 section 2.3.1). */
 interface Client {
   readonly app: AppCredentials;
-  /** It sent no secret. */
+  /** The client sent no secret. */
   readonly isPublic: boolean;
 }
 
@@ -43,7 +43,7 @@ export function sendsCredentialsInBody({ headers, route }: RequestState): boolea
   return route?.operation.security === 'oauth-client' && headers.authorization === undefined;
 }
 
-/** The refusal of a client, which does not say which part of its credentials is wrong. */
+/** The refusal of a client. It does not reveal which part of the credentials is wrong. */
 export function invalidClient(message?: string): ApiError {
   return new ApiError('invalid_client', message);
 }
@@ -80,10 +80,7 @@ export function readClientCredentials(state: RequestState): ClientCredentials {
   return { clientId, secret };
 }
 
-/**
- * @throws ApiError invalid_request when the request names another client in its body or header than in its
- * credentials.
- */
+/** @throws ApiError invalid_request when body or header name another client than the credentials. */
 export function requireSameClient({ app, body, headers }: RequestState): void {
   const { client_id: clientId } = (body ?? {}) as { client_id?: string };
   const named = [clientId, headers['service-app-id']].find((id) => id !== undefined && id !== app?.id);
@@ -92,7 +89,7 @@ export function requireSameClient({ app, body, headers }: RequestState): void {
   }
 }
 
-/** What is wrong with the body of a client, as RFC 6749 section 5.2 names it. */
+/** The error of a client's body, by the codes of RFC 6749 section 5.2. */
 export function clientFault({ body }: RequestState, fault: ApiError): ApiError {
   const { grant_type: grantType } = (body ?? {}) as { grant_type?: unknown };
   const issues = (fault.data?.issues ?? []) as readonly { readonly pointer: string }[];
@@ -102,8 +99,8 @@ export function clientFault({ body }: RequestState, fault: ApiError): ApiError {
 }
 
 /**
- * RFC 6749 §2.3.1: OAuth clients encode both halves as in a form before they apply RFC 7617. Many clients do not, so the
- * halves are also accepted as they are.
+ * RFC 6749 §2.3.1: OAuth clients form-encode both halves before they apply RFC 7617. Many clients do not, so unencoded
+ * halves are accepted too.
  */
 export function readClientBasic(header: string): BasicCredentials[] {
   const plain = parseBasic(header);

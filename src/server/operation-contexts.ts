@@ -11,7 +11,7 @@ import type { UnitWork } from '../ports/unit-notes.ts';
 import type { RequestState } from './request-state.ts';
 import type { UnitOfWork } from './unit-of-work.ts';
 
-/** Callbacks that a handler has registered for after its transaction. */
+/** Callbacks of a handler for after its transaction. */
 export interface Later {
   readonly afterCommit: AfterCommitWork[];
   readonly afterRefusal: RefusalWork[];
@@ -49,7 +49,7 @@ function keyOf({ headers, route }: RequestState): string | undefined {
   return typeof key === 'string' ? key : undefined;
 }
 
-/** The parts of a context besides the request. */
+/** The parts of a context that do not depend on the request. */
 interface Given {
   readonly services: Services;
   readonly ports: ReturnType<Replay['portsFor']>;
@@ -57,14 +57,15 @@ interface Given {
   readonly later: Later;
 }
 
-/** What the handler of a request is given. */
+/** The context of the handler of a request. */
 export function contextOf(
   unit: UnitOfWork,
   state: RequestState,
   { services, ports, inUnit, later }: Given,
 ): OperationContext {
   const { vault, ids, entropy, acquireMutex } = ports;
-  // HOT: every request copies the services once. A second copy into the same object takes as long as finding the operation.
+  // HOT: every request copies the services once. Copying them again into the same object takes as long as finding the
+  // operation.
   return {
     ...services,
     vault,
@@ -89,7 +90,7 @@ export function contextOf(
   };
 }
 
-/** What a handler is given of a request, already validated. */
+/** The validated input of a handler. */
 export interface Input {
   readonly path: Record<string, string>;
   readonly query: Record<string, unknown>;
@@ -102,13 +103,13 @@ type Run = (
   planned: Planned<unknown> | undefined,
 ) => Promise<unknown>;
 
-/** A handler without its specific types, which the compiler checks in the registry. */
+/** A handler without its specific types. The compiler checks those in the registry. */
 export interface AnyHandler {
   readonly plan?: (input: Input, context: PlanContext) => Promise<unknown>;
   readonly run: Run;
 }
 
-/** The handlers of a registry by operation. */
+/** The handlers of a registry, by operation. */
 export function handlersOf(registry: object): Readonly<Record<string, AnyHandler>> {
   const handlers = Object.entries(registry as Record<string, Run | AnyHandler>);
   return Object.fromEntries(

@@ -9,13 +9,12 @@ type Match = (request: Pick<RequestState, 'method' | 'path'>) => RequestState['r
 /** Operations that web pages may call: everything that does not need the app secret. */
 const openToPages: ReadonlySet<Operation['security']> = new Set(['none', 'app-or-origin', 'app-or-user']);
 
-// CHOICE: browsers ask again after ten minutes.
+// CHOICE: browsers repeat a preflight after ten minutes.
 const PREFLIGHT_SECONDS = '600';
 
 /**
- * The response to a browser's preflight of an operation that web pages may call; undefined for any other request.
- *
- * A preflight names no app, so it accepts every origin: the response to the request itself names only the origins that
+ * The response to a browser's preflight of an operation that web pages may call; undefined for any other request. A
+ * preflight names no app, so it accepts every origin. The response to the request itself names only the origins that
  * the app allows.
  */
 export function answerPreflight(
@@ -53,18 +52,21 @@ interface OwnNames {
   readonly publicUrls: readonly string[];
 }
 
-/** Who sent a request, as far as its connection and headers show. */
+/** The sender of a request, as far as its connection and headers show. */
 export type Caller = Pick<RequestState, 'headers' | 'remoteAddress'>;
 
-/** A browser asks for a user name and a password, and sends them with every later request to this server. */
+/**
+ * With this challenge, a browser asks for a user name and a password, and sends them with every later request to this
+ * server.
+ */
 const challenge = { 'www-authenticate': 'Basic realm="control token", charset="UTF-8"' };
 
 /**
- * Accepts programs on this machine, without credentials, and those that send the control token: as a bearer token, or as the
- * password of HTTP Basic, which browsers ask for.
+ * Accepts programs on this machine without credentials, and any caller with the control token. The token comes as a
+ * bearer token, or as the password of HTTP Basic, for which browsers ask.
  *
- * CHOICE: web pages of other sites get 404, with a token, too. They run on this machine as well; `Origin`, or a `Host` that
- * is not this server's (DNS rebinding), reveals them. Other callers get 404 where there is no token, and otherwise 401.
+ * CHOICE: web pages of other sites get 404, even with a token. They also run on this machine. `Origin`, or a foreign
+ * `Host` (DNS rebinding), reveals them. Other callers get 404 if the server has no token, otherwise 401.
  */
 export function requireLocalCaller(names: OwnNames, controlToken?: string): (caller: Caller) => void {
   const isOwn = isOwnOf(ownHostsOf(names));
@@ -106,9 +108,9 @@ function isEqual(sent: string, expected: string): boolean {
 }
 
 /**
- * Refuses requests that web pages of other sites have sent to a server on loopback, where a browser on this machine
- * reaches it: by `Origin`, and by a `Host` that is not this server's (DNS rebinding). Pages on loopback are allowed, and
- * pages of an app where its allowed origins take the place of a secret.
+ * Refuses requests from web pages of other sites to a server on loopback, which browsers on this machine can reach.
+ * `Origin`, or a foreign `Host` (DNS rebinding), reveals them. Allowed are pages on loopback, and pages of an app whose
+ * allowed origins take the place of a secret.
  *
  * @throws ApiError foreign_host.
  */
@@ -134,10 +136,10 @@ function ownHostsOf({ host, publicUrls }: OwnNames): ReadonlySet<string> {
   return new Set([...localHosts, ...own]);
 }
 
-/** The same few URLs are asked about with every request, and parsing one takes longer than finding its operation. */
+/** The same few URLs are checked for every request, and parsing a URL takes longer than finding the operation. */
 const MAX_OWN_URLS = 100;
 
-/** Whether the host of a URL is one of these. */
+/** Whether a URL has one of these hosts. */
 function isOwnOf(ownHosts: ReadonlySet<string>): (url: string) => boolean {
   const known = new Set<string>();
   return (url) => {
@@ -148,7 +150,7 @@ function isOwnOf(ownHosts: ReadonlySet<string>): (url: string) => boolean {
   };
 }
 
-/** Whether a server that listens on this host can be reached from this machine alone. */
+/** Whether a server that listens on this host can only be reached from this machine. */
 export function isLoopbackHost(host: string): boolean {
   return host === 'localhost' || (isIP(host) !== 0 && isLoopback(host));
 }
@@ -157,7 +159,7 @@ const localHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 const isLocal = isOwnOf(localHosts);
 
-/** Whether an origin is a web page that this machine serves, such as that of a development server. */
+/** Whether an origin is a web page of this machine, such as a page of a development server. */
 export function isLocalOrigin(origin: string): boolean {
   return isLocal(origin);
 }

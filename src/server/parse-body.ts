@@ -4,7 +4,7 @@ import { printParseErrorCode, visit } from 'jsonc-parser';
 import { ApiError, shorten } from '../errors.ts';
 import type { Operation } from './route-index.ts';
 
-/** Where a text stops being JSON. */
+/** The first fault of a text that is not JSON. */
 interface JsonFault {
   /** Counted from 1. */
   readonly line: number;
@@ -30,10 +30,10 @@ const insideTokens: Readonly<Record<string, string>> = {
 };
 
 /**
- * The first token that violates the grammar of RFC 8259, or undefined. Used only after `JSON.parse` has failed, because
- * its messages do not always contain the position.
+ * The first token that violates the grammar of RFC 8259, or undefined. Called only after `JSON.parse` has failed,
+ * because its messages do not always contain the position.
  *
- * INVARIANT: up to its first fault, the text nests no deeper than the call stack allows.
+ * INVARIANT: up to its first fault, the text is not nested too deeply for the call stack.
  */
 export function findJsonFault(text: string): JsonFault | undefined {
   const open: ('{' | '[')[] = [];
@@ -43,7 +43,7 @@ export function findJsonFault(text: string): JsonFault | undefined {
     if (innermost === undefined) expected = 'the end of the text';
     else expected = innermost === '{' ? '`,` or `}`' : '`,` or `]`';
   };
-  // Called with no length where the text ends before the bracket.
+  // The length is 0 where the text ends before the bracket.
   const onEnd = (_offset: number, length: number): void => {
     if (length === 0) return;
     open.pop();
@@ -72,7 +72,7 @@ export function findJsonFault(text: string): JsonFault | undefined {
         onObjectEnd: onEnd,
         onArrayEnd: onEnd,
         onError(code, _offset, _length, line, column) {
-          // The parser would go on after a fault, and would descend deeper.
+          // Stop here, because the parser would continue after a fault and could recurse too deeply.
           throw new FaultFoundError({
             line: line + 1,
             column: column + 1,
@@ -96,8 +96,8 @@ function isForm(headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * The fields of a form, among those that the operation knows. Source: RFC 6749 section 3.2: unknown fields and fields
- * without a value are ignored, and no field may be repeated.
+ * The fields of a form that the operation knows. Source: RFC 6749 section 3.2: unknown fields and empty fields are
+ * ignored, and no field may be repeated.
  *
  * @throws ApiError invalid_request
  */
@@ -114,19 +114,18 @@ function parseForm(raw: Buffer, known: readonly string[]): Record<string, string
   return fields;
 }
 
-// CHOICE: deeper than any schema of the contract, shallow enough for every recursive function that reads a body.
+// CHOICE: deeper than any schema of the contract, but shallow enough for every recursive function that reads a body.
 const MAX_DEPTH = 128;
-// CHOICE: objects with tens of thousands of different members take long to parse and to validate, and so do hundreds of
-// thousands of small objects or values. No schema of the contract comes near.
+// CHOICE: objects with tens of thousands of members take long to parse and validate, and so do hundreds of thousands of
+// small objects or values. No schema of the contract comes near these limits.
 const MAX_MEMBERS = 5_000;
 const MAX_NODES = 50_000;
 const MAX_VALUES = 100_000;
 
 /**
- * Parses the body. It is ignored if the operation has none.
- *
- * Throws `unsupported_media_type`, `invalid_data` with the position of a syntax error or the pointer of a member that is
- * there twice (RFC 7493 section 2.3), and `invalid_request` for a form that repeats a field.
+ * Parses the body, which is ignored if the operation has none. Throws `unsupported_media_type`; `invalid_data` with the
+ * position of a syntax error, or with the pointer of a duplicate member (RFC 7493 section 2.3); `invalid_request` for a
+ * form that repeats a field.
  */
 export function parseBody(operation: Operation, headers: IncomingHttpHeaders, raw: Buffer): unknown {
   if (!operation.hasBody) return undefined;
@@ -175,9 +174,8 @@ function isJsonType(header: string | undefined): boolean {
 }
 
 /**
- * Refuses JSON nested deeper than `MAX_DEPTH`, with more than `MAX_MEMBERS` members in one object, with more than
- * `MAX_NODES` objects and lists or with more than `MAX_VALUES` values separated by commas. Result: the members of all
- * objects together.
+ * Refuses JSON that is nested deeper than `MAX_DEPTH`, has more than `MAX_MEMBERS` members in one object, more than
+ * `MAX_NODES` objects and lists, or more than `MAX_VALUES` values. Result: the number of members of all objects.
  */
 function countSmall(raw: Buffer): number {
   let total = 0;
@@ -185,7 +183,7 @@ function countSmall(raw: Buffer): number {
   let nodes = 0;
   let values = 1;
   let inString = false;
-  // Members so far of the object at each depth.
+  // Member count of the open object at each depth.
   const members = new Uint32Array(MAX_DEPTH + 1);
   for (let index = 0; index < raw.length; index += 1) {
     const byte = raw[index];
@@ -229,17 +227,21 @@ function membersOf(value: unknown): number {
   return total;
 }
 
-// The closing quote is optional: a text that never ends must not be tried again from each of its quotes.
+// The closing quote is optional, so that a text without an end is not scanned again from each of its quotes.
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"?|[{}[\],]/gs;
 
 interface Open {
   /** Undefined for a list. */
   readonly names: Set<string> | undefined;
-  /** The name or index of the value that is read. */
+  /** The name or index of the current value. */
   at: string | number | undefined;
 }
 
-/** The refusal of a body in which an object has a member twice. INVARIANT: `text` is JSON. */
+/**
+ * The refusal of a body in which an object has a member twice.
+ *
+ * INVARIANT: `text` is JSON.
+ */
 function memberSentTwice(text: string): ApiError {
   const open: Open[] = [];
   for (const [token] of text.matchAll(TOKEN)) {

@@ -43,14 +43,14 @@ interface RequestTracer {
 }
 
 export interface PipelineOptions {
-  /** As in `ContractOptions`. */
+  /** See `ContractOptions`. */
   readonly definition: ContractOptions['definition'];
   readonly operations: readonly Operation[];
   readonly validators: Readonly<Record<string, RequestValidators>>;
   readonly handlers: OperationHandlers;
-  /** Throws for requests that match the contract but are refused, such as text containing U+0000. */
+  /** Throws for requests that fit the contract but are refused, such as text with U+0000. */
   readonly checkInput?: ((state: RequestState) => void) | undefined;
-  /** Applies the fault that a rule injects into a request, before its handler; it throws to refuse the request. */
+  /** Applies an injected fault to a request, before its handler. Throws to refuse the request. */
   readonly injectFault?: ((state: RequestState) => Promise<void>) | undefined;
   readonly transport: TransportRules;
   readonly authenticate: Authenticate;
@@ -63,22 +63,22 @@ export interface PipelineOptions {
   readonly readBody?: ReadBody | undefined;
   readonly brand?: Brand | undefined;
   readonly publicBaseUrls: () => readonly string[];
-  /** As in `ProofOptions`. */
+  /** See `ProofOptions`. */
   readonly isHostSigned: boolean;
   readonly clock: Clock;
-  /** The time of a request with this method, if it is not simply that of the clock. */
+  /** The time of a request with this method, if it differs from the clock. */
   readonly timeOf?: ((method: string | undefined) => number) | undefined;
   readonly log: Log;
   readonly newRequestId: () => string;
   readonly observe?: Observe | undefined;
-  /** Explains refusals for the record, and in their `data.hint` if it is sent. */
+  /** Explains refusals, for the record and for `data.hint`. */
   readonly refusals?: { readonly explain: ExplainRefusal; readonly isHintSent: boolean } | undefined;
   /** Records denials in the audit log before they are sent. */
   readonly recordDenial?: RecordDenial | undefined;
   readonly record?: RecordRequest | undefined;
-  /** Requests that a client repeats as long as nothing happens: logged at the level `debug`. Default: none. */
+  /** Long polls, which are logged at `debug`. Default: none. */
   readonly isLongPoll?: (state: RequestState) => boolean;
-  /** The share of the requests without an error that are logged, from 0 to 1. Default: all. */
+  /** The share of requests without an error that is logged, from 0 to 1. Default: all. */
   readonly loggedShare?: number | undefined;
 }
 
@@ -90,7 +90,7 @@ interface Refused extends Answer {
   readonly isRefused: true;
 }
 
-/** The operation in logs and metrics of requests that match none. */
+/** The operation in logs and metrics of requests without a matching operation. */
 const NO_OPERATION = 'none';
 
 /** CHOICE: requests that take longer are logged, whatever the share. */
@@ -103,9 +103,9 @@ const MAX_CLIENT_BODY_BYTES = 16_384;
  * The path of every request: transport (HTTPS) -> match -> admission -> credentials -> rate limit -> body -> validate
  * -> work limit -> expiry and proof -> handler -> response. Each step throws to refuse the request.
  *
- * INVARIANT: no part of a body is held in memory before the credentials in the headers have been checked, and none of an
- * operation that needs neither credentials nor a body. OAuth clients may send them in the body; such bodies are small,
- * and counted by address before they are read.
+ * INVARIANT: no part of a body is in memory before the credentials in the headers have been checked. Bodies of
+ * operations that need neither credentials nor a body are never read. OAuth clients may send their credentials in the
+ * body; such bodies are small, and are counted by address before they are read.
  */
 export async function createPipeline(options: PipelineOptions): Promise<Pipeline> {
   const { brand, log, clock, admission, rateLimiter, readBody = createBodyReader() } = options;
@@ -200,10 +200,10 @@ function overloaded(refusal: Answer | undefined): Refused | undefined {
   return refusal && { ...refusal, isRefused: true };
 }
 
-/** How a request ended. */
+/** The outcome of a request. */
 interface Ending {
   readonly sent: Answer | Refused;
-  /** The error that refused the request, if one did. */
+  /** The error of a refused request. */
   readonly refusal: unknown;
   /** By the monotonic clock. */
   readonly startedMs: number;
@@ -215,14 +215,14 @@ function createFinish(options: PipelineOptions): (state: RequestState, ending: E
   const isSampled = shareOf(options.loggedShare ?? 1);
   return (state, { sent: answer, refusal, startedMs }) => {
     const { status } = answer;
-    // The explanation and the record only observe: the client gets its response without them.
+    // The explanation and the record have no effect on the response.
     const explain = (): Why | undefined =>
       attempt(log, () => options.refusals?.explain(refusedOf(state, answer, refusal)));
     const why = whyOf(state.injected, status, explain);
     const isHintSent = status >= 400 && why !== undefined && options.refusals?.isHintSent === true;
     const written = send(state, isHintSent ? withHint(answer, why.hint) : answer, {
       brand,
-      // RFC 6797 section 7.2: not in a response over plain HTTP.
+      // RFC 6797 section 7.2: never in a response over plain HTTP.
       isStrict: options.transport.strictTransport === true && codeOf(answer, refusal) !== 'https_required',
     });
     const durationMs = performance.now() - startedMs;
@@ -253,7 +253,7 @@ function createFinish(options: PipelineOptions): (state: RequestState, ending: E
   };
 }
 
-/** Does what a request does not depend on. */
+/** Runs work on which the response does not depend. */
 function attempt<T>(log: Log, work: () => T): T | undefined {
   try {
     return work();
@@ -274,7 +274,7 @@ function shareOf(share: number): () => boolean {
   };
 }
 
-/** The error to answer: that of the record, if the denial cannot be recorded. */
+/** The error for the response: the error of the audit log, if the denial cannot be recorded. */
 async function recorded(
   state: RequestState,
   error: unknown,
@@ -340,7 +340,7 @@ interface Sending {
   readonly isStrict: boolean;
 }
 
-/** CHOICE: a year, for this host only. Whether subdomains have HTTPS is not known here. */
+/** CHOICE: one year, for this host only. The server does not know whether subdomains have HTTPS. */
 const STRICT_TRANSPORT = 'max-age=31536000';
 
 /** Sends the response. */
@@ -377,7 +377,7 @@ function brandedTextOf(answer: Answer, brand: Brand): string | undefined {
   return answer.status < 400 ? JSON.stringify(written) : brand.writeText(JSON.stringify(written));
 }
 
-/** Whether anybody may send the request, and a body of it would mean nothing (RFC 9110 section 9.3.1). */
+/** Whether anybody may send the request, and a body would have no meaning (RFC 9110 section 9.3.1). */
 function isOpenWithoutBody({ route }: RequestState): boolean {
   return route?.operation.security === 'none' && !route.operation.hasBody;
 }

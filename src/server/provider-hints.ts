@@ -7,7 +7,7 @@ import { answerError } from './error-response.ts';
 import { createBodyReader, discardBody, RequestAbortedError } from './read-body.ts';
 import { createTransportGuard, type TransportRules } from './transport-guards.ts';
 
-/** Where notifications come from. */
+/** A provider and its environment. */
 interface HintSource {
   readonly provider: string;
   readonly environment: FiatEnvironment;
@@ -15,12 +15,12 @@ interface HintSource {
 
 interface ProviderHintsOptions {
   readonly fiatProviders: FiatProviders;
-  /** The real time: notifications are dated. */
+  /** Real time, because notifications have a date. */
   readonly clock: Clock;
   readonly log: Log;
   readonly newRequestId: () => string;
   readonly transport: TransportRules;
-  /** Has what the hints refer to asked about sooner. */
+  /** Schedules an earlier poll of the resources that the hints name. */
   take(source: HintSource, hints: readonly FiatHint[]): Promise<void>;
 }
 
@@ -29,9 +29,9 @@ const MAX_BYTES = 65_536;
 const PATH = /^\/provider_hints\/([a-z0-9_]{1,32})\/([a-z]{1,16})$/;
 
 /**
- * `POST /provider_hints/{provider}/{environment}`: notifications of fiat providers. A signed one only has the provider
- * asked sooner about what it names: nothing that it says is stored. Not part of the contract; there are no credentials
- * but the signature.
+ * `POST /provider_hints/{provider}/{environment}`: notifications of fiat providers. A signed notification only triggers
+ * an earlier poll of the provider; its content is not stored. Not part of the contract. The signature is the only
+ * credential.
  */
 export function providerHints(options: ProviderHintsOptions): Mount {
   const guard = createTransportGuard(options.transport);

@@ -6,7 +6,7 @@ import {
   settleRateLevels,
 } from '../storage/postgres/rate-levels.ts';
 
-/** A token bucket: what can be used at once after a quiet period, and how fast that comes back. */
+/** A token bucket: its capacity after a quiet period, and how fast it refills. */
 export interface Allowance {
   /** Names the limit in keys, headers and metrics. */
   readonly name: string;
@@ -14,29 +14,27 @@ export interface Allowance {
   readonly perSecond: number;
 }
 
-/** What was used of an allowance, after a request for points. */
+/** The state of an allowance after a request for points. */
 interface Usage {
   readonly isGranted: boolean;
-  /** The points in use; above the capacity when several processes have granted too much at once. */
+  /** The points in use. Above the capacity when several processes have granted too much at once. */
   readonly level: number;
 }
 
 /**
- * The levels of all token buckets of a process.
+ * The levels of all token buckets of a process. A level rises by the points of a request and falls with time. A request
+ * that would raise it above the capacity is refused. Every decision is made in memory.
  *
- * A level rises by the points of a request and falls with time; a request that would raise it above the capacity is
- * refused. Every decision is made in memory. With a shared table, each process adds what it has granted to the table five
- * times a second, in one statement for all keys, and takes over the levels that the statement returns, which contain
- * what the other processes have granted.
- *
- * So N processes grant at most N - 1 times (capacity + `SETTLE_MS` of refill) too much at once. They are all charged
- * with it: nothing more is granted until the level has fallen again, and the long-term rate is exact. While the table
- * cannot be reached, each process counts on its own.
+ * With a shared table, each process adds its granted points to the table five times a second, in one statement for all
+ * keys. The statement returns the levels with the points of the other processes, and the process adopts them. So N
+ * processes grant at most N - 1 times (capacity + `SETTLE_MS` of refill) too much at once. The excess is charged too:
+ * nothing more is granted until the level has fallen, and the long-term rate is exact. While the table cannot be
+ * reached, each process counts on its own.
  */
 export interface RateLevels {
-  /** Charges the points if the allowance has them left. */
+  /** Charges the points if the allowance has enough left. */
   take(allowance: Allowance, key: string, points: number): Usage;
-  /** The level now; charges nothing. */
+  /** The current level; charges nothing. */
   levelOf(allowance: Allowance, key: string): number;
   giveBack(allowance: Allowance, key: string, points: number): void;
 }
@@ -56,19 +54,19 @@ interface Bucket {
   level: number;
   atMs: number;
   readonly perSecond: number;
-  /** What the table does not have yet. */
+  /** Points that the table does not have yet. */
   unsettled: number;
-  /** When the first of that was granted. */
+  /** When the first of these points was granted. */
   sinceMs: number;
 }
 
-/** CHOICE: how long a process decides without the newest levels of the others. */
+/** CHOICE: how long a process decides without the latest levels of the others. */
 const SETTLE_MS = 200;
-/** Unsettled points that are older than a few turns are those of a table that hangs. */
+/** If unsettled points are older than a few intervals, the table hangs. */
 const LATE_MS = 5 * SETTLE_MS;
-/** CHOICE: those that were used least recently are forgotten first. An entry takes about 200 bytes. */
+/** CHOICE: the least recently used entries are evicted first. An entry takes about 200 bytes. */
 const MAX_KEYS = 100_000;
-/** Keys in one statement. */
+/** The most keys in one statement. */
 const KEYS_AT_ONCE = 5_000;
 const SWEEP_MS = 60_000;
 
@@ -79,7 +77,7 @@ export function createRateLevels({
   const buckets = new LRUCache<string, Bucket>({ max: MAX_KEYS });
   const share = shared === undefined ? undefined : shareLevels(shared, now);
 
-  /** Its level as of now. */
+  /** The current level of a bucket. */
   const bucketOf = ({ name, perSecond }: Allowance, key: string): readonly [string, Bucket] => {
     const id = `${name}:${key}`;
     const nowMs = now();
@@ -101,7 +99,8 @@ export function createRateLevels({
   return {
     take(allowance, key, points) {
       const [id, bucket] = bucketOf(allowance, key);
-      // A request that costs more than the whole allowance passes when nothing is used, and is paid off afterwards.
+      // A request that costs more than the whole allowance passes when nothing is used. Its points are paid off
+      // afterwards.
       const isGranted = bucket.level === 0 || bucket.level + points <= allowance.capacity;
       if (isGranted) charge(id, bucket, points);
       return { isGranted, level: bucket.level };
@@ -119,8 +118,8 @@ function drained({ level, atMs, perSecond }: Bucket, nowMs: number): number {
 }
 
 /**
- * What the table is charged of the unsettled points. While a statement hangs, they are of a long time, in which most have
- * come back. Charged at once, they would refuse a caller who never was above the limit.
+ * The part of the unsettled points that is charged to the table. While a statement hangs, points accumulate although
+ * most of them have been refilled. Charging all of them at once would refuse a caller who never exceeded the limit.
  */
 function owed({ unsettled, sinceMs, perSecond }: Bucket, nowMs: number): number {
   const lateMs = Math.max(0, nowMs - sinceMs - LATE_MS);
@@ -132,7 +131,7 @@ interface LevelShare {
 }
 
 function shareLevels({ pool, log }: SharedLevels, now: () => number): LevelShare {
-  /** The buckets with something that the table does not have. */
+  /** The buckets with points that the table does not have. */
   let waiting = new Map<string, Bucket>();
   let isScheduled = false;
   let isAway = false;
@@ -145,13 +144,13 @@ function shareLevels({ pool, log }: SharedLevels, now: () => number): LevelShare
     const granted = settled.map(([key, bucket]) => {
       return { key, points: owed(bucket, startMs), perSecond: bucket.perSecond };
     });
-    // Whether or not the statement succeeds: after a failure it is unknown whether the table has them, and a level that is
-    // too high would refuse requests.
+    // Also after a failed statement: it is unknown whether the table has the points, and a level that is too high would
+    // refuse requests.
     for (const [, bucket] of settled) bucket.unsettled = 0;
     const levels = await settleRateLevels(pool, granted);
     const nowMs = now();
     for (const [key, bucket] of settled) {
-      // And what this process has granted since.
+      // Plus the points that this process has granted since.
       bucket.level = Math.max(0, (levels.get(key) ?? 0) + owed(bucket, nowMs));
       bucket.atMs = nowMs;
     }
@@ -165,10 +164,7 @@ function shareLevels({ pool, log }: SharedLevels, now: () => number): LevelShare
       isAway = false;
     } catch (err) {
       if (!isAway && pool.ended !== true) {
-        log.warn(
-          { err },
-          'requests are counted by each process on its own until the database can be reached',
-        );
+        log.warn({ err }, 'database unreachable; each process counts rate limits on its own');
       }
       isAway = true;
     }

@@ -3,27 +3,27 @@ import { ApiError } from '../errors.ts';
 import { type Allowance, createRateLevels, type RateLevels, type SharedLevels } from './rate-levels.ts';
 import type { Guess, RequestState } from './request-state.ts';
 
-/** How many points an app may use. */
+/** The points that an app may use. */
 interface RateLimit {
   /** Per `durationSeconds`. */
   readonly points: number;
   readonly durationSeconds: number;
-  /** The most that can be used at once after a quiet period. Default: `points`. */
+  /** The most points that can be used at once after a quiet period. Default: `points`. */
   readonly burst?: number;
 }
 
 /** A limit of one operation, in addition to the app's limit. */
 interface OperationLimit extends RateLimit {
-  /** The operation whose allowance this one shares. Default: its own. */
+  /** The operation with which this operation shares its allowance. Default: none. */
   readonly sharedWith?: string;
-  /** The points that a request with this body uses. Default: 1. */
+  /** The points of a request with this body. Default: 1. */
   readonly costOf?: (body: unknown) => number;
 }
 
 /** Limits per app. Operations in `operations` have an additional limit. */
 export interface RateLimitOptions extends RateLimit {
   readonly operations?: Readonly<Record<string, OperationLimit>>;
-  /** Counts together with the other processes on a PostgreSQL. Default: this process counts on its own. */
+  /** Counts together with other processes on PostgreSQL. Default: this process counts on its own. */
   readonly postgres?: SharedLevels;
   /** Called with the name of the limit that refuses a request. */
   readonly onRefused?: ((limit: string) => void) | undefined;
@@ -32,8 +32,8 @@ export interface RateLimitOptions extends RateLimit {
 }
 
 /**
- * Limits of an app: requests per second with a burst, and created users per minute, one by one or in batches. A user
- * limit of 0 means that only the general limit applies to creating users.
+ * The limits of an app: requests per second with a burst, and created users per minute, single or in batches. A user
+ * limit of 0 means that only the general limit applies.
  */
 export function rateLimitOfApp(
   { perSecond, burst }: { perSecond: number; burst: number },
@@ -60,15 +60,15 @@ function usersInBatch(body: unknown): number {
 
 type LimitHeaders = Readonly<Record<string, string>>;
 
-/** Counts requests. The methods throw `too_many_requests`; the first two return the headers with what is left. */
+/** Counts requests. The methods throw `too_many_requests`. The first two return headers with the remaining points. */
 export interface RateLimiter {
   /** Counts one request, before its body is read. */
   countRequest(state: RequestState): Promise<LimitHeaders>;
   /** Counts the additional points of a validated request; undefined if there are no limits to report. */
   countWork(state: RequestState): Promise<LimitHeaders | undefined>;
-  /** Counts a static page against the address that gets it. */
+  /** Counts a static page against the address of the client. */
   countPage(address: string, bytes: number): void;
-  /** Charges a valid request that presents a one-time code, until it is settled. Undefined for other requests. */
+  /** Charges a valid request with a one-time code until it is settled. Undefined for other requests. */
   chargeGuess(state: RequestState): Guess | undefined;
 }
 
@@ -77,21 +77,22 @@ interface Limiter {
   readonly allowance: Allowance;
 }
 
-// CHOICE: each user has a fifth of the app's allowance, and all users together have as much as the app.
+// CHOICE: each user has a fifth of the app's allowance, and all users together as much as the app.
 const USER_SHARE = 5;
 
 /**
- * CHOICE: wrong one-time codes. Of one address for all accounts of an app: ten, then one a minute. For one account,
- * whatever the address: twenty, then one every three minutes, so trying all codes of six digits takes years. Callers with
- * the app secret and callers without have separate counts: callers without the secret cannot use up the guesses of a backend.
+ * CHOICE: the limits of wrong one-time codes. For one address and all accounts of an app: ten, then one a minute. For
+ * one account from any address: twenty, then one every three minutes, so trying all six-digit codes takes years.
+ * Callers with and without the app secret have separate counts, so that callers without it cannot use up the guesses of
+ * a backend.
  */
 const guessesOfAddress: RateLimit = { points: 10, durationSeconds: 600 };
 const guessesOfAccount: RateLimit = { points: 20, durationSeconds: 3_600 };
 
 /**
- * Creates the rate limiter. A request is charged to the party that has proved who it is: to the app if its secret was
- * verified; with a user's token, to the user and to all users of the app. All other requests are charged to the client's
- * address. So no caller can use up the allowance of another.
+ * Creates the rate limiter. A request is charged to the party that has proved its identity. If the app's secret was
+ * verified, this is the app. With a user's token, it is the user and the users of the app together. All other requests
+ * are charged to the client's address. So no caller can use up the allowance of another.
  */
 export function createRateLimiter(options: RateLimitOptions): RateLimiter {
   const { postgres: shared, now, onRefused } = options;
@@ -166,7 +167,7 @@ const codesOfAddress = makeLimiter('codes-of-address', guessesOfAddress).allowan
 const codesOfAccount = makeLimiter('codes-of-account', guessesOfAccount).allowance;
 
 /**
- * Charges a guess before the code is compared: requests that arrive at once must not all count as the first guess.
+ * Charges a guess before the code is compared, because simultaneous requests must not all count as the first guess.
  *
  * @throws ApiError too_many_requests
  */
@@ -204,12 +205,12 @@ function chargeGuess(
   };
 }
 
-/** What a login names: spellings of one account have one key. */
+/** The account of a login. All spellings of an account have the same key. */
 function accountsOf({ body }: RequestState): string[] {
   const { email, phone_number: number } = (body ?? {}) as { email?: unknown; phone_number?: unknown };
   const accounts: string[] = [];
   if (typeof email === 'string') accounts.push(`email:${email.toLowerCase()}`);
-  // The last digits, because the country code may be left out.
+  // The last digits, because the country code may be omitted.
   if (typeof number === 'string') accounts.push(`phone:${digitsOf(number).slice(-8)}`);
   return accounts;
 }
@@ -218,7 +219,7 @@ function digitsOf(number: string): string {
   return number.normalize('NFKC').replaceAll(/[^0-9]/g, '');
 }
 
-/** @param level what the level would be with the refused points. */
+/** @param level the level including the refused points. */
 function tooMany({ capacity, perSecond }: Allowance, level: number, headers?: LimitHeaders): ApiError {
   const seconds = Math.max(1, Math.ceil((level - capacity) / perSecond));
   return new ApiError('too_many_requests', undefined, {
@@ -231,8 +232,8 @@ const SIGNATURES_A_POINT = 2;
 const BYTES_A_POINT = 64 * 1024;
 
 /**
- * The points of a request: one, plus one for each wallet and user that it creates, plus one for every two authorization
- * signatures beyond the first two and for every 64 KiB of the body. Checking an invalid signature takes about as much
+ * The points of a request: one; one for each wallet and user that it creates; one for every two authorization
+ * signatures beyond the first two; one for every 64 KiB of the body. Checking an invalid signature takes about as much
  * CPU time as a small request.
  */
 function pointsOf({ body, rawBody, headers }: RequestState): number {
@@ -273,7 +274,7 @@ function headersOf({ limit, allowance }: Limiter, level: number): Record<string,
   const { name, capacity, perSecond } = allowance;
   const left = Math.max(0, Math.floor(capacity - level));
   const remaining = Math.min(limit.points, left);
-  // Until everything is there again.
+  // The time until all points are restored.
   const seconds = Math.ceil(Math.min(level, capacity) / perSecond);
   return {
     'x-ratelimit-limit': String(limit.points),
@@ -294,8 +295,8 @@ export interface FailureLimit {
 /**
  * A limit of failures in the memory of this process.
  *
- * CHOICE: each process counts on its own, because counting in the database would cost as much as the look-up that
- * this limit avoids.
+ * CHOICE: each process counts on its own, because counting in the database would cost as much as the look-up that this
+ * limit avoids.
  */
 export function createFailureLimit({
   points,

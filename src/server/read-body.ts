@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../errors.ts';
 
-/** CHOICE: 1 MiB, so that bodies within the documented 1 MB fit under either meaning of MB. */
+/** CHOICE: 1 MiB, so that the documented 1 MB fits in both meanings of MB. */
 export const MAX_BODY_BYTES = 1_048_576;
 
-/** Parsing and validating a larger body takes as long as a whole request, so others get a turn after it. */
+/** Parsing and validating a larger body takes as long as a whole request, so other requests run first. */
 export const LARGE_BODY_BYTES = 65_536;
 
 /** The maximum bytes of request bodies in memory. */
@@ -21,10 +21,11 @@ const defaultBodyBudget: BodyBudget = {
 };
 
 /**
- * Reads the whole body, at most `maxBytes` (default `MAX_BODY_BYTES`). Its bytes count against the budget until `release` is called.
+ * Reads the whole body, at most `maxBytes` (default `MAX_BODY_BYTES`). Its bytes count against the budget until
+ * `release` is called.
  *
- * @throws ApiError payload_too_large; invalid_request for thousands of tiny chunks; unavailable when the budget is used up. RequestAbortedError when the client
- * closes the connection first.
+ * @throws ApiError payload_too_large; invalid_request for thousands of tiny chunks; unavailable when the budget is used
+ * up. RequestAbortedError when the client closes the connection first.
  */
 export type ReadBody = (request: IncomingMessage, address: string, maxBytes?: number) => Promise<HeldBody>;
 
@@ -33,7 +34,7 @@ interface HeldBody {
   release(): void;
 }
 
-/** The client closed the connection before it had a response. */
+/** Thrown when the client has closed the connection before its response. */
 export class RequestAbortedError extends Error {
   constructor(message = 'the client closed the connection before the request was complete') {
     super(message);
@@ -41,10 +42,10 @@ export class RequestAbortedError extends Error {
   }
 }
 
-// A refused client may send this much more, so that it gets to read the response.
+// A refused client may send this much more, so that it reaches the point where it reads the response.
 const MAX_DISCARDED_BYTES = 16 * MAX_BODY_BYTES;
 const FIRST_BYTES = 16_384;
-// Each chunk has a fixed cost, however small it is. Ordinary clients send a few hundred.
+// Each chunk has a fixed cost, regardless of its size. Ordinary clients send a few hundred.
 const MAX_SMALL_CHUNKS = 4_096;
 const SMALL_CHUNK_BYTES = 64;
 
@@ -63,8 +64,8 @@ export function createBodyReader(budget: BodyBudget = defaultBodyBudget): ReadBo
 }
 
 /**
- * Reads and discards the rest of an unneeded body, up to a limit. Otherwise a client that sends everything before it
- * reads would never see the response.
+ * Reads and discards the rest of a body that is not needed, up to a limit. Otherwise, a client that sends everything
+ * before it reads would never see the response.
  */
 export function discardBody(request: IncomingMessage): void {
   if (request.complete || !hasBody(request)) return;
@@ -87,7 +88,7 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return declared === undefined ? headers['transfer-encoding'] !== undefined : declared !== '0';
 }
 
-/** One body's share of the budget. */
+/** The share of the budget of one body. */
 interface Share {
   /** Raises the share to `size` bytes; false if the budget does not allow it. */
   grow(size: number): boolean;
@@ -120,8 +121,8 @@ function holdWithin({ totalBytes, bytesPerAddress }: BodyBudget): (address: stri
 }
 
 /**
- * Copies the chunks into one buffer, which doubles when full. Keeping each chunk would cost about a hundred bytes of
- * memory for every byte of a client that sends byte by byte.
+ * Copies the chunks into one buffer, which doubles when full. A client that sends byte by byte would otherwise cost
+ * about a hundred bytes of memory per byte.
  */
 function collect(
   request: IncomingMessage,
@@ -187,12 +188,12 @@ function budgetUsedUp(): ApiError {
   });
 }
 
-/** CHOICE: a caller without credentials in its headers counts as admitted while its body is read. The body is small. */
+/** CHOICE: a caller without credentials in its headers counts as admitted while its body is read. Its body is small. */
 const CLIENT_BODY_MS = 2000;
 
-/** The body of a caller that sends its credentials in it; a connection that does not deliver it in time is closed. */
+/** The body of a caller that sends its credentials in it. If it does not arrive in time, the connection is closed. */
 export async function inTime<Body>(request: IncomingMessage, reading: Promise<Body>): Promise<Body> {
-  // The socket, not the request: only then does the request emit the error that ends the reading.
+  // Destroy the socket, not the request: only then does the request emit the error that ends the reading.
   const timer = setTimeout(() => request.socket.destroy(), CLIENT_BODY_MS);
   try {
     return await reading;

@@ -3,7 +3,7 @@ import type { AnsweredRequest, RefusedRequest, Why } from '../ports/requests.ts'
 import type { Brand } from './brand.ts';
 import type { Answer, RequestState } from './request-state.ts';
 
-/** A response as it was written. */
+/** A response as it was sent. */
 export interface Written {
   readonly headers: Readonly<Record<string, string | number>>;
   readonly text: string | undefined;
@@ -16,7 +16,7 @@ interface RefusalBody {
   readonly data?: Readonly<Record<string, unknown>>;
 }
 
-/** What is known of a refusal. `error`: undefined for a stored refusal that is repeated, and when overloaded. */
+/** The facts of a refusal. `error`: undefined for a repeated stored refusal, and when overloaded. */
 export function refusedOf(state: RequestState, answer: Answer, error: unknown): RefusedRequest {
   const { error: message = '', data = {} } = bodyOf(answer);
   return {
@@ -44,7 +44,10 @@ export function withHint(answer: Answer, hint: string): Answer {
   };
 }
 
-/** Why a request did not end as its client may expect. An injected fault explains what no refusal does. */
+/**
+ * Why a request did not end as its client may expect. An injected fault is reported only where no refusal explains
+ * more.
+ */
 export function whyOf(
   injected: RequestState['injected'],
   status: number,
@@ -54,7 +57,7 @@ export function whyOf(
   return explain();
 }
 
-/** What the pipeline knows at the end of a request. */
+/** The facts that the pipeline has at the end of a request. */
 interface Ending extends Written {
   readonly sent: Answer;
   readonly refusal: unknown;
@@ -64,16 +67,17 @@ interface Ending extends Written {
   readonly brand: Brand | undefined;
 }
 
-/** It is a constant, but its getter asks the operating system. */
+/** A constant, but its getter calls the operating system each time. */
 const { timeOrigin } = performance;
 
-/** The status of requests that get no response, as in HTTP Archives of browsers. */
+/** The status of requests without a response, as in HTTP Archives of browsers. */
 const NO_RESPONSE = 0;
 
 /**
  * HOT: runs for every request of a sandbox (bench `recorder`), so it copies nothing.
  *
- * INVARIANT: it does not refer to the request, the response or the socket, which would keep them in memory.
+ * INVARIANT: the record refers neither to the request, nor to the response, nor to the socket, and so does not keep
+ * them in memory.
  */
 export function answeredOf(state: RequestState, ending: Ending): AnsweredRequest {
   const { request, response, route } = state;
@@ -105,7 +109,10 @@ export function answeredOf(state: RequestState, ending: Ending): AnsweredRequest
   };
 }
 
-/** Most responses have only the headers that are written with their status; a copy of none takes longer than a look. */
+/**
+ * Most responses have no other headers than those written with their status. Checking this takes less time than copying
+ * an empty list.
+ */
 function headersOf(
   response: RequestState['response'],
   { headers }: Ending,
@@ -117,7 +124,7 @@ function bodyOf({ body, text }: Answer): RefusalBody {
   return (body ?? (text === undefined ? {} : JSON.parse(text))) as RefusalBody;
 }
 
-/** The error code of a refusal, also where it is not sent. */
+/** The error code of a refusal, even where it is not sent. */
 export function codeOf(answer: Answer, error: unknown): ErrorCode | undefined {
   if (error instanceof ApiError) return error.code;
   const { code } = bodyOf(answer);

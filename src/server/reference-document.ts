@@ -1,7 +1,7 @@
 import { brandedValues } from '../generated/brand.ts';
 import type { Brand } from './brand.ts';
 
-/** The document as the pages read it. */
+/** The document in the form that the pages read. */
 export interface ReferenceDocument {
   readonly info: { readonly description: string };
   readonly tags: readonly { readonly name: string; readonly description?: string }[];
@@ -49,7 +49,7 @@ export function listReference({ paths, webhooks }: ReferenceDocument): ReadonlyM
   return new Map([...entriesOf(paths, (path) => ({ path })), ...entriesOf(webhooks, (event) => ({ event }))]);
 }
 
-/** One operation by itself: parameters in full, and every schema that it refers to. */
+/** A single operation: its full parameters, and every schema that it refers to. */
 export function sliceOf(document: ReferenceDocument, entry: ReferenceEntry): object {
   const { operation, ...line } = entry;
   const { operationId: _id, tags: _tags, summary: _summary, ...rest } = operation;

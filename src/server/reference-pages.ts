@@ -14,17 +14,17 @@ import {
   sliceOf,
 } from './reference-document.ts';
 
-/** What every page of /docs has. */
+/** The parts of every page of /docs. */
 interface Shell {
   readonly title: string;
-  /** HTML of the list at the side. */
+  /** The HTML of the navigation. */
   readonly contents: string;
   /** HTML. */
   readonly main: string;
   readonly page: 'reference' | 'guide';
 }
 
-/** A whole page. The list can be read without the script, which adds search and the pages of operations. */
+/** A whole page. The navigation works without the script, which adds search and the pages of operations. */
 function docsHtml({ title, contents, main, page }: Shell): string {
   return `<!doctype html>
 <html lang="en">
@@ -50,7 +50,7 @@ ${main}
 `;
 }
 
-/** The list of guides, operations by tag, and events. `current`: the path of the guide that is shown. */
+/** The navigation: guides, operations by tag, and events. `current`: the path of the guide that is shown. */
 function contentsHtml(
   entries: Iterable<ReferenceEntry>,
   guides: readonly GuidePage[],
@@ -79,7 +79,7 @@ interface Section {
   readonly text: string;
 }
 
-/** The sections of a guide that is HTML, with the text below their headings. */
+/** The sections of a guide in HTML, with the text below their headings. */
 function sectionsOf({ path, title: guide, html }: GuidePage): Section[] {
   return html.split(/(?=<h[1-6] id=)/).flatMap((part) => {
     const [, id, heading = ''] = /^<h[1-6] id="([^"]*)">(.*?)<\/h/s.exec(part) ?? [];
@@ -126,7 +126,7 @@ function groupHtml(id: string, title: string, entries: readonly ReferenceEntry[]
   return `<details id="${id}"><summary>${escapeHtml(title)}</summary><ul>${items.join('')}</ul></details>`;
 }
 
-/** A guide in which `POST /v1/wallets` and the like lead to the operation. */
+/** A guide in which `POST /v1/wallets` and the like link to the operation. */
 function withOperationLinks(html: string, entries: Iterable<ReferenceEntry>): string {
   const links = new Map(
     [...entries].map(({ method, path, tag, id }) => [`${method} ${path}`, `/docs#/${tag}/${id}`]),
@@ -137,7 +137,7 @@ function withOperationLinks(html: string, entries: Iterable<ReferenceEntry>): st
   });
 }
 
-/** What `/docs` shows before an operation is chosen. */
+/** The content of `/docs` before an operation is chosen. */
 function introductionHtml({ info, tags }: ReferenceDocument, guides: readonly GuidePage[]): string {
   const first = guides[0];
   const start =
@@ -174,7 +174,7 @@ export interface Page {
   readonly contentType: string;
   readonly content: Buffer;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Throws for callers that must not see the page. */
+  /** Throws for callers who must not see the page. */
   readonly admit?: ((caller: Caller) => void) | undefined;
 }
 
@@ -187,7 +187,7 @@ export type FindReferencePage = (path: string) => Promise<Page | undefined>;
 const html = 'text/html; charset=utf-8';
 const json = 'application/json; charset=utf-8';
 
-// With this policy the browser runs no script and no style but those of this server, and calls no other host.
+// With this policy, the browser runs only scripts and styles of this server, and connects to no other host.
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -203,21 +203,21 @@ const headersOfHtml = { 'content-security-policy': policy, 'referrer-policy': 'n
 
 const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#1a469f"/><path d="M22 11.5a7 7 0 1 0 0 9" fill="none" stroke="#fff" stroke-width="4"/></svg>`;
 
-/** What the reference of one server has of its own. */
+/** The parts of the reference that differ between servers. */
 export interface ReferenceOptions {
   /** Returns the document with the server's own examples. */
   readonly tailor?: (document: ReferenceDocument) => ReferenceDocument;
-  /** Credentials that the page fills in. Every client of the server can read them. */
+  /** Credentials that the page fills in. They are visible to every client of the server. */
   readonly credentials?: { readonly appId: string; readonly appSecret: string } | undefined;
-  /** Private keys that are published, with which the page can sign: PKCS#8 in base64. */
+  /** Published private keys with which the page can sign: PKCS#8 in base64. */
   readonly signers?: readonly { readonly name: string; readonly privateKey: string }[];
-  /** Texts in the guides, such as an address, and what stands for them on this server. Called once it listens. */
+  /** Texts in the guides, such as an address, and their replacements on this server. Called once the server listens. */
   readonly readTexts?: () => ReadonlyMap<string, string>;
-  /** Ids of resources that exist now, by the name of the parameter. */
+  /** Ids of existing resources, by the name of the parameter. */
   readonly readIds?: () => Promise<Readonly<Record<string, string>>>;
 }
 
-/** A guide, which is HTML, with this server's own texts, so that its commands can be pasted. */
+/** A guide in HTML with the texts of this server, so that its commands can be pasted. */
 function withOwnTexts(html: string, texts: ReadonlyMap<string, string>): string {
   let own = html;
   for (const [written, text] of texts) own = own.replaceAll(written, () => escapeHtml(text));
@@ -241,7 +241,7 @@ export function createReferencePages(
   options: ReferenceOptions = {},
 ): FindReferencePage {
   const source = { packageRoot, brand, ...options };
-  // INVARIANT: bounded, because only paths of pages are kept.
+  // INVARIANT: the cache is bounded, because only paths of pages are keys.
   const kept = new Map<string, Page>();
   const read = loadOnce(() => readSource(source));
   return async (path) => {
@@ -316,13 +316,13 @@ function pageOf(contentType: string, text: string, headers: Readonly<Record<stri
 
 const LEAST_BYTES = 1_024;
 
-// RFC 9110 section 12.5.3: a weight of 0 refuses.
+// RFC 9110 section 12.5.3: a weight of 0 means "not acceptable".
 const acceptsGzip = /\bgzip\b(?! *; *q=0(?:\.0*)?(?![.\d]))/;
 
 const compress = promisify(gzip);
 const kept = new WeakMap<Page, Promise<Buffer>>();
 
-/** The content of a page for a client, and the headers that go with it. Each page is compressed once. */
+/** The content of a page for a client, and its headers. Each page is compressed once. */
 export async function compressed(
   page: Page,
   acceptEncoding: string | undefined,

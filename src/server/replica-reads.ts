@@ -1,13 +1,13 @@
 import { operationOf, type RequestState } from './request-state.ts';
 import type { OpenUnit } from './unit-of-work.ts';
 
-/** How old what a list shows may be. */
+/** The maximum age of the data of a list. */
 const MAX_STALE_MS = 1000;
 
-/** Apps whose last change is remembered at most. */
+/** The most apps whose last change is kept. */
 const MAX_APPS = 10_000;
 
-/** Which requests read from a replica of the database. */
+/** Decides which requests read from a replica of the database. */
 export interface ReplicaReads {
   /** The units of work of a request that reads from the replica; undefined for other requests. */
   unitsFor(state: RequestState): OpenUnit | undefined;
@@ -18,24 +18,24 @@ export interface ReplicaReads {
 interface ReplicaOptions {
   readonly primary: OpenUnit;
   readonly replica: OpenUnit;
-  /** How old what the replica shows can be, ms. */
+  /** The maximum age of the replica's data, ms. */
   readonly lagMs: () => number;
   /** Monotonic, ms. */
   readonly now: () => number;
 }
 
 /**
- * CHOICE: lists (`list…` operations) read from the replica while it is at most a second behind. The lists of an app
- * that has changed something through this process within two seconds, and all other reads, go to the primary: an app
- * sees its own changes, and what it just created can be read at once. Behind several processes, a list can be up to a
- * second older than a change that another process has acknowledged.
+ * CHOICE: lists (`list…` operations) read from the replica while it is at most a second behind. All other reads go to
+ * the primary, and so do the lists of an app that has changed something through this process within two seconds. An app
+ * thus sees its own changes, and can read at once what it has just created. With several processes, a list can be up to
+ * a second older than a change that another process has acknowledged.
  */
 export function createReplicaReads({ primary, replica, lagMs, now }: ReplicaOptions): ReplicaReads {
   /** By app, in the order of their last change. */
   const changedAtMs = new Map<string, number>();
   const hasChanged = (appId: string): boolean =>
     now() - (changedAtMs.get(appId) ?? -Infinity) < 2 * MAX_STALE_MS;
-  // What a list changes on the way, if anything, is changed on the primary.
+  // A list that also changes something makes the change on the primary.
   const units: OpenUnit = (write) => (write ? primary(write) : replica(write));
   return {
     unitsFor(state) {

@@ -11,15 +11,13 @@ import type { ProposedRequest, RequestProof } from '../ports/operation-context.t
 import type { Brand } from './brand.ts';
 import { operationOf, type RequestState } from './request-state.ts';
 
-// Only digits, and few enough to be exact as a number.
+// Only digits, and few enough for an exact number.
 const UNIX_MS = /^(?:0|[1-9][0-9]{0,15})$/;
 
 /**
- * Reads `service-request-expiry` and refuses a request that arrives later. Checked before any signature, even if none
- * is required.
- *
- * Units: Unix ms; a request at exactly the expiry passes. Result: the expiry, or undefined without the header. Throws
- * `request_expired`, for a malformed value too.
+ * Reads `service-request-expiry` and refuses a request that arrives later. This is checked before any signature, even
+ * if none is required. Units: Unix ms. A request at exactly the expiry passes. Result: the expiry, or undefined without
+ * the header. Throws `request_expired`, also for a malformed value.
  */
 export function readRequestExpiry(header: string | undefined, nowMs: number): number | undefined {
   if (header === undefined) return undefined;
@@ -43,11 +41,11 @@ export function readRequestExpiry(header: string | undefined, nowMs: number): nu
 const signedHeaders = ['service-app-id', 'service-idempotency-key', 'service-request-expiry'];
 
 interface ProofOptions {
-  /** The URLs at which clients reach this server. A function, because a free port is known only after the start. */
+  /** The URLs of this server. A function, because a free port is known only after the start. */
   readonly publicBaseUrls: () => readonly string[];
   /**
-   * Whether a client may also have signed the URL with the request's own `Host`. The sender chooses that header, so where
-   * it counts, a signature for another server is valid here too.
+   * Whether a client may also sign the URL with the request's own `Host`. The sender chooses that header, so a
+   * signature for another server would be valid here too.
    */
   readonly isHostSigned: boolean;
   readonly brand: Brand | undefined;
@@ -82,8 +80,8 @@ export function readProof(
 }
 
 /**
- * CHOICE: the host that the request was sent to, if it is one of the public hosts; otherwise the first public one. So
- * clients may use any of the server's names.
+ * CHOICE: the host to which the request was sent, if it is one of the public hosts; otherwise the first public host.
+ * Clients may thus use any name of the server.
  */
 function ownUrl(state: RequestState, scheme: 'https' | 'http', options: ProofOptions, path: string): string {
   const publicBaseUrls = options.publicBaseUrls();
@@ -105,7 +103,8 @@ function proposedPayloads(
   const nameOf = (name: string) => brand?.headerName(name) ?? name;
   const urls = [...new Set([url, ...urlsOf(state, scheme, options, path)])];
   const appId = { [nameOf('service-app-id')]: state.app!.id };
-  // INVARIANT: a signature without the expiry does not count for an intent with one: it would outlive the intent.
+  // INVARIANT: for an intent with an expiry, a signature without the expiry does not count, because it would outlive
+  // the intent.
   const expiry = expiryMs === undefined ? {} : { [nameOf('service-request-expiry')]: String(expiryMs) };
   const written = brand === undefined ? body : brand.writeBody(body);
   return signable(() => canonicalPayloads({ method, urls, body: written, headers: { ...appId, ...expiry } }));
@@ -154,12 +153,12 @@ function urlsOf(
 }
 
 /**
- * CHOICE: a client signs `{}` or nothing for an operation without a body. A longer body of such an operation is not parsed:
- * the limits of bodies do not apply to it, and parsing and sorting a megabyte of members takes long.
+ * CHOICE: a client signs `{}` or nothing for an operation without a body. A longer body of such an operation is not
+ * parsed, because the limits of bodies do not apply to it, and parsing and sorting a megabyte of members takes long.
  */
 const MAX_IGNORED_BYTES = 1_024;
 
-// Parsed again, because the client signed its own text, before branding and parsing changed it.
+// Parse the body again, because the client signed its own text, before branding and parsing changed it.
 function bodyAsSent(state: RequestState): unknown {
   const { rawBody: raw } = state;
   const isParsed = operationOf(state).hasBody || raw.length <= MAX_IGNORED_BYTES;
@@ -186,10 +185,14 @@ function headerText(state: RequestState, name: string): string | undefined {
   return Array.isArray(value) ? value.join(', ') : value;
 }
 
-/** After a failover, a server is certain within a second. */
+/** A failover takes about a second to be confirmed. */
 const RETRY_SECONDS = '1';
 
-/** Refuses changes while a restored database holds them. @throws ApiError unavailable */
+/**
+ * Refuses changes while the write freeze of a restored database lasts.
+ *
+ * @throws ApiError unavailable
+ */
 export async function requireReleased(state: RequestState, freeze: WriteFreeze): Promise<void> {
   if (operationOf(state).method === 'GET') return;
   const reason = await freeze.settled();

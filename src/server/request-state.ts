@@ -44,30 +44,30 @@ export interface RequestState {
   proof: RequestProof | undefined;
   /** The public keys whose signatures authorized the request. */
   signers: ReadonlySet<string> | undefined;
-  /** The guess that a request makes which presents a one-time code, until it is settled. */
+  /** The charged guess of a request with a one-time code, until it is settled. */
   guess: Guess | undefined;
-  /** What the units of work of the request have stored, if that is recorded. */
+  /** The changes that the units of work of the request have stored, if they are recorded. */
   effects: readonly StoredEffects[];
-  /** Whether its denial was recorded in the transaction of what it changed nevertheless. */
+  /** Whether the denial was recorded in the transaction of the changes that the refused request keeps. */
   isDenialRecorded?: boolean;
-  /** What a fault rule of a sandbox did to the request. */
+  /** The fault that a rule of a sandbox injected into the request. */
   injected: InjectedFault | undefined;
 }
 
-/** A guess at a one-time code, which was charged before the code is compared. */
+/** A guess at a one-time code, charged before the code is compared. */
 export interface Guess {
-  /** Gives the charge back unless the code was wrong. `error`: why the request is refused, if it is. */
+  /** Refunds the charge unless the code was wrong. `error`: the refusal of the request, if it was refused. */
   settle(error: unknown): void;
 }
 
 /** A fault in one request. */
 interface InjectedFault {
   readonly why: Why;
-  /** Whether the fault is why the client gets no regular response. */
+  /** Whether the fault is the reason why the client gets no regular response. */
   readonly isOutcome: boolean;
   /** Whether the client gets no response. */
   readonly isCut?: boolean;
-  /** Sends the response; without it, it is sent as usual. */
+  /** Sends the response. Undefined: it is sent as usual. */
   readonly write?: WriteResponse;
 }
 
@@ -78,7 +78,7 @@ export type WriteResponse = (
   text: string | undefined,
 ) => void;
 
-/** The response: `text` is sent as it is, `body` is serialized; without either, the body is empty. */
+/** The response. `text` is sent as is, `body` is serialized. Without either, the body is empty. */
 export interface Answer {
   readonly status: number;
   /** The media type of a `text` that is a file; undefined for JSON. */
@@ -88,10 +88,10 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Handles the valid requests of one operation. openapi-backend calls it with its own context first. */
+/** Handles the valid requests of one operation. openapi-backend passes its own context first. */
 type OperationHandler = (context: unknown, state: RequestState) => Promise<Answer>;
 
-/** By the id of the operation. */
+/** Handlers by the id of their operation. */
 export type OperationHandlers = Readonly<Record<string, OperationHandler>>;
 
 /** The operation of a matched request. */

@@ -2,7 +2,7 @@ import { ApiError } from '../errors.ts';
 import type { ValidateFunction } from '../generated/validate-function.ts';
 import type { Route } from './request-state.ts';
 
-/** An operation as the pipeline sees it: a row of the generated table of either contract. */
+/** An operation, as a row of the generated table of either contract. */
 export interface Operation {
   readonly id: string;
   /** Upper case. */
@@ -10,15 +10,15 @@ export interface Operation {
   /** Template: `/v1/wallets/{wallet_id}`. */
   readonly path: string;
   readonly successStatus: number;
-  /** The media type of a success response that is a file; left out for JSON. */
+  /** The media type of a success response that is a file; omitted for JSON. */
   readonly fileType?: string;
   readonly hasBody: boolean;
   readonly bodyRequired: boolean;
-  /** The fields of a body that may also be a form; undefined: it is always JSON. */
+  /** The fields of a body that may also be a form; undefined if it is always JSON. */
   readonly formFields?: readonly string[];
-  /** Left out for operations with the limit of all bodies. */
+  /** Omitted for operations with the general limit. */
   readonly maxBodyBytes?: number;
-  /** It changes nothing although it is not a GET; left out for all others. */
+  /** Whether it changes nothing although it is not a GET; omitted for all others. */
   readonly isReadOnly?: boolean;
   readonly idempotent: boolean;
   readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user' | 'oauth-client';
@@ -30,10 +30,10 @@ export interface RequestValidators {
   readonly body?: ValidateFunction;
 }
 
-/** Finds the operation of a method and path; the time does not depend on the number of operations. */
+/** Finds the operation of a method and path, in a time that does not depend on the number of operations. */
 export interface RouteIndex {
   /**
-   * `/api/v1/…` means the same as `/v1/…`, and one trailing slash is accepted. Throws `invalid_data` for invalid
+   * `/api/v1/…` is an alias of `/v1/…`, and one trailing slash is accepted. Throws `invalid_data` for invalid
    * percent-encoding.
    */
   find(method: string, path: string): Route | undefined;
@@ -45,7 +45,7 @@ const ALIAS = '/api/v1/';
 // Longer than any id, address or alias in the contract.
 const MAX_PARAMETER_LENGTH = 2048;
 
-/** One segment of paths. Segments are either literal or one parameter. */
+/** One segment of paths: a literal or a parameter. */
 interface Node<Value> {
   readonly literals: Map<string, Node<Value>>;
   parameter: Node<Value> | undefined;
@@ -60,7 +60,7 @@ interface Leaf<Value> {
 
 const built = new WeakMap<readonly Operation[], RouteIndex>();
 
-/** The radix index over `operations`, built once: servers of one process share it. */
+/** The radix index over `operations`. Built once, because servers of one process share it. */
 export function createRouteIndex(operations: readonly Operation[]): RouteIndex {
   const index = built.get(operations) ?? buildRouteIndex(operations);
   built.set(operations, index);
@@ -147,7 +147,7 @@ function search<Value>(
   return leaf;
 }
 
-/** The decoded segments of a path, the first of them empty; undefined for what is not a path. */
+/** The decoded segments of a path, the first of them empty; undefined for a text that is not a path. */
 function segmentsOf(path: string): string[] | undefined {
   const target = path.startsWith('/') ? path : pathOfUrl(path);
   if (target === undefined) return undefined;
@@ -161,7 +161,7 @@ function segmentsOf(path: string): string[] | undefined {
 
 const SLASH = 0x2f;
 
-/** HOT: `split` leaves the compiled code for a text that it has not split lately, and takes twice as long. */
+/** HOT: `split` takes twice as long for a text that it has not split recently. */
 function splitAt(separator: string, text: string): string[] {
   const parts: string[] = [];
   let from = 0;

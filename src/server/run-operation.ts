@@ -70,7 +70,7 @@ interface Work {
   readonly isSingleUse?: boolean;
   /** Undefined for a handler without a plan. */
   readonly planned: Planned<unknown> | undefined;
-  /** On the primary or on the replica, and noting what is stored. */
+  /** Opens units on the primary or on the replica, and notes their changes. */
   readonly openUnit: OpenUnit;
   readonly options: RunOptions;
 }
@@ -98,11 +98,11 @@ interface Bound {
 }
 
 /**
- * Runs the handler of a valid request in one unit of work: a transaction for every method except GET, committed
- * before the response is sent. With an idempotency key, the response is stored in the same transaction.
+ * Runs the handler of a valid request in one unit of work: a transaction for every method except GET, committed before
+ * the response is sent. With an idempotency key, the response is stored in the same transaction.
  *
- * The handler runs again, in another unit of work, after the vault was asked what it needs (`keys/replay.ts`), when its
- * transaction collides with another one, and on the primary when the replica fails.
+ * The handler runs again, in another unit of work, in three cases: after its vault calls were made (`keys/replay.ts`),
+ * when its transaction collides with another one, and on the primary when the replica fails.
  */
 async function runOperation(
   { handler, mutex, options }: Bound,
@@ -117,7 +117,7 @@ async function runOperation(
   let replays = startReplays();
   let use: KeyUse | undefined;
   try {
-    // The credentials were checked against a state that may have been replaced.
+    // The state in which the credentials were checked may have been replaced.
     if (wasHeld === true) await options.authenticate?.(state);
     if (freeze?.reason() !== undefined) await requireReleased(state, freeze);
     use = keyUseOf(state);
@@ -138,7 +138,7 @@ async function runOperation(
           await replays.answer();
           continue;
         }
-        // A replica also ends queries that hold up the replay of its log.
+        // A replica also ends queries that delay the replay of its log.
         const isReplicaAway = ofReplica !== undefined && (isUnavailable(error) || isCollision(error));
         if (!isReplicaAway && (attempt === MAX_ATTEMPTS || !isCollision(error))) throw error;
         if (!isReplicaAway) attempt += 1;
@@ -166,8 +166,8 @@ function notingEffects(state: RequestState, { openUnit, notesEffects }: RunOptio
 }
 
 /**
- * The handler throws the plan's error when it unwraps it: replays still get the stored response, and unauthorized
- * callers learn nothing.
+ * Keeps the error of the plan, which the handler throws when it unwraps the plan. Replays thus still get the stored
+ * response, and unauthorized callers learn nothing.
  */
 async function planOf(
   { plan }: AnyHandler,
@@ -187,7 +187,7 @@ function inputOf(state: RequestState): Input {
 }
 
 interface Earlier {
-  /** The first response to the same request. */
+  /** The earlier response to the same request. */
   readonly answer: StoredResponse | undefined;
   /** Whether the app accepts the signed payloads of this request only once. */
   readonly isSingleUse: boolean;
@@ -197,7 +197,7 @@ const nothingEarlier: Earlier = { answer: undefined, isSingleUse: false };
 
 /**
  * Looks for the response to the same request, by its idempotency key and by its signed payloads. Ends the unit of work
- * if there is one, and if the look-up fails.
+ * if there is such a response, or if the look-up fails.
  */
 async function findEarlier(
   unit: UnitOfWork,
@@ -223,7 +223,7 @@ async function findEarlier(
 
 function isSigned(state: RequestState): boolean {
   const { method, maxBodyBytes } = operationOf(state);
-  // Operations with larger bodies than others check no signatures, so they use none.
+  // Operations with a larger body limit check no signatures, so their requests use none up.
   return (
     method !== 'GET' &&
     maxBodyBytes === undefined &&
@@ -237,9 +237,9 @@ function signedRequestOf({ app, proof }: RequestState): SignedRequest {
 }
 
 /**
- * Opens the unit of work of a request, which gives its permit back as the unit ends.
+ * Opens the unit of work of a request. The request returns its permit when the unit ends.
  *
- * INVARIANT: nothing is committed for a client that has closed its connection: it may send the request again without
+ * INVARIANT: nothing is committed for a client that has closed its connection. It may send the request again without
  * knowing that the first one succeeded.
  */
 async function openFor(state: RequestState, { permit, openUnit }: ReplayedWork): Promise<UnitOfWork> {
@@ -297,7 +297,7 @@ async function runOnce(state: RequestState, work: ReplayedWork): Promise<Answer>
   return answer;
 }
 
-/** Ends the unit of work of a request that has failed. Result: its error. */
+/** Ends the unit of work of a failed request. Result: its error. */
 async function refused(
   error: unknown,
   state: RequestState,
@@ -308,7 +308,8 @@ async function refused(
   try {
     if (isRefusal && error.keepsChanges) await keepChanges(unit, state, { audit: options.audit, error });
   } finally {
-    // Also when the client is gone or the commit fails: it ends the transaction and leaves the admission.
+    // Also when the client is gone or the commit fails, because the rollback ends the transaction and returns the
+    // permit.
     await unit.rollback();
   }
   if (isRefusal && error.code !== 'internal_error') {
@@ -326,13 +327,13 @@ function answerOf(status: number, body: unknown, fileType: string | undefined): 
     : { status, text: body as string, fileType };
 }
 
-/** A request that was run, and what its handler has registered. */
+/** A run of a request, and the callbacks that its handler has registered. */
 interface Run {
   readonly work: Work;
   readonly later: Later;
 }
 
-/** Runs a callback for after the commit. If it refuses, the refusal replaces the stored response. */
+/** Runs a callback after the commit. If it refuses, the refusal replaces the stored response. */
 async function runAfterCommit(callback: AfterCommitWork, state: RequestState, run: Run): Promise<void> {
   try {
     await callback();
@@ -355,10 +356,11 @@ async function refuseAfterCommit(error: unknown, state: RequestState, { work, la
 }
 
 /**
- * Stores the refusal under its idempotency key and runs the handler's callbacks for a refusal. In a separate
+ * Stores the refusal under its idempotency key and runs the handler's callbacks for a refusal, in a separate
  * transaction, because that of the handler has ended.
  *
- * INVARIANT: the record of a denial is in it, so a crash leaves neither its event nor its stored response without one.
+ * INVARIANT: the same transaction records the denial, so a crash never leaves its event or its stored response without
+ * the record.
  */
 async function settleRefusal(error: ApiError, state: RequestState, { work, later }: Run): Promise<void> {
   const { idempotency, audit } = work.options;

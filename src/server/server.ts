@@ -25,18 +25,18 @@ export interface ServerOptions {
   readonly connections?: ConnectionLimits | undefined;
   /** How long a client may leave a response unread. */
   readonly unreadMs?: number;
-  /** Takes over connections that ask for another protocol. It closes them itself when the server stops. */
+  /** Takes over connections that ask for another protocol, and closes them when the server stops. */
   readonly upgrade?: ((request: IncomingMessage, socket: Duplex, head: Buffer) => void) | undefined;
 }
 
-/** The maximum of open connections. Further ones are closed immediately. */
+/** The maximum of open connections. More connections are closed immediately. */
 export interface ConnectionLimits {
   readonly total: number;
   /** Per peer address. Default: unlimited, as needed behind a proxy. */
   readonly perAddress?: number | undefined;
 }
 
-/** CHOICE: a number that fits the usual limits of file descriptors and memory. */
+/** CHOICE: a number within the usual limits of file descriptors and memory. */
 const defaultConnectionLimits: ConnectionLimits = { total: 10_000 };
 
 export interface RunningServer {
@@ -44,13 +44,14 @@ export interface RunningServer {
   readonly port: number;
   /** The number of requests in progress. */
   inFlight(): number;
-  /** Uses another certificate for new connections. Throws if it cannot be used. */
+  /** Uses another certificate for new connections. Throws if the certificate cannot be used. */
   setCertificate(certificate: { readonly key: string; readonly cert: string }): void;
   /**
    * Stops accepting connections, waits up to `graceMs` for requests in progress, then closes the rest. May be called
    * again.
    *
-   * @param lingerMs keeps idle connections for this time. A request on one of them is answered, and the answer closes it.
+   * @param lingerMs keeps idle connections for this time. A request on such a connection is answered, and the response
+   * closes it.
    */
   close(lingerMs?: number): Promise<void>;
 }
@@ -61,27 +62,29 @@ const FIRST_BYTE_MS = 10_000;
 const DEFAULT_GRACE_MS = 10_000;
 
 /**
- * CHOICE: how long a client may take nothing of what was sent to it before its connection ends, since unread responses,
- * and those to the requests after them, stay in memory. A client that reads slowly makes progress.
+ * CHOICE: how long a client may read nothing before its connection ends, because its unread responses stay in memory,
+ * and so do the responses to its next requests. A client that reads slowly makes progress.
  */
 const UNREAD_MS = 30_000;
 
 /**
- * CHOICE: how many requests of one connection may await their responses before nothing more is read from it. What has
- * arrived is begun, so a few more may. Clients that pipeline get their responses in order, so this delays none of them.
+ * CHOICE: how many requests of one connection may wait for their responses before the server stops reading from it.
+ * Requests that have already arrived are started, so there may be a few more. Pipelined responses are sent in order
+ * anyway, so this delays no client.
  */
 const MAX_PIPELINED = 100;
 
 const timeouts = {
   headersTimeout: 20_000,
   requestTimeout: 60_000,
-  // Load balancers keep idle connections for 60 s. Closing them later ensures that they never send into a closed one.
+  // Load balancers keep idle connections for 60 s. This server closes them later, so a load balancer never sends into a
+  // closed one.
   keepAliveTimeout: 65_000,
 };
 
 /**
  * Listens on one TCP port. With a certificate, the first byte of a connection decides: a TLS handshake is answered in
- * TLS, anything else as plain HTTP, so that the pipeline can refuse it with a proper response.
+ * TLS, everything else as plain HTTP, so that the pipeline can send a proper refusal.
  */
 export function startServer(options: ServerOptions): Promise<RunningServer> {
   const { handler, tls } = options;
@@ -104,7 +107,7 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
   };
   const listener: RequestListener = (request, response) => {
     begin(response);
-    // RFC 9112 section 3.2. Node itself would answer without a body.
+    // RFC 9112 section 3.2. Node itself would respond without a body.
     if (request.headers.host === undefined && request.httpVersion === '1.1') {
       refuse(response, 400, 'expected the header `host`');
     } else handler(request, response);
@@ -126,7 +129,7 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
 
   const stop = async (lingerMs: number): Promise<void> => {
     isStopping = true;
-    // NOTE: `close` of an HTTP server would also close idle connections, on which a client may be sending just now.
+    // NOTE: `close` of an HTTP server would also close idle connections on which a client may just be sending.
     const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
     for (const response of pending.responses())
       if (!response.headersSent) response.setHeader('connection', 'close');
@@ -136,7 +139,10 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
     server.closeIdleConnections();
     for (const socket of undecided) socket.destroy();
     const timer = setTimeout(() => {
-      options.log.warn({ requests: pending.count() }, 'requests were cut off: they did not finish in time');
+      options.log.warn(
+        { requests: pending.count() },
+        'requests cut off at shutdown: they did not finish in time',
+      );
       server.closeAllConnections();
     }, options.graceMs ?? DEFAULT_GRACE_MS);
     await closed;
@@ -166,7 +172,7 @@ export function startServer(options: ServerOptions): Promise<RunningServer> {
 
 /**
  * Reads the first byte before the TLS server does. Both kinds of connections end up in the same HTTP server, so its
- * timeouts and connection list cover plain ones too.
+ * timeouts and its list of connections cover both.
  */
 function decideByFirstByte(server: HttpServer): Set<Socket> {
   const undecided = new Set<Socket>();
@@ -190,7 +196,7 @@ function decideByFirstByte(server: HttpServer): Set<Socket> {
       socket.unshift(chunk);
       if (chunk[0] === TLS_HANDSHAKE) startTls.call(server, socket);
       else {
-        // The event that the TLS server emits after a handshake, from which the connection is handled as HTTP.
+        // The event that the TLS server emits after a handshake. From then on, the connection is handled as HTTP.
         server.emit('secureConnection', socket);
         socket.resume();
       }
@@ -209,11 +215,11 @@ interface PendingRequests {
   enter(response: ServerResponse): void;
   leave(response: ServerResponse): void;
   count(): number;
-  /** The responses that are not complete. */
+  /** The incomplete responses. */
   responses(): ServerResponse[];
-  /** Whether a complete request awaits its response, which the response to a broken one must not overtake. */
+  /** Whether a complete request waits for its response. The response to a malformed request must not overtake it. */
   hasComplete(socket: Socket): boolean;
-  /** Closes the connection once its complete requests are answered. */
+  /** Closes the connection after the responses to its complete requests. */
   closeAfterwards(socket: Socket): void;
 }
 
@@ -225,24 +231,24 @@ interface Connection {
   isUnread: boolean;
 }
 
-/** The part of a handle that is used here. */
+/** The part of the handle that is used here. */
 interface ReadHandle {
   readStart(): void;
   readStop(): void;
 }
 
 /**
- * Reads nothing from a connection, or reads again.
+ * Stops reading from a connection, or resumes.
  *
- * NOTE: this uses the handle of a socket, which Node does not document. Node 24 has no documented way to read nothing from
- * an HTTP connection for a while:
- * - `socket.pause()` does not stop the parser of node:http, which takes bytes from the handle itself. Node also resumes
- *   the socket whenever a response is written.
- * - `server.maxRequestsPerSocket` counts all requests of a connection, not those that are open.
- * - After a response with `connection: close`, Node still parses and keeps what a client has sent after its request.
+ * NOTE: this uses the handle of a socket, which Node does not document. Node 24 has no documented way to stop reading
+ * from an HTTP connection:
+ *
+ * - `socket.pause()` does not stop the parser of node:http, which reads from the handle itself. Node also resumes the
+ *    socket whenever a response is written.
+ * - `server.maxRequestsPerSocket` counts all requests of a connection, not only the open ones.
+ * - After a response with `connection: close`, Node still parses and keeps the requests that follow.
  * - A `Duplex` in front of the socket can stop, but every request then passes through two more streams.
- *
- * `server.test.ts` fails if the handle goes away: more requests of one connection are begun than it allows.
+ * `server.test.ts` fails if the handle disappears.
  */
 function stopReading(socket: Socket, isStopped: boolean): void {
   const { _handle } = socket as Socket & { readonly _handle?: ReadHandle | null };
@@ -256,9 +262,9 @@ function setUnread(connection: Connection, isUnread: boolean): void {
 }
 
 /**
- * HOT: by connection, not in one set that changes with each request. When V8 makes a new table for a set, the table
- * before refers to it, so once one is old, a full garbage collection is needed to free any later one and the requests
- * in it.
+ * HOT: stored on each connection, not in one set that changes with each request. When V8 grows a set, the new table is
+ * referenced by the old one. Once an old table is in the old generation, only a full garbage collection frees the later
+ * tables and the requests in them.
  */
 function trackRequests(): PendingRequests {
   const connections = new Map<Socket, Connection>();
@@ -303,10 +309,10 @@ function trackRequests(): PendingRequests {
   };
 }
 
-/** Ends connections whose client reads nothing of what was sent to it. */
+/** Ends connections whose client reads nothing. */
 function endUnread(server: HttpServer, unreadMs: number): void {
   server.timeout = unreadMs;
-  // Without a listener, Node would also end those whose handler is still at work, which have other limits.
+  // Without a listener, Node would also end connections whose handler is still working. Other limits apply to those.
   server.on('timeout', (socket: Socket) => {
     const isKeptAlive = socket.timeout !== unreadMs;
     if (isKeptAlive || socket.writableLength > 0) socket.destroy();
@@ -333,8 +339,8 @@ function limitConnections(server: HttpServer, { total, perAddress }: ConnectionL
 /**
  * Answers malformed HTTP with the usual error body, if the client can still read it.
  *
- * INVARIANT: the response to a malformed request never takes the place of the response to a complete one before it;
- * the connection closes after the pending responses.
+ * INVARIANT: the response to a malformed request never takes the place of the response to an earlier, complete request.
+ * The connection closes after the pending responses.
  */
 function answerBrokenRequests(
   server: HttpServer,
@@ -342,7 +348,7 @@ function answerBrokenRequests(
   newRequestId: () => string,
 ): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    // Called again for each further chunk of a malformed request, which must not cut off the response.
+    // Called again for each further chunk of a malformed request. It must not cut off the response.
     if (socket.writableEnded) return;
     const code = error.code ?? '';
     const isHttpFault = code.startsWith('HPE_') || code in statusLines;
@@ -364,12 +370,12 @@ function answerConnect(server: HttpServer, pending: PendingRequests, newRequestI
     // Node has removed its own listener.
     socket.on('error', () => socket.destroy());
     if (pending.hasComplete(socket as Socket)) pending.closeAfterwards(socket as Socket);
-    // RFC 9110 section 15.5.6: a 405 lists the allowed methods, of which a tunnel has none.
+    // RFC 9110 section 15.5.6: a 405 lists the allowed methods. A tunnel has none.
     else socket.end(closingResponse('405 Method Not Allowed', newRequestId(), { allow: '' }));
   });
 }
 
-/** A whole response, after which the connection closes. */
+/** A complete response, after which the connection closes. */
 function closingResponse(statusLine: string, requestId: string, more: Record<string, string> = {}): string {
   const { head, body } = refusal(Number.parseInt(statusLine, 10), statusLine.slice('400 '.length), requestId);
   const lines = Object.entries({ ...head, ...more }).map(([name, value]) => `${name}: ${value}`);

@@ -10,7 +10,10 @@ export interface TransportRules {
   readonly plainHttp: boolean;
   /** Addresses or subnets (`10.0.0.0/8`) whose `X-Forwarded-*` headers are trusted. */
   readonly trustedProxies: readonly string[];
-  /** Browsers shall use HTTPS only (RFC 6797). Not for a server at `localhost`, a host of other projects too. */
+  /**
+   * Whether browsers must use HTTPS only (RFC 6797). Not for a server at `localhost`, which is also the host of other
+   * projects.
+   */
   readonly strictTransport?: boolean;
 }
 
@@ -66,7 +69,7 @@ function isListed(list: BlockList, address: string | undefined): boolean {
   return list.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** The item that the nearest proxy appended. Earlier ones come from the client and may be forged. */
+/** The item that the nearest proxy appended. The items before it come from the client and may be forged. */
 function lastItem(header: string | string[] | undefined): string | undefined {
   const text = Array.isArray(header) ? header.at(-1) : header;
   return text?.split(',').at(-1)?.trim();
@@ -76,10 +79,10 @@ const ID_BYTES = 16;
 const IDS_PER_DRAW = 256;
 
 /**
- * Request ids: UUIDs of version 4 (RFC 9562 §5.4). Randomness is drawn for many at a time, because one system call
- * per id costs a tenth of a request.
+ * Request ids: UUIDs of version 4 (RFC 9562 §5.4). Random bytes are drawn for many ids at once, because a system call
+ * costs a tenth of a request.
  *
- * NOTE: needs its own entropy. With a shared seeded one, every request would change all later ids.
+ * NOTE: needs its own entropy. With a shared seeded source, every request would change all later ids.
  */
 export function requestIdsFrom(entropy: Entropy): () => string {
   let drawn = '';
@@ -98,15 +101,15 @@ export function requestIdsFrom(entropy: Entropy): () => string {
 }
 
 /**
- * Refuses a request with more than one `authorization` or `host`. Node reads the first, a proxy or a log in front may
- * read the last, and they would disagree about who the caller is.
+ * Refuses a request with more than one `authorization` or `host`. Node reads the first, but a proxy or a log in front
+ * may read the last. They would disagree about the caller.
  *
  * @throws ApiError invalid_data
  */
 export function refuseDuplicateHeaders({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): void {
   let isHostSeen = false;
   let isAuthorizationSeen = false;
-  // Names and values in turn.
+  // Names and values alternate.
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const { length } = rawHeaders[index]!;
     if (length !== 'host'.length && length !== 'authorization'.length) continue;

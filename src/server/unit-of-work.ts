@@ -10,8 +10,8 @@ export interface UnitOfWork extends UnitContext {
   /**
    * Flushes and commits.
    *
-   * @param last runs the last statement before the commit, marked as such: if nothing has begun the transaction, none
-   * is needed.
+   * @param last runs the last statement before the commit, with the option `isLast`: if no statement has begun the
+   * transaction, none is needed.
    */
   commit(last?: LastStatement): Promise<void>;
   /** Rolls back everything since the last commit; never throws. */
@@ -20,9 +20,9 @@ export interface UnitOfWork extends UnitContext {
 
 type LastStatement = (unit: UnitContext) => Promise<void>;
 
-/** What is called as a unit of work ends, in the order in which the watches were added. */
+/** Callbacks for the end of a unit of work, called in the order in which they were added. */
 export interface UnitWatch {
-  /** Before the commit, which does not happen if it throws. */
+  /** Called before the commit. If it throws, nothing is committed. */
   readonly committing?: () => void;
   /** Immediately after the commit. */
   readonly committed?: (notes: UnitNotes) => void;
@@ -30,10 +30,12 @@ export interface UnitWatch {
   readonly ended?: () => void;
 }
 
-/** Opens a unit of work; `write` begins a transaction. */
+/** Opens a unit of work. `write` begins a transaction. */
 export type OpenUnit = (write: boolean) => Promise<UnitOfWork>;
 
-/** The part of `Database` that units of work need. Read for each request, so that the database can be replaced. */
+/**
+ * The part of `Database` that units of work need. It is read for each request, so that the database can be replaced.
+ */
 export interface UnitSource {
   readonly orm: { readonly em: { fork(): SqlEntityManager } };
 }
@@ -42,10 +44,11 @@ export interface UnitSource {
 export type ObserveTransaction = (result: 'committed' | 'rolled back', durationMs: number) => void;
 
 /**
- * Units of work on a database: each is a fork of its entity manager.
+ * Units of work on a database. Each is a fork of its entity manager.
  *
- * HOT: without accessors. V8 keeps what the accessor of an object literal refers to until a full garbage collection,
- * here the entity manager of each request, which made a GET 15 % slower and the heap three times as large.
+ * HOT: without accessors. V8 keeps everything that an accessor of an object literal refers to until a full garbage
+ * collection. Here this was the entity manager of each request, which made a GET 15 % slower and the heap three times
+ * as large.
  */
 export function unitsOf(database: UnitSource, observe?: ObserveTransaction): OpenUnit {
   return async (write) => {
@@ -85,7 +88,7 @@ export function unitsOf(database: UnitSource, observe?: ObserveTransaction): Ope
   };
 }
 
-/** The same units of work, with a watch. */
+/** The same units of work, with one more watch. */
 export function watching(openUnit: OpenUnit, watch: UnitWatch): OpenUnit {
   return async (write) => {
     const unit = await openUnit(write);
@@ -94,19 +97,19 @@ export function watching(openUnit: OpenUnit, watch: UnitWatch): OpenUnit {
   };
 }
 
-/** HOT: a flush that finds nothing takes as long as an indexed read, and `em.commit` flushes too. */
+/** HOT: an empty flush takes as long as an indexed read, and `em.commit` flushes too. */
 function commit(em: SqlEntityManager): Promise<void> {
   return holdsEntities(em) ? em.commit() : commitTransaction(em);
 }
 
-/** Whether there is anything that a flush would look at. */
+/** Whether a flush has anything to do. */
 function holdsEntities(em: SqlEntityManager): boolean {
   const work = em.getUnitOfWork();
   const isEmpty = work.getIdentityMap()[Symbol.iterator]().next().done === true;
   return !isEmpty || work.getPersistStack().size > 0 || work.getRemoveStack().size > 0;
 }
 
-/** Runs work outside a request in its own transaction, committed when the work resolves. */
+/** Runs work outside a request in its own transaction, which is committed when the work resolves. */
 export function inUnitOf(openUnit: OpenUnit) {
   return async <T>(work: UnitWork<T>): Promise<T> => {
     const unit = await openUnit(true);
@@ -120,7 +123,7 @@ export function inUnitOf(openUnit: OpenUnit) {
   };
 }
 
-/** Whether the error is a collision with another transaction, so that running the work again can succeed. */
+/** Whether the error is a collision with another transaction. Running the work again can then succeed. */
 export function isCollision(error: unknown): boolean {
   return error instanceof StaleReadError || isDatabaseCollision(error);
 }

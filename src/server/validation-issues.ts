@@ -66,7 +66,7 @@ function toIssues(
   }));
 }
 
-/** Of the faults of a union's branches, the deepest ones: their branch is closest to what the caller meant. */
+/** Of the faults of a union's branches, the deepest ones, because their branch is closest to what the caller meant. */
 function deepest(errors: readonly ValidationError[]): readonly ValidationError[] {
   const specific = errors.filter((error) => !unions.has(error.keyword));
   if (specific.length === errors.length || specific.length === 0) return errors;
@@ -199,8 +199,8 @@ export function createResponseCheck({ mode, validators, log }: ResponseCheckOpti
 const NUL = '\0';
 const MESSAGE = 'must not contain U+0000';
 
-// Texts that are signed, and neither stored in a column of their own nor looked up. Where a body is stored, it is JSON,
-// which escapes the character.
+// Texts that are only signed. They are neither looked up nor stored in their own column. A stored body is JSON, which
+// escapes the character.
 const signedTexts: Readonly<Record<string, readonly string[]>> = {
   walletRpc: ['/params/message', '/params/typed_data'],
   createWalletRpcIntent: ['/params/message', '/params/typed_data'],
@@ -208,11 +208,11 @@ const signedTexts: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Refuses the character U+0000 in every string of a request, because PostgreSQL cannot store or look it up. Throws
- * `invalid_data` with the JSON pointers.
+ * Refuses the character U+0000 in every string of a request, because PostgreSQL cannot store it. Throws `invalid_data`
+ * with the JSON pointers.
  *
- * CHOICE: except in texts that are only signed, whose signatures cover every character. Property names may contain it,
- * too: they are stored as JSON.
+ * CHOICE: texts that are only signed may contain it, because their signatures cover every character. Property names may
+ * contain it too, because they are stored as JSON.
  */
 export function refuseNulCharacters(state: RequestState): void {
   const found: Issue[] = [];

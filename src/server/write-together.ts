@@ -6,23 +6,23 @@ interface PreparedResponse {
   readonly text: string | undefined;
 }
 
-/** After this time, the next response that is ready takes along those that wait. */
+/** After this time, the next finished response is written together with the waiting ones. */
 const TOGETHER_MS = 1;
 
 let prepared: PreparedResponse[] = [];
 let firstAtMs = 0;
 
 /**
- * Writes a response together with those of the other requests that had arrived with its own: when all of them are
- * handled, or with the first one that is ready a millisecond later.
+ * Writes a response together with those of the requests that arrived at the same time: when all of them are handled, or
+ * with the first response that is ready a millisecond later.
  *
- * The kernel takes longer to write a response that wakes its client than all the rest of a read takes. Responses that
- * follow at once find it awake: reads of many clients on one machine or behind one proxy take a sixth less CPU.
+ * Waking the client costs the kernel more than everything else we do for a read. Responses that follow at once find the
+ * client awake. Reads of many clients on one machine or behind one proxy take a sixth less CPU.
  */
 export const writeTogether: WriteResponse = (response, { status, headers }, text) => {
-  // Writes nothing yet. What it refuses is an error of this request only.
+  // Writes nothing yet. An error that it throws belongs to this request only.
   response.writeHead(status, headers);
-  // What still arrives of a refused request may end the connection.
+  // Data that still arrives of a refused request may end the connection.
   if (!response.req.complete) {
     response.end(text);
     return;

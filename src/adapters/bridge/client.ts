@@ -71,7 +71,7 @@ interface Limits {
   readonly firstPauseMs: number;
   /** After a longer `Retry-After`, the request fails instead. */
   readonly longestPauseMs: number;
-  /** Failures in a row after which the service is left alone, and for how long. */
+  /** Failures in a row that open the circuit breaker, and for how long. */
   readonly failures: number;
   readonly breakMs: number;
 }
@@ -114,15 +114,15 @@ export function createBridgeClient({ access, clock, log, limits: given }: Bridge
     halfOpenAfter: limits.breakMs,
     breaker: new ConsecutiveBreaker(limits.failures),
   });
-  breaker.onBreak(() => log.warn({ host }, 'a fiat provider does not respond and is left alone for a while'));
-  breaker.onReset(() => log.info({ host }, 'a fiat provider responds again'));
+  breaker.onBreak(() => log.warn({ host }, 'fiat provider is failing; circuit breaker opened'));
+  breaker.onReset(() => log.info({ host }, 'fiat provider responds again; circuit breaker closed'));
   const policy = wrap(retryOf(limits), breaker);
   const call = async (request: BridgeRequest, key?: string): Promise<BridgeAnswer> => {
     try {
       return await policy.execute(() => send(access, request, { key, limits }));
     } catch (cause) {
       if (!(cause instanceof BrokenCircuitError)) throw cause;
-      throw new ProviderUnavailableError(`${host}: left alone after repeated failures`, { cause });
+      throw new ProviderUnavailableError(`${host}: circuit breaker open after repeated failures`, { cause });
     }
   };
   return {

@@ -156,7 +156,7 @@ async function lastCommon(options: EvmTransfersOptions, { block, hashes }: Curso
   const { caip2, confirmations, log } = options;
   log.error(
     { caip2, block: String(common), depth, confirmations: Number(confirmations) },
-    'blocks were replaced that had all their confirmations; their transfers are read again',
+    'fully confirmed blocks were replaced; reading their transfers again',
   );
   const { hash } = await headerAt(options, common);
   return { block: common, place: undefined, hashes: [short(hash), ...hashes.slice(depth + 1)] };

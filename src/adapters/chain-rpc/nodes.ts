@@ -219,9 +219,7 @@ function makeNode({ caip2, log, checkChain, observe }: NodesOptions, url: string
     halfOpenAfter: BREAK_MS,
     breaker: new ConsecutiveBreaker(FAILURES_UNTIL_BREAK),
   });
-  breaker.onBreak(() =>
-    log.warn({ caip2, node: name }, 'a node does not respond and is skipped for a while'),
-  );
+  breaker.onBreak(() => log.warn({ caip2, node: name }, 'node does not respond; skipping it for a while'));
   breaker.onReset(() => log.info({ caip2, node: name }, 'a node responds again'));
   const call = async (method: string, params: readonly unknown[], timeoutMs: number): Promise<unknown> => {
     const startedMs = performance.now();

@@ -219,7 +219,10 @@ async function readRanges(options: SolanaTransfersOptions, ranges: readonly Unfi
         const range = some[index]!;
         failures.push(each.reason);
         outcomes.push({ transfers: [], left: range });
-        log.warn({ err: each.reason, caip2, address: range.address }, 'an address is read again later');
+        log.warn(
+          { err: each.reason, caip2, address: range.address },
+          'failed to read an address; will retry',
+        );
       }
     }
   }

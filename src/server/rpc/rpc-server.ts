@@ -9,15 +9,15 @@ import { createBodyReader, discardBody, MAX_BODY_BYTES, RequestAbortedError } fr
 import { startServer } from '../server.ts';
 import { createTransportGuard, type TransportRules } from '../transport-guards.ts';
 
-/** Who sent a message. */
+/** The sender of a message. */
 interface Sender {
   /** Aborted when the sender leaves. */
   readonly signal: AbortSignal;
-  /** Undefined for plain HTTP, which carries no notifications. */
+  /** Undefined for plain HTTP, which has no notifications. */
   readonly connection?: { readonly closed: AbortSignal; notify(message: object): void };
 }
 
-/** What answers JSON-RPC, whatever carries it. */
+/** Answers JSON-RPC over any transport. */
 export interface RpcEndpoint {
   /** The CAIP-2 id of a chain, given by id, name or number. Throws ApiError. */
   chainOf(name: string): string;
@@ -39,15 +39,15 @@ const PREFLIGHT_SECONDS = '600';
 const PARSE_ERROR = -32_700;
 const INVALID_REQUEST = -32_600;
 
-/** CHOICE: open WebSockets of all ports. Further ones are refused. */
+/** CHOICE: the most open WebSockets of all ports. More connections are refused. */
 const MOST_SOCKETS = 2_000;
-/** CHOICE: how much a client may leave unread before its connection is dropped. */
+/** CHOICE: the most unread bytes of a client before its connection is dropped. */
 const MOST_UNREAD_BYTES = 4 * 1_048_576;
-/** CHOICE: how many messages of a connection may wait before nothing more is read from it. */
+/** CHOICE: how many messages of a connection may wait before the server stops reading from it. */
 const MOST_WAITING = 100;
 const HEARTBEAT_MS = 30_000;
 
-/** Upgrades connections to WebSocket that carry JSON-RPC. */
+/** Upgrades connections to WebSockets with JSON-RPC. */
 export interface RpcSockets {
   /** Refuses by throwing an ApiError in `admit`, which names the chain otherwise. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, admit: () => string): void;
@@ -67,7 +67,7 @@ export function rpcSockets({ endpoint, log, newRequestId, stopping }: RpcServerO
       socket.ping();
     }
   }, HEARTBEAT_MS).unref();
-  /** Those that have not answered the last ping. */
+  /** The connections that have not answered the last ping. */
   const silent = new WeakSet<WebSocket>();
   stopping.addEventListener('abort', () => {
     clearInterval(heartbeat);
@@ -191,7 +191,7 @@ export async function openRpcPort(
   const readBody = createBodyReader();
   const { endpoint, log, newRequestId } = options;
 
-  /** Refuses pages of other sites. The chain that the request names. */
+  /** Refuses pages of other sites. Result: the chain that the request names. */
   const admit = ({ headers, url = '/' }: IncomingMessage): string => {
     requireHost({ headers, route: undefined });
     const [, name] = /^\/([^/?]*)(?:\?.*)?$/.exec(url) ?? [];

@@ -49,7 +49,10 @@ function startNode(said: Said | ((method: string) => Said) = {}): Promise<Script
 }
 
 function chainsOf(nodes: readonly ScriptedNode[], ceilings: Partial<EvmCeilings> = {}) {
-  return connectChains([{ caip2, urls: nodes.map(({ url }) => url), ceilings, compareAgainMs: 1 }], silentLog);
+  return connectChains(
+    [{ caip2, urls: nodes.map(({ url }) => url), ceilings, compareAgainMs: 1 }],
+    silentLog,
+  );
 }
 
 function plan(

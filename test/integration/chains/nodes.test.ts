@@ -194,7 +194,7 @@ test('messages and logs contain neither the API key of a node nor signed bytes',
     lines.push(failure.message, (failure.cause as Error | undefined)?.message);
   }
   const text = JSON.stringify(lines);
-  expect(text).toContain('skipped for a while');
+  expect(text).toContain('skipping it for a while');
   expect(text).not.toContain('secret-key');
   expect(text).not.toContain(toHex(bytes).slice(2, 40));
 });

@@ -61,7 +61,10 @@ const order: SwapOrder = {
 async function routeBy(said: readonly Said[], change: Partial<SwapOrder> = {}) {
   const nodes = await Promise.all(said.map(startNode));
   try {
-    const chains = connectChains([{ caip2, urls: nodes.map(({ url }) => url), compareAgainMs: 1 }], silentLog);
+    const chains = connectChains(
+      [{ caip2, urls: nodes.map(({ url }) => url), compareAgainMs: 1 }],
+      silentLog,
+    );
     const routers = routersOnChain({
       chains,
       clock: { now: () => now * 1000 },

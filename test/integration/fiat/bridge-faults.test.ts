@@ -207,7 +207,7 @@ test('a key that the service forgot a day ago is replaced', async () => {
   expect(service.faults).toEqual([]);
 });
 
-test('a service that keeps failing is left alone for a while', async () => {
+test('the circuit breaker opens for a service that keeps failing', async () => {
   const lines: string[] = [];
   const note = (level: string) => (fields: object, message: string) =>
     void lines.push(`${level} ${message} ${inspect(fields)}`);
@@ -219,7 +219,7 @@ test('a service that keeps failing is left alone for a while', async () => {
   await error(provider.customer(customerId));
   const { length } = service.seen;
   const startedMs = performance.now();
-  expect(String(await error(provider.customer(customerId)))).toContain('left alone');
+  expect(String(await error(provider.customer(customerId)))).toContain('circuit breaker');
   expect(performance.now() - startedMs).toBeLessThan(100);
   expect(service.seen).toHaveLength(length);
   await new Promise((resolve) => setTimeout(resolve, 250));
@@ -227,7 +227,7 @@ test('a service that keeps failing is left alone for a while', async () => {
   await error(provider.customer(customerId));
   await new Promise((resolve) => setTimeout(resolve, 250));
   expect((await provider.customer(customerId))?.id).toBe(customerId);
-  expect(lines.some((line) => line.startsWith('warn') && line.includes('left alone'))).toBe(true);
+  expect(lines.some((line) => line.startsWith('warn') && line.includes('circuit breaker'))).toBe(true);
   expect(lines.join('\n')).not.toMatch(/alice|sk-test|customers/i);
 });
 

@@ -86,7 +86,7 @@ test('workers share a port, are replaced without a failed request, and one that 
   const before = said('ready').length;
   process.kill(said('ready').at(-1)!.pid!, 'SIGKILL');
   await waitFor(() => said('ready').length === before + 1, 60_000);
-  expect(said('a process ended by itself; it is restarted')).toHaveLength(1);
+  expect(said('process exited unexpectedly; restarting it')).toHaveLength(1);
 
   await agent.destroy();
   const { code, stderr } = await custos.stop();

@@ -5,8 +5,8 @@ import { singleUseSignatures } from '../../../src/domain/base/replay-protection/
 import { ApiError } from '../../../src/errors.ts';
 import { type OperationId, operations } from '../../../src/generated/operations.ts';
 import { registry } from '../../../src/generated/registry.ts';
-import type { RequestState } from '../../../src/server/request-state.ts';
 import { createReplicaReads } from '../../../src/server/replica-reads.ts';
+import type { RequestState } from '../../../src/server/request-state.ts';
 import { unitsOf } from '../../../src/server/unit-of-work.ts';
 import { watchReplica } from '../../../src/storage/replica-lag.ts';
 import { databaseKinds, openTestDatabase } from '../../support/databases.ts';

@@ -320,7 +320,7 @@ describe('a stop', () => {
       {
         level: 'warn',
         fields: { requests: 1 },
-        message: 'requests were cut off: they did not finish in time',
+        message: 'requests cut off at shutdown: they did not finish in time',
       },
     ]);
   });

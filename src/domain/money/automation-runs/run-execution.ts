@@ -155,7 +155,7 @@ async function submitIn(
   for (const work of later) {
     // The transactions are stored: the job that follows them broadcasts them again.
     await work()?.catch((err: unknown) =>
-      services.log.warn({ err, execution: execution.id }, 'a broadcast failed; it is tried again'),
+      services.log.warn({ err, execution: execution.id }, 'broadcast failed; will retry'),
     );
   }
 }

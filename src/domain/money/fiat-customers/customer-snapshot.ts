@@ -203,7 +203,7 @@ export async function askAbout(
     return await fiatProviders.find(provider, environment as FiatEnvironment)?.customer(customerId);
   } catch (err) {
     if (!isUnavailable(err)) throw err;
-    log.warn({ err, provider, environment }, 'the provider is unavailable; it is asked again');
+    log.warn({ err, provider, environment }, 'provider unavailable; will retry');
     return undefined;
   }
 }

@@ -57,7 +57,7 @@ async function broadcastTransaction(
     await context.inUnit((em, notes) => advanceTransaction({ ...context, em, notes }, row, finding));
     isAccepted = outcome.isAccepted;
   } catch (err) {
-    context.log.warn({ err, transaction: row.id }, 'a transaction could not be broadcast yet; the job will');
+    context.log.warn({ err, transaction: row.id }, 'failed to broadcast a transaction; the job will retry');
   }
   if (refused !== undefined) throw refused;
   return isAccepted;
@@ -94,7 +94,7 @@ async function endUnsent(context: BroadcastContext, rows: readonly TransactionRo
         await advanceTransaction({ ...context, em, notes }, row, failed(row, EARLIER_NEVER_CAME));
     });
   } catch (err) {
-    context.log.warn({ err }, 'transactions that were not sent could not be ended yet; the job will');
+    context.log.warn({ err }, 'failed to end transactions that were not sent; the job will retry');
   }
 }
 

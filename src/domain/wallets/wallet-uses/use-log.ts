@@ -128,9 +128,7 @@ export function createUseLog({ inUnit, log }: Pick<OperationContext, 'inUnit' | 
   };
   const wait = (): void => {
     timer ??= setTimeout(() => {
-      flush().catch((err: unknown) =>
-        log.error({ err }, 'uses of wallets could not be recorded; tried again'),
-      );
+      flush().catch((err: unknown) => log.error({ err }, 'failed to record uses of wallets; will retry'));
     }, WAIT_MS).unref();
   };
   return {
