@@ -8,10 +8,14 @@ const testing = join(import.meta.dirname, 'src', 'testing');
 const longest = new Set(
   [
     'test/simulation/simulation.test.ts',
-    'test/unit/simulation/run-seeds.test.ts',
-    'test/integration/intents/kill.test.ts',
+    'test/adversary/adversary.test.ts',
+    'test/generated-clients/generated-clients.test.ts',
+    'test/integration/packaging/compile-cache.test.ts',
+    'test/integration/processes/workers.test.ts',
+    'test/integration/sending/kill.test.ts',
+    'test/integration/wallet-actions/kill.test.ts',
     'test/integration/webhooks/kill.test.ts',
-    'test/contract/users/linkUserAccount.test.ts',
+    'test/unit/simulation/run-seeds.test.ts',
   ].map((file) => join(import.meta.dirname, file)),
 );
 

@@ -342,7 +342,7 @@ describe('the sandbox', () => {
     const isReached = once(door, 'connection');
     const url = `https://localhost:${(door.address() as AddressInfo).port}/`;
     try {
-      await withSender({ guard: anyAddress, ca: certificate.ca, connectMs: 2000 }, async (own) => {
+      await withSender({ guard: anyAddress, ca: certificate.ca, connectMs: 800 }, async (own) => {
         expect(await post(own, url, 50)).toMatchObject({ status: undefined, failure: 'timeout' });
         await isReached;
         await connections[0]!.end;
