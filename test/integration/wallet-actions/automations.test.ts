@@ -222,6 +222,43 @@ describe.each(databaseKinds)('automations on %s', (kind) => {
     expect(await executions()).toMatchObject([{ status: 'failed', failure_reason: reason }]);
   });
 
+  test('nothing moves while too many of the users who own the wallet are frozen', async () => {
+    const made = async (id: 'createUser' | 'createKeyQuorum' | 'createWallet', body: object) =>
+      (await operations.run(id, { body })).body as { id: string };
+    const signWith = [aliceKey.privateKey];
+    const account = { type: 'email', address: 'frozen@example.com' };
+    const user = await made('createUser', { linked_accounts: [account] });
+    const members = { public_keys: [aliceKey.publicKey], user_ids: [user.id] };
+    const owner = await made('createKeyQuorum', { ...members, authorization_threshold: 1 });
+    wallet = (await made('createWallet', { chain_type: 'ethereum', owner_id: owner.id })) as Wallet;
+    const path = { wallet_id: wallet.id };
+    const automation = await makeAutomation();
+    const attached = await operations.run('attachWalletAutomations', {
+      ...{ path, body: { automation_ids: [automation] }, signWith },
+    });
+    expect(attached.status).toBe(200);
+    await operations.run('freezeUser', { path: { user_id: user.id } });
+    const reasonOfNext = async () => {
+      await give(eurc);
+      await detect();
+      await runDue();
+      return (await executions())[0]?.failure_reason;
+    };
+    const frozen = 'the users who own the wallet are frozen or were deleted';
+    // The other member can still sign.
+    expect(await reasonOfNext()).not.toBe(frozen);
+    const alone = { public_keys: [], user_ids: [user.id] };
+    const changed = await operations.run('updateKeyQuorum', {
+      ...{ path: { key_quorum_id: owner.id }, body: { ...alone, authorization_threshold: 1 }, signWith },
+    });
+    expect(changed.status).toBe(200);
+    operations.clock.nowMs += 1;
+    expect(await reasonOfNext()).toBe(frozen);
+    await operations.run('unfreezeUser', { path: { user_id: user.id } });
+    operations.clock.nowMs += 1;
+    expect(await reasonOfNext()).not.toBe(frozen);
+  });
+
   test('reindexing starts an execution for a balance that has none', async () => {
     expect(await reindex(eurc)).toMatchObject({
       wallet_id: wallet.id,

@@ -1,4 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { countQuorum, type Quorum, quorumKeys } from '../../../engine/authorization/quorum.ts';
 import { UnauthorizedUseError } from '../../../engine/authorization/signed-evidence.ts';
 import { ApiError } from '../../../errors.ts';
 import { type Replay, runWithReplay, UnansweredCallError } from '../../../keys/replay.ts';
@@ -12,6 +13,8 @@ import type {
 import type { UnitWork } from '../../../ports/unit-notes.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { ExecutionEntity, type StoredExecution } from '../../access/automations/automation.entity.ts';
+import { loadQuorums } from '../../access/owners/owner-quorums.ts';
+import { UserEntity } from '../../access/user-records/user.entity.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';
 import { originOf } from '../../wallets/wallet-automations/trigger-automations.ts';
@@ -203,7 +206,7 @@ async function submitted(
  */
 async function requireConsent(
   em: SqlEntityManager,
-  { walletId, agreedById, destinationWalletId }: StoredExecution,
+  { appId, walletId, agreedById, destinationWalletId }: StoredExecution,
   isLocked = false,
 ): Promise<{ readonly address: string }> {
   const query = em
@@ -221,8 +224,51 @@ async function requireConsent(
   if (wallet.owner_id !== agreedById) {
     throw new ApiError('invalid_state', 'the owner of the wallet changed after the deposit');
   }
+  await requireOwnerWhoCanSign(em, appId, agreedById);
   if (destinationWalletId !== null) await requireDestination(em, destinationWalletId, agreedById);
   return wallet;
+}
+
+/**
+ * CHOICE: freezing a user stops the user from signing, and also what the user agreed to in advance, as long as the other
+ * members of the owner could not agree to it without the user. The deposit stays in the wallet.
+ *
+ * @throws ApiError invalid_state
+ */
+async function requireOwnerWhoCanSign(
+  em: SqlEntityManager,
+  appId: string,
+  ownerId: string | null,
+): Promise<void> {
+  if (ownerId === null) return;
+  const context = { em, app: { id: appId }, nowMs: 0 };
+  const quorum = (await loadQuorums(context, [ownerId])).get(ownerId);
+  const userIds = quorum === undefined ? [] : usersOf(quorum);
+  if (quorum === undefined || userIds.length === 0) return;
+  const free = await em.find(
+    UserEntity,
+    { appId, id: { $in: userIds }, frozenAtMs: null },
+    { fields: ['id'] },
+  );
+  const able = withUsers(quorum, new Set(free.map(({ id }) => id)));
+  if (countQuorum(able, new Set(quorumKeys(able))).satisfied) return;
+  throw new ApiError('invalid_state', 'the users who own the wallet are frozen or were deleted');
+}
+
+function usersOf({ users, quorums }: Quorum): string[] {
+  return [...users.map(({ userId }) => userId), ...quorums.flatMap(usersOf)];
+}
+
+/** The key quorum with a key for each of these users, and none for others. */
+function withUsers(quorum: Quorum, able: ReadonlySet<string>): Quorum {
+  return {
+    ...quorum,
+    users: quorum.users.map(({ userId }) => ({
+      userId,
+      liveKeys: able.has(userId) ? [`user:${userId}`] : [],
+    })),
+    quorums: quorum.quorums.map((inner) => withUsers(inner, able)),
+  };
 }
 
 /** @throws ApiError invalid_state if the wallet that the deposit is for was archived or has another owner now. */
