@@ -27,5 +27,11 @@ const signing: readonly OperationId[] = [
 /** The admission control of one server; undefined if everything is admitted. */
 export function admissionFor(limits: AdmissionLimits | undefined, log: Log): Admission | undefined {
   if (limits === undefined) return undefined;
-  return createAdmission({ limits, signing, loop: measureLoopDelay(), now: () => performance.now(), log });
+  return createAdmission({
+    limits,
+    signing,
+    loop: measureLoopDelay(),
+    now: performance.now.bind(performance),
+    log,
+  });
 }
