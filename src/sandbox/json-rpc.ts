@@ -90,6 +90,6 @@ function tooLarge(call: unknown): Response {
 }
 
 /** An error response of JSON-RPC 2.0. */
-export function failure(id: unknown, code: number, message: string): Response {
+function failure(id: unknown, code: number, message: string): Response {
   return { jsonrpc: '2.0', id, error: { code, message } };
 }

@@ -73,6 +73,8 @@ export interface Pool<Plan> {
   isKnown(hash: string): boolean;
   isPending(hash: string): boolean;
   senderOf(hash: string): string | undefined;
+  /** Also of transactions that were included. */
+  find(hash: string): PoolEntry<Plan> | undefined;
   waiting(sender: string, lane: string): readonly PoolEntry<Plan>[];
   /** Pending transactions due by `untilMs`, in order of arrival. */
   due(untilMs: number): readonly PoolEntry<Plan>[];
@@ -125,6 +127,10 @@ export function makePool<Plan>(
       return row !== undefined && row.state !== 'dropped';
     },
     senderOf: (hash) => rowOf(hash)?.sender,
+    find: (hash) => {
+      const row = rowOf(hash);
+      return row && toEntry<Plan>(row);
+    },
     isPending: (hash) => rowOf(hash)?.state === 'pending',
     waiting: (sender, lane) =>
       store

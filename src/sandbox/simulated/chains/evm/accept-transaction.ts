@@ -1,7 +1,7 @@
 import type { BroadcastOutcome, BroadcastRefusal } from '../../../../ports/chains.ts';
 import { refuse } from '../decode-or-refuse.ts';
 import { canAfford } from './gas-payment.ts';
-import { BLOCK_GAS_LIMIT } from './machine.ts';
+import { TRANSACTION_GAS_CAP } from './machine.ts';
 import type { EvmParts } from './parts.ts';
 import type { DecodedTransaction, EvmPlan } from './plan.ts';
 
@@ -49,7 +49,9 @@ function faultOf(
   const least = plan.intrinsicGas > plan.floorGas ? plan.intrinsicGas : plan.floorGas;
   if (plan.gasLimit < least)
     return ['invalid', `intrinsic gas too low: have ${plan.gasLimit}, want ${least}`];
-  if (plan.gasLimit > BLOCK_GAS_LIMIT) return ['invalid', `exceeds the block gas limit ${BLOCK_GAS_LIMIT}`];
+  if (plan.gasLimit > TRANSACTION_GAS_CAP) {
+    return ['invalid', `transaction gas limit too high (cap: ${TRANSACTION_GAS_CAP}, tx: ${plan.gasLimit})`];
+  }
   if (plan.maxPriorityFeePerGas > plan.maxFeePerGas) {
     return ['invalid', 'max priority fee per gas higher than max fee per gas'];
   }

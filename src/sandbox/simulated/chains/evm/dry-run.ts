@@ -2,7 +2,7 @@ import { bytesTo0xHex } from '../../../../engine/crypto/encoding.ts';
 import type { EvmCall, SequenceSimulation, Simulation } from '../../../../ports/chains.ts';
 import type { Block } from '../pool.ts';
 import type { Interpreter } from './interpreter.ts';
-import { BLOCK_GAS_LIMIT, runEvm } from './machine.ts';
+import { runEvm, TRANSACTION_GAS_CAP } from './machine.ts';
 import { makeOverlay } from './overlay.ts';
 import { gasBefore, planAuthorizations } from './plan.ts';
 import type { EvmState } from './state.ts';
@@ -41,7 +41,7 @@ async function tryCall(
   state: EvmState,
   { block, call }: { block: Block; call: EvmCall },
 ): Promise<{ simulation: Simulation; after: EvmState }> {
-  const run = await runWith(BLOCK_GAS_LIMIT);
+  const run = await runWith(TRANSACTION_GAS_CAP);
   const after = run.state;
   const { revert, gasNeeded } = run;
   if (revert !== undefined) {
@@ -52,7 +52,7 @@ async function tryCall(
     return { simulation: { succeeds: true, units: gasNeeded }, after };
   }
   // A caller keeps 1/64 of its gas in each nested call, so the limit must exceed the gas that is used.
-  let [tooLow, enough] = [gasNeeded, BLOCK_GAS_LIMIT];
+  let [tooLow, enough] = [gasNeeded, TRANSACTION_GAS_CAP];
   while (enough - tooLow > tooLow / TOLERANCE) {
     const middle = enough > 2n * tooLow ? 2n * tooLow : (tooLow + enough) / 2n;
     if (await succeedsWith(middle)) enough = middle;

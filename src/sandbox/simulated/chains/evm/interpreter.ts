@@ -1,5 +1,13 @@
 import { createCustomCommon, Hardfork, Mainnet } from '@ethereumjs/common';
-import { createEVM, type EVM, EVMError, type ExecResult, type Message } from '@ethereumjs/evm';
+import {
+  createEVM,
+  type EVM,
+  EVMError,
+  type EVMResult,
+  type ExecResult,
+  type InterpreterStep,
+  type Message,
+} from '@ethereumjs/evm';
 import { Address, createAddressFromString } from '@ethereumjs/util';
 import * as AbiError from 'ox/AbiError';
 import * as AbiParameters from 'ox/AbiParameters';
@@ -62,7 +70,34 @@ interface Calls {
 
 /** Executes the calls of transactions of one chain, one transaction at a time. */
 export interface Interpreter {
-  transaction<T>(overlay: Overlay, block: Block, work: (calls: Calls) => Promise<T>): Promise<T>;
+  transaction<T>(
+    overlay: Overlay,
+    block: Block,
+    work: (calls: Calls) => Promise<T>,
+    watch?: Watch,
+  ): Promise<T>;
+}
+
+/** What ends an execution early, and what observes it. */
+export interface Watch {
+  /** Called now and then. The execution ends with the error that it throws. */
+  readonly check?: () => void;
+  readonly tracer?: Tracer;
+}
+
+/** Observes an execution. */
+export interface Tracer {
+  enter?(message: Message): void;
+  exit?(result: EVMResult): void;
+  step?(step: InterpreterStep): void;
+}
+
+/** The same interpreter, whose executions are watched. */
+export function watched(interpreter: Interpreter, watch: Watch): Interpreter {
+  return {
+    transaction: (overlay, block, work, more) =>
+      interpreter.transaction(overlay, block, work, { ...watch, ...more }),
+  };
 }
 
 interface Running {
@@ -72,6 +107,7 @@ interface Running {
   /** The open messages, and how many movements there were before each. */
   readonly open: { readonly message: Message; readonly movementsBefore: number }[];
   hasNestedCalls: boolean;
+  readonly watch: Watch;
   /** When other work has its next turn. */
   pauseMs: number;
 }
@@ -107,22 +143,30 @@ export async function makeInterpreter(chainId: bigint, forks: Pick<Forks, 'hashO
   evm.events.on('beforeMessage', (message) => {
     const { movements, open } = current();
     open.push({ message, movementsBefore: movements.length });
+    current().watch.tracer?.enter?.(message);
     if (message.depth > 0) current().hasNestedCalls = true;
     const { to } = message;
     if (to !== undefined) recordValue(current(), message, to);
   });
-  evm.events.on('afterMessage', ({ execResult, createdAddress }) => {
+  evm.events.on('afterMessage', (result) => {
+    const { execResult, createdAddress } = result;
     const { movements, open } = current();
+    current().watch.tracer?.exit?.(result);
     const { message, movementsBefore } = open.pop()!;
     if (execResult.exceptionError !== undefined) movements.length = movementsBefore;
     else if (createdAddress !== undefined) recordValue(current(), message, createdAddress);
   });
   return {
-    async transaction(overlay, block, work) {
+    async transaction(overlay, block, work, watch = {}) {
       await mutex.acquire();
+      const onStep = (step: InterpreterStep): void => watch.tracer?.step?.(step);
       const started = { overlay, block, movements: [], open: [], hasNestedCalls: false };
-      running = { ...started, pauseMs: performance.now() + SLICE_MS };
+      running = { ...started, watch, pauseMs: performance.now() + SLICE_MS };
       try {
+        // It may have waited for long.
+        watch.check?.();
+        // The interpreter does more work for each step while anyone listens.
+        if (watch.tracer?.step !== undefined) evm.events.on('step', onStep);
         const { movements } = running;
         return await work({
           movements,
@@ -130,6 +174,7 @@ export async function makeInterpreter(chainId: bigint, forks: Pick<Forks, 'hashO
           run: (call) => runTopCall(evm, current(), call),
         });
       } finally {
+        evm.events.removeListener('step', onStep);
         evm.journal.cleanJournal();
         evm.transientStorage.clear();
         running = undefined;
@@ -222,7 +267,8 @@ function revertOf({ exceptionError, returnValue }: ExecResult): RevertError | un
   return new RevertError(reasonOf(bytesToHex(returnValue)));
 }
 
-function reasonOf(data: string): string {
+/** The message of an error that a contract has returned, in hex digits. */
+export function reasonOf(data: string): string {
   if (data === '') return REVERTED;
   const parameters = `0x${data.slice(8)}` as const;
   try {
@@ -257,6 +303,7 @@ const knownErrors = once(() => {
 async function pause(running: Running): Promise<void> {
   if (performance.now() < running.pauseMs) return;
   await new Promise((resolve) => setImmediate(resolve));
+  running.watch.check?.();
   running.pauseMs = performance.now() + SLICE_MS;
 }
 

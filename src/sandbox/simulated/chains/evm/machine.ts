@@ -8,11 +8,14 @@ import { buyGas, canAfford } from './gas-payment.ts';
 import type { Interpreter } from './interpreter.ts';
 import { makeOverlay, type Overlay } from './overlay.ts';
 import type { EvmPlan, PlannedAuthorization } from './plan.ts';
+import { readsOf } from './reads.ts';
 import { type EvmLog, type NewReceipt, storeReceipt } from './receipts.ts';
 import type { EvmState } from './state.ts';
 
-/** Also the maximum gas of one transaction. */
+/** Also the maximum gas of one call. */
 export const BLOCK_GAS_LIMIT = 30_000_000n;
+/** The maximum gas of one transaction (EIP-7825). */
+export const TRANSACTION_GAS_CAP = 16_777_216n;
 /** Prefix of the nonce lanes of user operations: the entry point counts nonces per key. */
 export const OPERATION_LANE = 'operation ';
 const NEW_AUTHORITY_GAS = 25_000n;
@@ -47,7 +50,7 @@ export function makeEvmMachine(
       return () => {
         if (!overlay.isCurrent()) return undefined;
         overlay.apply();
-        storeReceipt(state, receipt);
+        storeReceipt(state, receipt, readsOf(overlay));
         return execution;
       };
     },
@@ -92,7 +95,8 @@ function acceptsOperations({ accounts, chainId }: EvmState, { sender, authorizat
   return accounts.delegate(sender) === SIMPLE_ACCOUNT_ADDRESS;
 }
 
-async function include(
+/** Executes a transaction and charges its fee, in an overlay. */
+export async function include(
   interpreter: Interpreter,
   overlay: Overlay,
   { entry, block }: { entry: PoolEntry<EvmPlan>; block: Block },

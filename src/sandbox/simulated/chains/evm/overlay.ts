@@ -18,6 +18,8 @@ export interface Overlay {
   erase(address: string): void;
   /** The word of a slot before this execution. */
   originalWord(address: string, slot: string): string;
+  /** Everything that was read, with the value that it had before and the value that it has now. */
+  cells(): Iterable<readonly [key: string, cell: { readonly original: unknown; readonly value: unknown }]>;
   /** Whether everything that was read is stored as it was read. */
   isCurrent(): boolean;
   /** Stores the changes. Call it in a transaction of the store, if they are current. */
@@ -33,8 +35,12 @@ interface Cell<T> {
   isSame(one: T, other: T): boolean;
 }
 
-/** Reads through to the stored state and keeps all changes in memory. */
-export function makeOverlay(base: EvmState): Overlay {
+/**
+ * Reads through to the stored state and keeps all changes in memory.
+ *
+ * @param recalled what is read instead of the stored state, by key.
+ */
+export function makeOverlay(base: EvmState, recalled?: ReadonlyMap<string, unknown>): Overlay {
   const cells = new Map<string, Cell<unknown>>();
   const undo: (() => void)[] = [];
   const checkpoints: number[] = [];
@@ -42,7 +48,7 @@ export function makeOverlay(base: EvmState): Overlay {
   function cell<T>(key: string, access: Pick<Cell<T>, 'read' | 'write'> & { isSame?: Cell<T>['isSame'] }) {
     const known = cells.get(key) as Cell<T> | undefined;
     if (known !== undefined) return known;
-    const original = access.read();
+    const original = recalled?.has(key) === true ? (recalled.get(key) as T) : access.read();
     const made: Cell<T> = { isSame: Object.is, ...access, original, value: original };
     cells.set(key, made as Cell<unknown>);
     return made;
@@ -133,6 +139,7 @@ export function makeOverlay(base: EvmState): Overlay {
       for (const [key, each] of cells) if (key.startsWith(prefix)) set(each, ZERO_WORD);
       set(codeOf(address), new Uint8Array());
     },
+    cells: () => cells,
     originalWord: (address, slot) => wordOf(address, slot).original,
     isCurrent: () => [...cells.values()].every(({ read, original, isSame }) => isSame(read(), original)),
     apply() {

@@ -74,6 +74,16 @@ export function findReceipt({ world: { store }, caip2 }: EvmState, hash: string)
   return row && toReceipt(row);
 }
 
+/** What a transaction has read. Undefined for deposits, and where it is not known. */
+export function findReads({ world: { store }, caip2 }: EvmState, hash: string): string | undefined {
+  return (
+    store.first<{ reads: string | null }>(
+      'select reads from evm_receipts where caip2 = ? and hash = ?',
+      ...[caip2, hash],
+    )?.reads ?? undefined
+  );
+}
+
 /** The receipts of some blocks in order, at most `limit`. */
 export function receiptsIn(
   { world: { store }, caip2 }: EvmState,

@@ -45,7 +45,7 @@ export class RpcError extends Error {
   }
 }
 
-export const INVALID_PARAMS = -32_602;
+const INVALID_PARAMS = -32_602;
 export const METHOD_NOT_FOUND = -32_601;
 export const SERVER_ERROR = -32_000;
 export const LIMIT_EXCEEDED = -32_005;

@@ -4,8 +4,9 @@ import type { BroadcastOutcome } from '../../../../../ports/chains.ts';
 import { termsOf } from '../../chain-terms.ts';
 import { NATIVE } from '../../ledger.ts';
 import { dryRun } from '../dry-run.ts';
+import { type Watch, watched } from '../interpreter.ts';
 import { BLOCK_GAS_LIMIT } from '../machine.ts';
-import { makeOverlay, type Overlay } from '../overlay.ts';
+import { makeOverlay } from '../overlay.ts';
 import type { EvmParts } from '../parts.ts';
 import { findReceipt, receiptsIn } from '../receipts.ts';
 import { codeAt } from '../state.ts';
@@ -14,8 +15,6 @@ import {
   bytesOf,
   callOf,
   hashText,
-  invalid,
-  isRecord,
   METHOD_NOT_FOUND,
   numberOf,
   REVERTED,
@@ -28,6 +27,8 @@ import {
 import { type Development, makeDevelopment } from './development.ts';
 import { type Feed, makeFeed } from './feed.ts';
 import { knownBlock, logsOf } from './logs.ts';
+import { override } from './overrides.ts';
+import { createAccessList, simulateBlocks, traceCall, traceTransaction } from './traces.ts';
 import { blockView, inBlock, quantity, receiptView, transactionBy } from './views.ts';
 
 /** A chain with its way in for signed transactions. */
@@ -103,16 +104,16 @@ const methods: Readonly<Record<string, Method>> = {
     for (const entry of parts.pool.waiting(account, '')) if (entry.nonce === next) next += 1;
     return quantity(next);
   },
-  eth_call: async ({ parts }, [call, block, overrides]) => {
+  eth_call: async ({ parts }, [call, block, overrides], caller) => {
     requireLatest(parts, block);
-    return bytesTo0xHex((await callOnly(parts, call, overrides)).returned);
+    return bytesTo0xHex((await callOnly(parts, call, { overrides, caller })).returned);
   },
-  eth_estimateGas: async ({ parts }, [call, block]) => {
+  eth_estimateGas: async ({ parts }, [call, block], caller) => {
     if (block !== undefined) requireLatest(parts, block);
     // The data of a revert comes from a call without a limit.
-    await callOnly(parts, call, undefined);
+    await callOnly(parts, call, { overrides: undefined, caller });
     const { from, to, value, data, authorizationList } = callOf(call);
-    const estimate = await dryRun(await parts.interpreter(), parts.state, {
+    const estimate = await dryRun(watched(await parts.interpreter(), watchOf(caller)), parts.state, {
       block: parts.blocks.head(),
       call: { from, to: to ?? undefined, value, data, authorizationList },
     });
@@ -136,7 +137,9 @@ const methods: Readonly<Record<string, Method>> = {
     blockView(parts, knownBlock(parts, { blockHash: hash }), isFull === true),
   eth_getBlockReceipts: ({ parts }, [block]) => {
     const number = knownBlock(parts, block);
-    return number === undefined ? null : inBlock(parts, number).map((receipt) => receiptView(parts, receipt));
+    if (number === undefined) return null;
+    const all = inBlock(parts, number);
+    return all.map((receipt) => receiptView(parts, receipt, all));
   },
   eth_getBlockTransactionCountByNumber: ({ parts }, [block]) => {
     const number = knownBlock(parts, block);
@@ -149,6 +152,13 @@ const methods: Readonly<Record<string, Method>> = {
     return receipt === undefined ? null : transactionBy(parts, receipt.hash);
   },
   eth_getLogs: ({ parts }, [filter]) => logsOf(parts, filter),
+  eth_createAccessList: ({ parts }, params, caller) => createAccessList(parts, watchOf(caller), params),
+  eth_simulateV1: ({ parts }, params, caller) => simulateBlocks(parts, watchOf(caller), params),
+  debug_traceTransaction: ({ parts }, params, caller) => traceTransaction(parts, watchOf(caller), params),
+  debug_traceCall: ({ parts }, params, caller) => {
+    requireLatest(parts, params[1]);
+    return traceCall(parts, watchOf(caller), params);
+  },
   eth_newFilter: ({ feed }, [filter]) => feed.addFilter('logs', filter),
   eth_newBlockFilter: ({ feed }) => feed.addFilter('newHeads', undefined),
   eth_newPendingTransactionFilter: ({ feed }, [isFull]) => feed.addFilter('newPendingTransactions', isFull),
@@ -174,13 +184,27 @@ function requireLatest(parts: EvmParts, block: unknown): void {
   }
 }
 
-async function callOnly(parts: EvmParts, value: unknown, overrides: unknown) {
+/** Ends the executions of a caller who has left, and those that last too long. */
+function watchOf({ signal, endsAtMs }: RpcCaller): Watch {
+  return {
+    check() {
+      if (signal.aborted) throw new RpcError(SERVER_ERROR, 'execution aborted (the caller has left)');
+      if (performance.now() > endsAtMs) throw new RpcError(SERVER_ERROR, 'execution aborted (timeout = 5s)');
+    },
+  };
+}
+
+async function callOnly(
+  parts: EvmParts,
+  value: unknown,
+  { overrides, caller }: { readonly overrides: unknown; readonly caller: RpcCaller },
+) {
   const { from, to, value: amount, data, gas } = callOf(value);
   const overlay = makeOverlay(parts.state);
   if (overrides != null) override(overlay, overrides);
   const { accounts } = overlay.state;
   accounts.setNonce(from, '', accounts.nonce(from, '') + 1);
-  const interpreter = await parts.interpreter();
+  const interpreter = watched(await parts.interpreter(), watchOf(caller));
   const result = await interpreter.transaction(overlay, parts.blocks.head(), (calls) =>
     calls.run({
       ...{ from, to, value: amount, data, gasPrice: 0n, accessList: [] },
@@ -193,26 +217,6 @@ async function callOnly(parts: EvmParts, value: unknown, overrides: unknown) {
     throw new RpcError(REVERTED, revert.message, bytesTo0xHex(result.returned));
   }
   throw new RpcError(SERVER_ERROR, revert.message);
-}
-
-/** Changes the state for one call. Source: geth, state overrides of eth_call. */
-function override({ state }: Overlay, overrides: unknown): void {
-  if (!isRecord(overrides)) throw invalid('invalid argument: expected overrides by address');
-  for (const [text, changes] of Object.entries(overrides)) {
-    const address = addressOf(text);
-    if (!isRecord(changes)) throw invalid('invalid argument: expected overrides of an account');
-    const { balance, nonce, code, stateDiff, state: whole } = changes;
-    if (whole !== undefined) throw invalid('`state` is not supported: use `stateDiff`');
-    if (balance !== undefined) state.ledger.setBalance(address, NATIVE, numberOf(balance, 'balance'));
-    if (nonce !== undefined) state.accounts.setNonce(address, '', Number(numberOf(nonce, 'nonce')));
-    if (code !== undefined) state.bytecode.setCode(address, bytesOf(code));
-    for (const [slot, word] of Object.entries(isRecord(stateDiff) ? stateDiff : {})) {
-      const [key, content] = [numberOf(slot, 'slot'), numberOf(word, 'word')].map((each) =>
-        each.toString(16).padStart(64, '0'),
-      ) as [string, string];
-      state.bytecode.setWord(address, key, content);
-    }
-  }
 }
 
 function feeHistory(parts: EvmParts, count: unknown, newest: unknown, percentiles: unknown) {

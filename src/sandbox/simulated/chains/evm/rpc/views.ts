@@ -15,7 +15,7 @@ import { hashOf, ZERO_WORD } from '../state.ts';
 // Blocks, transactions, receipts and logs in the format of the Ethereum JSON-RPC.
 
 /** The most receipts that one answer is made of. */
-export const MOST_RECEIPTS = 20_000;
+const MOST_RECEIPTS = 20_000;
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 /** keccak256(rlp([])): a block without uncles. */
 const NO_UNCLES = '0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347';
@@ -58,9 +58,9 @@ function bloomOf(receipts: readonly Receipt[]): string {
   return bytesTo0xHex(bloom);
 }
 
-export function receiptView(parts: EvmParts, receipt: Receipt) {
+/** @param all the receipts of its block. */
+export function receiptView(parts: EvmParts, receipt: Receipt, all = inBlock(parts, receipt.block.number)) {
   const { hash, block, index, sender, recipient, contract, gasUsed, gasPrice, isReverted } = receipt;
-  const before = inBlock(parts, block.number).filter((other) => other.index <= index);
   const type = envelopeOf(rawOf(parts, hash))?.type;
   return {
     transactionHash: hash,
@@ -70,7 +70,9 @@ export function receiptView(parts: EvmParts, receipt: Receipt) {
     from: sender,
     to: recipient,
     contractAddress: isReverted ? null : contract,
-    cumulativeGasUsed: quantity(before.reduce((sum, other) => sum + other.gasUsed, 0n)),
+    cumulativeGasUsed: quantity(
+      all.reduce((sum, other) => (other.index <= index ? sum + other.gasUsed : sum), 0n),
+    ),
     gasUsed: quantity(gasUsed),
     effectiveGasPrice: quantity(gasPrice),
     status: isReverted ? '0x0' : '0x1',

@@ -1,0 +1,229 @@
+import { bytesTo0xHex } from '../../../../../engine/crypto/encoding.ts';
+import { NATIVE } from '../../ledger.ts';
+import { type Interpreter, type Watch, watched } from '../interpreter.ts';
+import { BLOCK_GAS_LIMIT, include, runEvm } from '../machine.ts';
+import { makeOverlay, type Overlay } from '../overlay.ts';
+import type { EvmParts } from '../parts.ts';
+import { gasBefore, planAuthorizations } from '../plan.ts';
+import { recallReads } from '../reads.ts';
+import { findReads, findReceipt, TRANSFER_TOPIC } from '../receipts.ts';
+import type { EvmState } from '../state.ts';
+import { type Call, callOf, hashText, invalid, isRecord, numberOf, RpcError, SERVER_ERROR } from './calls.ts';
+import { override } from './overrides.ts';
+import { tracerOf } from './tracers.ts';
+import { blockView, quantity } from './views.ts';
+
+/** CHOICE: the blocks and calls of one simulation. */
+const MOST_BLOCKS = 256;
+const MOST_CALLS = 1_000;
+const MOST_ROUNDS = 8;
+/** The address of logs of the native asset. Source: ERC-7528. */
+const NATIVE_LOG = '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee';
+
+/** Executes an included transaction again, on what it has read then. */
+export async function traceTransaction(
+  parts: EvmParts,
+  watch: Watch,
+  [hash, options]: readonly unknown[],
+): Promise<unknown> {
+  const { state, pool } = parts;
+  const receipt = findReceipt(state, hashText(hash));
+  if (receipt === undefined) throw new RpcError(SERVER_ERROR, 'transaction not found');
+  const [entry, reads] = [pool.find(receipt.hash), findReads(state, receipt.hash)];
+  if (entry === undefined || reads === undefined) {
+    throw new RpcError(SERVER_ERROR, 'the transaction is a deposit of the sandbox, which executes nothing');
+  }
+  const { tracer, resultOf } = tracerOf(options);
+  const overlay = makeOverlay(state, recallReads(reads));
+  const interpreter = watched(await parts.interpreter(), { ...watch, tracer });
+  const { receipt: made } = await include(interpreter, overlay, { entry, block: receipt.block });
+  const { gasUsed, isReverted } = made;
+  return resultOf({ overlay, gasUsed, isReverted });
+}
+
+/** Executes a call on the latest state. */
+export async function traceCall(
+  parts: EvmParts,
+  watch: Watch,
+  [value, , options]: readonly unknown[],
+): Promise<unknown> {
+  const call = callOf(value);
+  const { tracer, resultOf } = tracerOf(options);
+  const overlay = makeOverlay(parts.state);
+  if (isRecord(options) && options.stateOverrides != null) override(overlay, options.stateOverrides);
+  const interpreter = watched(await parts.interpreter(), { ...watch, tracer });
+  const { gasUsed, revert } = await execute(interpreter, overlay, parts, { call, accessList: [] });
+  return resultOf({ overlay, gasUsed, isReverted: revert !== undefined });
+}
+
+type AccessList = { readonly address: string; readonly storageKeys: readonly string[] }[];
+
+/** The accounts and slots that a call uses, and its gas when it lists them. Source: geth, eth_createAccessList. */
+export async function createAccessList(
+  parts: EvmParts,
+  watch: Watch,
+  [value]: readonly unknown[],
+): Promise<object> {
+  const call = callOf(value);
+  const interpreter = watched(await parts.interpreter(), watch);
+  let accessList: AccessList = [];
+  for (let round = 0; ; round += 1) {
+    const overlay = makeOverlay(parts.state);
+    const { gasUsed, revert } = await execute(interpreter, overlay, parts, { call, accessList });
+    const used = accessed(overlay, call);
+    if (JSON.stringify(used) === JSON.stringify(accessList) || round === MOST_ROUNDS) {
+      const error = revert === undefined ? {} : { error: revert.message };
+      return { accessList, gasUsed: quantity(gasUsed), ...error };
+    }
+    accessList = used;
+  }
+}
+
+function accessed(overlay: Overlay, { from, to }: Call): AccessList {
+  const slots = new Map<string, string[]>();
+  for (const [key] of overlay.cells()) {
+    const [kind, address = '', slot = ''] = key.split(' ');
+    if (kind !== 'word' && kind !== 'code') continue;
+    const isListed = kind === 'word' || (address !== from && address !== to && !isPrecompile(address));
+    if (!isListed) continue;
+    const known = slots.get(address) ?? [];
+    if (kind === 'word') known.push(`0x${slot}`);
+    slots.set(address, known);
+  }
+  return [...slots]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([address, storageKeys]) => ({ address, storageKeys: storageKeys.sort() }));
+}
+
+function isPrecompile(address: string): boolean {
+  return BigInt(address) <= 0x100n;
+}
+
+/** Runs a call as a transaction without a fee. */
+async function execute(
+  interpreter: Interpreter,
+  overlay: Overlay,
+  { blocks }: Pick<EvmParts, 'blocks'>,
+  {
+    call,
+    accessList,
+    block = blocks.head(),
+  }: { call: Call; accessList: AccessList; block?: { number: number; seconds: number } },
+) {
+  const { accounts } = overlay.state;
+  const { from: sender, to, value, data, gas, authorizationList } = call;
+  const calls = [{ to, value, data: bytesTo0xHex(data) }];
+  accounts.setNonce(sender, '', accounts.nonce(sender, '') + 1);
+  const plan = {
+    ...{ sender, calls, accessList, gasLimit: gas < BLOCK_GAS_LIMIT ? gas : BLOCK_GAS_LIMIT, sentinel: null },
+    authorizations: planAuthorizations(authorizationList),
+    ...gasBefore(calls, { accessList, authorizations: authorizationList }),
+  };
+  return runEvm(interpreter, overlay, plan, { gasPrice: 0n, block, isIncluded: false });
+}
+
+/** Executes calls in blocks after the latest one, without storing anything. Source: geth, eth_simulateV1. */
+export async function simulateBlocks(
+  parts: EvmParts,
+  watch: Watch,
+  [value]: readonly unknown[],
+): Promise<unknown> {
+  if (!isRecord(value) || !Array.isArray(value.blockStateCalls)) {
+    throw invalid('invalid argument: expected `blockStateCalls`');
+  }
+  if (value.validation === true) throw invalid('`validation` is not supported');
+  const all = value.blockStateCalls as readonly unknown[];
+  if (all.length > MOST_BLOCKS) throw invalid(`expected at most ${MOST_BLOCKS} blocks, got ${all.length}`);
+  const interpreter = watched(await parts.interpreter(), watch);
+  let { number, seconds } = parts.blocks.head();
+  let state: EvmState = parts.state;
+  let count = 0;
+  const results: unknown[] = [];
+  for (const each of all) {
+    if (!isRecord(each)) throw invalid('invalid argument: expected blocks');
+    const { calls = [], stateOverrides, blockOverrides } = each;
+    const changed = isRecord(blockOverrides) ? blockOverrides : {};
+    number = changed.number == null ? number + 1 : Number(numberOf(changed.number, 'number'));
+    seconds = changed.time == null ? seconds + 12 : Number(numberOf(changed.time, 'time'));
+    const block = { number, seconds };
+    const overlay = makeOverlay(state);
+    if (stateOverrides != null) override(overlay, stateOverrides);
+    state = overlay.state;
+    const made: object[] = [];
+    let gasInBlock = 0n;
+    if (!Array.isArray(calls)) throw invalid('invalid argument: expected `calls`');
+    for (const call of calls) {
+      count += 1;
+      if (count > MOST_CALLS) throw invalid(`expected at most ${MOST_CALLS} calls`);
+      const run = await simulate(parts, interpreter, state, {
+        call: callOf(call),
+        block,
+        index: made.length,
+        traces: value.traceTransfers === true,
+      });
+      state = run.state;
+      gasInBlock += run.gasUsed;
+      made.push(run.view);
+    }
+    const view = blockView(parts, parts.blocks.head().number, false)!;
+    results.push({
+      ...{ ...view, number: quantity(number), timestamp: quantity(seconds), gasUsed: quantity(gasInBlock) },
+      ...{
+        parentHash: parts.forks.hashOf(number - 1),
+        hash: parts.forks.hashOf(number),
+        transactions: [],
+        calls: made,
+      },
+    });
+  }
+  return results;
+}
+
+async function simulate(
+  parts: EvmParts,
+  interpreter: Interpreter,
+  before: EvmState,
+  {
+    call,
+    block,
+    index,
+    traces,
+  }: { call: Call; block: { number: number; seconds: number }; index: number; traces: boolean },
+) {
+  const overlay = makeOverlay(before);
+  let returned: Uint8Array = new Uint8Array();
+  const tracer = {
+    exit: ({ execResult }: { execResult: { returnValue: Uint8Array } }) => {
+      returned = execResult.returnValue;
+    },
+  };
+  const run = await execute(watched(interpreter, { tracer }), overlay, parts, {
+    call,
+    accessList: [],
+    block,
+  });
+  const { revert, gasUsed, logs, movements } = run;
+  const moved = traces ? movements.filter(({ asset }) => asset === NATIVE).map(nativeLog) : [];
+  const place = { blockNumber: quantity(block.number), transactionIndex: quantity(index), removed: false };
+  const view = {
+    ...{ status: revert === undefined ? '0x1' : '0x0', gasUsed: quantity(gasUsed) },
+    returnData: bytesTo0xHex(returned),
+    logs: [...moved, ...logs].map((log, at) => ({ ...log, ...place, logIndex: quantity(at) })),
+    ...(revert === undefined
+      ? {}
+      : {
+          error: {
+            code: revert.message.startsWith('execution reverted') ? 3 : -32_015,
+            message: revert.message,
+            data: bytesTo0xHex(returned),
+          },
+        }),
+  };
+  return { state: overlay.state, gasUsed, view };
+}
+
+function nativeLog({ sender, recipient, amount }: { sender: string; recipient: string; amount: bigint }) {
+  const word = (text: string): string => `0x${text.padStart(64, '0')}`;
+  const topics = [TRANSFER_TOPIC, word(sender.slice(2)), word(recipient.slice(2))];
+  return { address: NATIVE_LOG, topics, data: word(amount.toString(16)) };
+}
