@@ -86,11 +86,12 @@ function decode(bytes: Uint8Array, chainId: number): Decoded {
   const nonce = BigInt(operation.nonce);
   return {
     hash: bytesTo0xHex(hash),
-    bundleHash: bytesTo0xHex(keccak_256(utf8ToBytes(`bundle of ${bytesTo0xHex(hash)}`))),
+    bundleHash: bundleOf(bytesTo0xHex(hash)),
     nonceKey: (nonce >> 64n).toString(16),
     sequence: nonce & 0xffff_ffff_ffff_ffffn,
     plan: {
       raw: null,
+      operation: bytesTo0xHex(bytes),
       sender,
       feePayer: operation.paymaster?.toLowerCase() ?? sender,
       feeToken: null,
@@ -105,6 +106,11 @@ function decode(bytes: Uint8Array, chainId: number): Decoded {
       sentinel: sentinelAmong(calls) ?? null,
     },
   };
+}
+
+/** The hash of the transaction that contains only this operation. */
+export function bundleOf(operationHash: string): string {
+  return bytesTo0xHex(keccak_256(utf8ToBytes(`bundle of ${operationHash}`)));
 }
 
 type Operation = ReturnType<typeof decodeSponsoredOperation>['user_operation'];
@@ -138,7 +144,10 @@ function acceptOperation(
   const { world, state, pool, blocks } = parts;
   if (pool.isKnown(bundleHash) || plan.sentinel === 'provider_error') return { isAccepted: true, hash };
   const lane = `${OPERATION_LANE}${nonceKey}`;
-  if (plan.feePayer !== PAYMASTER_ADDRESS) return refuse('invalid', 'AA30 paymaster not deployed');
+  const paysItself = plan.feePayer === plan.sender;
+  if (!paysItself && plan.feePayer !== PAYMASTER_ADDRESS) {
+    return refuse('invalid', 'AA30 paymaster not deployed');
+  }
   if (!isOrWillBeAccount(parts, plan)) return refuse('invalid', 'AA20 account not deployed');
   if (sequence !== BigInt(state.accounts.nonce(plan.sender, lane))) {
     return refuse('stale', 'AA25 invalid account nonce');
@@ -147,10 +156,13 @@ function acceptOperation(
     return refuse('invalid', `AA95 out of gas: have ${plan.gasLimit}, want ${plan.intrinsicGas}`);
   }
   if (priceOf(parts, plan) < state.baseFee) return refuse('underpriced', 'max fee below the base fee');
-  while (!canPaymasterPay(parts, plan)) {
+  while (!paysItself && !canPaymasterPay(parts, plan)) {
     fundEvm(parts, { address: PAYMASTER_ADDRESS, tokenAddress: null, rawAmount: REFILL });
   }
-  if (!canAfford(state, [plan])) return refuse('insufficient_funds', 'insufficient funds for the calls');
+  if (!canAfford(state, [plan])) {
+    const message = paysItself ? "AA21 didn't pay prefund" : 'insufficient funds for the calls';
+    return refuse('insufficient_funds', message);
+  }
   const times = { receivedMs: world.clock.now(), dueMs: blocks.dueMs() };
   pool.add({ hash: bundleHash, sender: plan.sender, lane, nonce: Number(sequence), plan, ...times });
   return { isAccepted: true, hash };

@@ -24,14 +24,17 @@ export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
   const { state, blocks } = parts;
   const { ledger } = state;
   const { broadcast, statusOf } = transactions(parts);
+  const bundler = tempoChains.has(caip2) ? undefined : simulateBundler(parts);
   // Most sandboxes serve the wallet API only.
-  const answerRpc = loadOnce(async () => (await import('./rpc/methods.ts')).rpcOf({ parts, broadcast }));
+  const answerRpc = loadOnce(async () =>
+    (await import('./rpc/methods.ts')).rpcOf({ parts, broadcast, bundler }),
+  );
   return {
     chain: {
       kind: 'evm',
       caip2,
       chainId: state.chainId,
-      ...(tempoChains.has(caip2) ? {} : { bundler: simulateBundler(parts) }),
+      ...(bundler === undefined ? {} : { bundler }),
       ...queries(parts),
       ...{ broadcast, statusOf },
       ...transferLists(parts),

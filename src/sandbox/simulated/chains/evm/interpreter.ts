@@ -13,11 +13,13 @@ import * as AbiError from 'ox/AbiError';
 import * as AbiParameters from 'ox/AbiParameters';
 import { bytesTo0xHex, bytesToHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
 import { once } from '../../../../engine/load-once.ts';
+import { ENTRY_POINT_ADDRESS } from '../../../../engine/signing/ethereum/simple-account.ts';
 import { createMutex } from '../../../../storage/mutex.ts';
 import { type Movement, NATIVE, RevertError } from '../ledger.ts';
 import type { Block } from '../pool.ts';
 import { hasNativeAsset } from '../sponsors.ts';
 import { solidity } from './contracts/generated/solidity.ts';
+import { callEntryPoint } from './entry-point.ts';
 import type { Forks } from './forks.ts';
 import type { Overlay } from './overlay.ts';
 import { type EvmLog, TRANSFER_TOPIC } from './receipts.ts';
@@ -127,6 +129,12 @@ export async function makeInterpreter(chainId: bigint, forks: Pick<Forks, 'hashO
       () => pause(current()),
     ),
     blockchain: blockchainOf(forks),
+    customPrecompiles: [
+      {
+        address: addressOf(ENTRY_POINT_ADDRESS),
+        function: ({ data }) => callEntryPoint(current().overlay.state, data),
+      },
+    ],
     customOpcodes: [
       {
         opcode: JUMPDEST,

@@ -33,6 +33,8 @@ export interface PlannedAuthorization {
 export interface EvmPlan {
   /** The signed transaction, 0x hex. Null for a user operation. */
   readonly raw: string | null;
+  /** The signed user operation, 0x hex. Absent for a transaction. */
+  readonly operation?: string;
   readonly sender: string;
   /** Pays the gas; differs from the sender for user operations and on Tempo. */
   readonly feePayer: string;

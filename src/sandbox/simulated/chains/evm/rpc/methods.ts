@@ -1,6 +1,6 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex } from '../../../../../engine/crypto/encoding.ts';
-import type { BroadcastOutcome } from '../../../../../ports/chains.ts';
+import type { BroadcastOutcome, Bundler } from '../../../../../ports/chains.ts';
 import { termsOf } from '../../chain-terms.ts';
 import { NATIVE } from '../../ledger.ts';
 import { dryRun } from '../dry-run.ts';
@@ -29,12 +29,23 @@ import { type Feed, makeFeed } from './feed.ts';
 import { knownBlock, logsOf } from './logs.ts';
 import { override } from './overrides.ts';
 import { createAccessList, simulateBlocks, traceCall, traceTransaction } from './traces.ts';
+import {
+  entryPoints,
+  estimateUserOperation,
+  paymasterData,
+  paymasterStub,
+  sendUserOperation,
+  userOperationBy,
+  userOperationReceipt,
+} from './user-operations.ts';
 import { blockView, inBlock, quantity, receiptView, transactionBy } from './views.ts';
 
 /** A chain with its way in for signed transactions. */
 export interface RpcChain {
   readonly parts: EvmParts;
   broadcast(signedBytes: Uint8Array): Promise<BroadcastOutcome>;
+  /** Undefined for a chain without user operations. */
+  readonly bundler: Bundler | undefined;
 }
 
 interface Served extends RpcChain {
@@ -159,6 +170,18 @@ const methods: Readonly<Record<string, Method>> = {
     requireLatest(parts, params[1]);
     return traceCall(parts, watchOf(caller), params);
   },
+  eth_supportedEntryPoints: ({ bundler }) => (bundler === undefined ? [] : entryPoints()),
+  eth_sendUserOperation: async ({ bundler, development }, params) => {
+    const hash = await sendUserOperation(bundler, params);
+    await development.mineSent();
+    return hash;
+  },
+  eth_estimateUserOperationGas: ({ parts }, params, caller) =>
+    estimateUserOperation(parts, watchOf(caller), params),
+  eth_getUserOperationByHash: ({ parts }, params) => userOperationBy(parts, params),
+  eth_getUserOperationReceipt: ({ parts }, params) => userOperationReceipt(parts, params),
+  pm_getPaymasterStubData: ({ parts }, params) => paymasterStub(parts, params),
+  pm_getPaymasterData: ({ parts }, params) => paymasterData(parts, params),
   eth_newFilter: ({ feed }, [filter]) => feed.addFilter('logs', filter),
   eth_newBlockFilter: ({ feed }) => feed.addFilter('newHeads', undefined),
   eth_newPendingTransactionFilter: ({ feed }, [isFull]) => feed.addFilter('newPendingTransactions', isFull),

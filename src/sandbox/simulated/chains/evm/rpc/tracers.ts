@@ -16,7 +16,7 @@ const MOST_FRAMES = 10_000;
 const WORD_BYTES = 32;
 
 /** What the whole call or transaction has used and returned. */
-export interface Traced {
+interface Traced {
   readonly overlay: Overlay;
   readonly gasUsed: bigint;
   readonly isReverted: boolean;
