@@ -53,7 +53,7 @@ export function unavailableThing(error: unknown): string {
   return 'the database';
 }
 
-/** What several nodes of a chain disagree about, if that is the error; a message for callers. */
+/** The subject of a disagreement between nodes of a chain, if that is the error; a message for callers. */
 export function disagreementOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   return (error as { isDisagreement?: boolean }).isDisagreement === true ? error.message : undefined;

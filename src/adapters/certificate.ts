@@ -19,7 +19,7 @@ import type { ServerCertificate } from './issue-certificate.ts';
 
 export type { ServerCertificate };
 
-/** A certificate stored in a folder, and the file with its authority among those of the folder. */
+/** A certificate stored in a folder, and the file of its authority in that folder. */
 export interface StoredCertificate extends ServerCertificate {
   caFile: string;
 }
@@ -27,7 +27,7 @@ export interface StoredCertificate extends ServerCertificate {
 interface CertificateOptions {
   clock: Clock;
   entropy: Entropy;
-  /** The server's host names and addresses, in addition to the loopback ones. */
+  /** The server's host names and addresses, in addition to loopback. */
   hosts?: readonly string[];
 }
 

@@ -27,7 +27,7 @@ const MAX_WAITING_LENGTH = 16 * 1024 * 1024;
 
 /** CHOICE: how often a full disk or a reader that has ended is tried again. */
 const RETRY_MS = 1_000;
-/** How often a reader that is slow is tried again. */
+/** The interval of retries while a reader is slow. */
 const BUSY_MS = 50;
 
 /** CHOICE: how long the end of the process waits for a slow reader of its last lines. */
@@ -41,7 +41,7 @@ const NOTHING = Buffer.alloc(0);
 const LINE_FEED = 0x0a;
 const outputs = new Map<Descriptor, LogOutput>();
 
-/** The one output of this process on the descriptor. */
+/** The only output of this process on the descriptor. */
 export function logOutput(descriptor: Descriptor): LogOutput {
   const known = outputs.get(descriptor);
   if (known !== undefined) return known;
@@ -137,7 +137,7 @@ function openOutput(descriptor: Descriptor): LogOutput {
     setTimeout(flush, MAX_DELAY_MS).unref();
   }
 
-  // The last chance of lines that wait. Bytes that a thread is writing are not written twice.
+  // Writes the waiting lines at the end of the process. Bytes that a thread is writing are not written twice.
   process.on('exit', () => {
     const unfinished = state === 'busy reader' ? batch : NOTHING;
     const note = dropped > (batchIs === 'note' && state !== 'idle' ? notedByBatch : noted) ? takeNote() : '';

@@ -46,8 +46,8 @@ const LONGEST_PAUSE_MS = 30_000;
 const HEALTHY_MS = 60_000;
 
 /**
- * Keeps a process running: starts it again when it ends by itself, after a pause that doubles each time. Rejects when the
- * first process does not become ready.
+ * Keeps a process running: when it exits unexpectedly, starts it again after a pause that doubles each time. Rejects
+ * when the first process does not become ready.
  */
 export async function keepRunning<Process extends StartedProcess>({
   name,

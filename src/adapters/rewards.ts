@@ -24,7 +24,7 @@ interface ReportedReward {
   readonly proof: readonly string[];
 }
 
-/** What the distributor can count: `uint208` has 63 decimal digits. */
+/** The largest amount that the distributor can count: `uint208` has 63 decimal digits. */
 const AMOUNT = /^\d{1,63}$/;
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const HASH = /^0x[0-9a-fA-F]{64}$/;
@@ -112,11 +112,10 @@ export interface MerklOptions {
 }
 
 /**
- * Rewards by Merkl's API v4. It is asked for proofs only: what an account can claim is what the configured
- * distributor accepts.
+ * Rewards by Merkl's API v4, which only supplies proofs. The configured distributor decides what an account can claim.
  *
  * INVARIANT: a reward is claimable only with a proof that leads to the distributor's root, and only beyond what the
- * distributor has paid already. The API decides neither the contract that is called nor who is paid.
+ * distributor has already paid. The API decides neither the contract that is called nor who is paid.
  */
 export function merklRewards({ chains, log, url, apiKey, distributors }: MerklOptions): Incentives {
   const host = new URL(url).host;

@@ -4,7 +4,7 @@ import type { Clock, Entropy, Ids } from '../ports/runtime.ts';
 /** The system clock. */
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** How a clock differs from that of the machine. */
+/** The difference between a clock and the clock of the machine. */
 interface ClockState {
   /** Null for a running clock. */
   readonly frozenAtMs: number | null;
@@ -127,7 +127,7 @@ export const systemEntropy: Entropy = {
   bytes: (length) => new Uint8Array(randomBytes(length)),
 };
 
-/** What the next bytes of a deterministic stream depend on. */
+/** The state that determines the next bytes of a deterministic stream. */
 export interface EntropyPosition {
   readonly seed: string;
   /** The number of bytes before them. */
@@ -139,7 +139,7 @@ export interface SeededEntropy extends Entropy {
   position(): EntropyPosition;
   /** Continues at a position, which may be one of another seed. */
   goTo(position: EntropyPosition): void;
-  /** The bytes after the next `skipped` ones. They are still drawn later. */
+  /** The bytes after the next `skipped` bytes. They are still drawn later. */
   peek(skipped: number, length: number): Uint8Array;
 }
 

@@ -22,7 +22,7 @@ interface TakenSnapshot {
   release(): Promise<void>;
 }
 
-/** Where the snapshots of a sandbox are, by name. */
+/** The files of a sandbox's snapshots, by name. */
 export interface SnapshotStore {
   /** In alphabetical order. */
   list(): Promise<readonly { readonly name: string; readonly bytes: number }[]>;

@@ -195,7 +195,7 @@ interface PathAmounts {
   readonly rawOutput: bigint;
 }
 
-/** What the router says a path delivers, or costs; undefined when it cannot. */
+/** The output or the cost of a path, from the router; undefined when it has none. */
 async function amountsOn(
   { chain, address }: Router,
   path: readonly string[],
@@ -218,8 +218,8 @@ async function amountsOn(
 }
 
 /**
- * Of the nodes' answers to a quote, the best one for the wallet: its slippage then bounds what a worse block, or a node
- * that lies, can take. Undefined if they differ by more than a few blocks explain.
+ * The best of the nodes' answers to a quote for the wallet. Its slippage then bounds the loss from a worse block, or
+ * from a lying node. Undefined if the answers differ by more than a few blocks explain.
  */
 function bestOf(
   answers: readonly Uint8Array[],

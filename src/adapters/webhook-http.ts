@@ -85,7 +85,7 @@ export const anyAddress: WebhookGuard = { allowsHttp: true, allowsAddress: () =>
 /** Up to this size, a response body is drained so that the connection can be reused. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const KEEP_ALIVE_MS = 10_000;
-/** CHOICE: while so many connections are open, no further ones are kept for later requests. */
+/** CHOICE: while this many connections are open, no more are kept for later requests. */
 const KEPT_SOCKETS = 256;
 /** At least as long as an attempt, so that the attempt's own limit applies first. */
 const CONNECT_MS = 15_000;

@@ -9,7 +9,7 @@ import type { Services } from '../ports/operation-context.ts';
 import type { OperatorContext } from '../sandbox/control-plane.ts';
 import { inUnitOf, type OpenUnit, type UnitSource } from '../server/unit-of-work.ts';
 
-/** What operators' operations need of a running server. */
+/** The parts of a running server that operators' operations need. */
 export function operatorContext({
   database,
   openUnit,

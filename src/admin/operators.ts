@@ -24,7 +24,7 @@ export interface OperatorAdministration {
   list(appId: string): Promise<AdministeredOperator[]>;
   changeRole(appId: string, operatorId: string, role: OperatorRole): Promise<AdministeredOperator>;
   remove(appId: string, operatorId: string): Promise<AdministeredOperator>;
-  /** What was done to the app, newest first. */
+  /** The records of the app, newest first. */
   records(appId: string, limit: number): Promise<AdministeredRecord[]>;
 }
 

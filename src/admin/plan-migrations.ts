@@ -12,20 +12,20 @@ interface PlannedStatement {
   readonly table: string;
   /** An estimate of PostgreSQL; 0 for a new table, and for one that was never analyzed. */
   readonly rows: number;
-  /** Of the table with its indexes. */
+  /** The size of the table with its indexes. */
   readonly bytes: number;
-  /** What waits until the migration ends; null for a new table. */
+  /** The statements that wait until the migration ends; null for a new table. */
   readonly waits: string | null;
 }
 
 export interface PlannedMigration {
   readonly name: string;
-  /** For a migration that removes something: the number of the migration that a server must know to go on. */
+  /** For a migration that removes something: the number of the migration that a server must have to continue. */
   readonly removes_since: number | null;
   readonly statements: readonly PlannedStatement[];
 }
 
-/** What the pending migrations would do. */
+/** The effects of the pending migrations. */
 export function planMigrations(config: DatabaseConfig): Promise<PlannedMigration[]> {
   return withDatabase(config, async ({ orm }) => {
     const pending = new Set(await pendingMigrations(orm));

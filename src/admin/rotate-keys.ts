@@ -136,7 +136,7 @@ export async function rotateSealedKeys(
 async function forgetUnusedKeys(em: SqlEntityManager, currentId: string): Promise<void> {
   const database = em.getKysely<Tables>();
   let unused = database.deleteFrom('master_key_checks').where('master_key_id', '<>', currentId);
-  // A server that was not restarted may have sealed with an earlier key meanwhile.
+  // A server that was not restarted may have sealed something with an earlier key since.
   for (const table of tables) {
     unused = unused.where('master_key_id', 'not in', database.selectFrom(table).select('master_key_id'));
   }

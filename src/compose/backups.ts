@@ -26,10 +26,10 @@ import { damageOf, imagesAtOnce } from '../storage/sqlite/images.ts';
 const MANIFEST = 'backup.json';
 const FORMAT = 1;
 
-/** What a backup of a sandbox consists of. */
+/** The content of a backup of a sandbox. */
 interface BackupManifest {
   readonly format: number;
-  /** Of the program that made it. */
+  /** The version of the program that made it. */
   readonly version: string;
   /** ISO 8601. */
   readonly made_at: string;
@@ -174,16 +174,16 @@ function filesIn(folder: string, left: ReadonlySet<string>): string[] {
     .sort();
 }
 
-/** What became of the folder. */
+/** The result for the folder. */
 export interface RestoredFolder {
   readonly manifest: BackupManifest;
-  /** Where the earlier content is; undefined if there was none. */
+  /** The folder of the previous content; undefined if there was none. */
   readonly replaced: string | undefined;
 }
 
 /**
- * Makes the data folder of a sandbox from a backup. Everything is checked before anything is replaced, and what is
- * replaced is kept beside it: it may contain the only copy of a master key.
+ * Restores the data folder of a sandbox from a backup. Everything is checked before anything is replaced. The replaced
+ * content is kept next to the folder, because it may contain the only copy of a master key.
  *
  * @throws StartError
  */

@@ -17,7 +17,7 @@ interface CertificateFiles {
   readonly log: Log;
 }
 
-/** Follows the files of the certificate. What cannot be used is logged, and the server goes on with what it has. */
+/** Watches the files of the certificate. An unusable certificate is logged, and the server keeps the current one. */
 export function followCertificate({ current, read, use, log }: CertificateFiles) {
   let used = current;
   let reported: string | undefined;

@@ -16,9 +16,9 @@ interface WebhookDocument {
 type Examples = Readonly<Record<string, { readonly value: unknown }>>;
 
 /**
- * What the contract defines for events, translated to `brand` for callers.
+ * The contract's rules for events, translated to `brand` for callers.
  *
- * NOTE: validators and document are large and are loaded on first use.
+ * NOTE: validators and document are large, and are loaded on first use.
  */
 export function eventContract(brand: Pick<Brand, 'readBody' | 'writeBody'> | undefined): EventContract {
   const validators = async () => (await import('../generated/webhook-validators.js')).webhookValidators;

@@ -43,7 +43,7 @@ interface JobsOptions {
   readonly delay?: DelayDelivery | undefined;
   /** Records what jobs change; by default they are not recorded. */
   readonly audit?: AuditTrail | undefined;
-  /** Units of work of the jobs, on connections of their own. Default: those of requests. */
+  /** Units of work of the jobs, on separate connections. Default: those of requests. */
   readonly jobUnits?: OpenUnit | undefined;
   /** Notices that the database was restored; undefined where no restore can be noticed. */
   readonly restores?: RestoreWatch | undefined;
@@ -100,7 +100,7 @@ export function startBesideRequests(
         if (notes.hasDeliveries) jobs.wake(DELIVER_EVENTS);
       },
     });
-    // What only reads acknowledges and announces nothing.
+    // Work that only reads acknowledges and announces nothing.
     return (write) => (write ? watched : plain)(write);
   };
   const openUnit = watch(units);
@@ -123,7 +123,7 @@ function unlessHeld(job: Job, { reason }: WriteFreeze): Job {
     ...job,
     async run(again) {
       const isHeld = reason() !== undefined;
-      // What it has read may be of another database.
+      // The results may come from another database.
       if (isHeld && !wasHeld) await job.forget?.();
       wasHeld = isHeld;
       return isHeld ? false : job.run(again);
@@ -163,7 +163,9 @@ function withHeartbeat(jobs: JobRunner, alive: Heartbeat, log: Log): JobRunner {
       await beats.stop();
       await alive
         .leave()
-        .catch((err: unknown) => log.warn({ err }, 'failed to sign off; other processes will take over its work later'));
+        .catch((err: unknown) =>
+          log.warn({ err }, 'failed to sign off; other processes will take over its work later'),
+        );
     },
   };
 }

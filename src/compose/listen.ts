@@ -13,7 +13,7 @@ import {
 } from '../server/server.ts';
 import { watchRequests } from './monitoring.ts';
 
-/** What listening needs from a composition. */
+/** The parts of a composition that listening needs. */
 interface ListenOptions
   extends Pick<
     AppOptions,

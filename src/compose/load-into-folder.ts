@@ -14,8 +14,9 @@ import { decodeSnapshot, InvalidSnapshotError, type Snapshot } from '../sandbox/
 import { replaceContent } from '../storage/sqlite/images.ts';
 
 /*
- * A snapshot replaces two databases and the master key, which no transaction covers. So the whole snapshot is put beside
- * them first, and removed when they are replaced. A sandbox that was killed in between does it again when it starts.
+ * A snapshot replaces two databases and the master key, which no transaction covers. The whole snapshot is therefore
+ * first written next to them, and removed once they are replaced. A sandbox that was killed in between repeats this
+ * when it starts.
  */
 
 /**
@@ -68,7 +69,7 @@ export async function finishLoading(folder: string): Promise<void> {
   await releaseAllTaken(snapshotsOf(folder));
 }
 
-/** What a snapshot contributes to the state that is kept between starts. */
+/** The part of a snapshot that belongs to the state that is kept between starts. */
 export function keptBy({ state }: Snapshot): Pick<SandboxState, 'appId' | 'appSecret' | 'masterKeyHex'> {
   const { appId, appSecret, masterKeyHex } = state;
   return { appId, appSecret, masterKeyHex };

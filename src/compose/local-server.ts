@@ -23,7 +23,7 @@ export interface RunningSandbox extends Listening {
   readonly controlToken?: string | undefined;
   /** Whether other machines can reach the server. */
   readonly isExposed: boolean;
-  /** Undefined where there is no time to control. */
+  /** Undefined without a controllable clock. */
   readonly clock?: { readonly isFrozen: boolean; now(): number };
   /** The JSON-RPC of the simulated chains: the name of one follows after a slash. Undefined where there are none. */
   readonly rpcUrl?: string | undefined;

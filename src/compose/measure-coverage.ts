@@ -15,7 +15,7 @@ const BATCH = 20;
 
 let document: ContractDocument | undefined;
 
-/** What the entries of an archive used of the contract. The document is read for the first one. */
+/** The parts of the contract that the entries of an archive used. The document is read for the first entry. */
 export const measureCoverage: MeasureCoverage = async (entries, eventCounts) => {
   document ??= contractDocument();
   const measuring = startMeasuring(document, eventCounts);

@@ -38,7 +38,7 @@ interface Watched {
   readonly database: Pick<Database, 'connections'>;
   readonly openUnit: OpenUnit;
   readonly admission: Admission | undefined;
-  /** Of a server whose database may be restored. */
+  /** For a server whose database may be restored. */
   readonly freeze?: Pick<WriteFreeze, 'reason'> | undefined;
   /** The chains with nodes. */
   readonly chains: readonly { readonly caip2: string }[];

@@ -65,7 +65,10 @@ function linkTo(settings: SignerSettings): SignerLink {
   return spawnSigner(programOf(settings));
 }
 
-/** Becomes a signer that may write in the folder of its state. The arguments are those of its entry point. */
+/**
+ * Turns this process into a signer that may write to the folder of its state. The arguments are those of its entry
+ * point.
+ */
 export function becomeSigner(settings: OwnSignerSettings, state: string, args: readonly string[]): never {
   return replaceProcess({ ...programOf(settings), writable: [state] }, args);
 }

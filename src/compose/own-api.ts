@@ -43,10 +43,10 @@ const HOP_HEADERS = /^(connection|keep-alive|content-length|transfer-encoding|ex
 
 /**
  * Sends requests of the control plane through the server's own port, so that they take the path of every other request:
- * they are authenticated, signed, recorded and meet faults like those of clients.
+ * they are authenticated, signed, recorded, and subject to faults.
  *
- * CHOICE: the control plane signs, with the keys of the seed data, which are public. Pages and tools that call it need no
- * key and no secret of the app.
+ * CHOICE: the control plane signs with the keys of the seed data, which are public. Pages and tools that call it need
+ * neither a key nor the app secret.
  */
 export function ownApi(options: OwnApiOptions): OwnRequests {
   const { prefix } = options;

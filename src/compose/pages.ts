@@ -21,7 +21,7 @@ import type { Database } from '../storage/open-database.ts';
 
 interface PagesOptions {
   readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'controlToken'>;
-  /** The built inspector; undefined for that of this package. */
+  /** The folder of the built inspector. Default: that of this package. */
   readonly inspectorFolder: string | undefined;
   /** The certificate authority, which clients in other containers have to trust. */
   readonly caPem: string;

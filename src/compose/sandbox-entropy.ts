@@ -3,7 +3,7 @@ import { type PhraseEntropy, randomPhrases, seededPhrases } from '../keys/sandbo
 import type { Entropy } from '../ports/runtime.ts';
 import { requestIdsFrom } from '../server/transport-guards.ts';
 
-/** Where the streams of a seeded sandbox are. */
+/** The positions of the streams of a seeded sandbox. */
 interface EntropyPositions {
   readonly main: EntropyPosition;
   readonly requests: EntropyPosition;

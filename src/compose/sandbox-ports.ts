@@ -33,16 +33,17 @@ function clockFor({ clock, seed }: Pick<SandboxConfig, 'clock' | 'seed'>): Adjus
 }
 
 /**
- * The owner of claims. It is the same at every start, so a restarted sandbox releases those of a killed one at once.
+ * The owner of claims. It is the same at every start, so a restarted sandbox releases the claims of a killed one at
+ * once.
  */
 const PROCESS_ID = 'sandbox';
 
-/** What the ports of a sandbox need from outside. */
+/** External inputs of the ports of a sandbox. */
 interface Outside {
   readonly log: Log;
   readonly machine: Clock;
   readonly metrics: ServerMetrics | undefined;
-  /** What to start with. */
+  /** The initial content. */
   readonly snapshot: Snapshot | undefined;
 }
 

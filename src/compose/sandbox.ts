@@ -83,12 +83,12 @@ export interface Sandbox extends RunningSandbox {
   settle(): Promise<void>;
 }
 
-/** What code in the same process may also set. */
+/** Options for code in the same process. */
 export interface SandboxOptions extends Partial<SandboxConfig> {
   readonly log?: Log;
   /** The clock of the machine, by which callers are paced. */
   readonly machine?: Clock;
-  /** The files of the inspector. Default: those of the build. */
+  /** The folder of the inspector. Default: that of the build. */
   readonly inspectorFolder?: string;
   /** How long a reset or a snapshot waits for the requests in progress. */
   readonly drainMs?: number;
@@ -154,7 +154,7 @@ interface Outside {
   readonly inspectorFolder: string | undefined;
   readonly drainMs: number;
   readonly ticks: boolean;
-  /** What to start with; it is in the folder already, if there is one. */
+  /** The initial content. It is already in the folder, if there is one. */
   readonly snapshot: Snapshot | undefined;
 }
 
@@ -171,7 +171,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       : [databaseOf(config.dataFolder), undefined];
   const onFailure = countFailures(metrics);
   const database = await openDatabase(entities, { kind: 'sqlite', file, image, onFailure });
-  // Secrets are rotated by commands, which know the time of the machine but not that of the sandbox.
+  // Commands rotate secrets. They have the time of the machine, but not the time of the sandbox.
   const apps = createAppDirectory(database.orm, systemClock);
   const units = unitsOf(database, metrics?.transaction);
   const services: Services = { ...ports, uses: createUseLog({ inUnit: inUnitOf(units), log }) };

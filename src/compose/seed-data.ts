@@ -56,7 +56,9 @@ function seededVault() {
   return { ...vault, chain, asset: { address: tokenAddress, symbol: assetName.toUpperCase(), decimals } };
 }
 
-/** Has the vault of the seed data, if it is stored, put on its simulated chain when it is first used. */
+/**
+ * Schedules the vault of the seed data, if it is stored, to be created on its simulated chain when it is first used.
+ */
 export async function planSeededVault(
   em: SqlEntityManager,
   chains: Pick<SimulatedChains, 'has' | 'earn'>,

@@ -54,7 +54,7 @@ import { strictSafeguards } from './safeguards.ts';
 
 const MASTER_KEY_ADVICE = 'start with the master key that they were made with';
 
-/** What a production server is given besides its settings. */
+/** Inputs of a production server in addition to its settings. */
 export interface ProductionParts {
   /** Being started, which takes as long as the rest. Closed with the server, also when that does not start. */
   readonly signer: Promise<SignerVault>;

@@ -25,7 +25,7 @@ import { schema, type WholeState } from './whole-state.ts';
 /** CHOICE: snapshots of a sandbox: at most 100, of at most 256 MiB each and 1 GiB together. */
 const limits = { count: 100, bytes: 256 * 1024 * 1024, totalBytes: 1024 * 1024 * 1024 };
 
-/** What entities declare as JSON, and text that operations parse themselves. */
+/** Columns that entities declare as JSON, and texts that operations parse themselves. */
 const jsonColumns = jsonColumnsOf(entities, [
   ['wallets', 'additional_signers'],
   ['users', 'mfa_methods'],
@@ -92,7 +92,7 @@ export function namedSnapshots({ store, whole, appId }: SnapshotOptions): Contro
   };
 }
 
-/** As in the contract. Other names cannot be those of files. */
+/** As in the contract. Other names cannot be names of files. */
 function isName(name: string): boolean {
   return /^[a-z0-9][a-z0-9._-]{0,63}$/.test(name);
 }

@@ -53,7 +53,7 @@ export interface StatefulParts {
 export interface WholeState {
   /** A snapshot of the present state: what was acknowledged before is in it. */
   save(): Promise<Snapshot>;
-  /** Replaces the state by that of a snapshot. A sandbox with a folder moves its file there. */
+  /** Replaces the state with that of a snapshot. A sandbox with a folder moves the snapshot's file there. */
   load(snapshot: Snapshot, file: string | undefined): Promise<void>;
   /** Returns to the state after the start. */
   reset(): Promise<void>;

@@ -12,7 +12,7 @@ import type { Log } from '../ports/runtime.ts';
 import type { WorkerMetrics } from './listen.ts';
 import { startProduction } from './serve.ts';
 
-/** What the parent process says to a worker of `custos serve --workers`. */
+/** Messages of the parent process to a worker of `custos serve --workers`. */
 type ToWorker =
   /** Stop like a server that receives SIGTERM. */
   | { readonly kind: 'stop' }
@@ -23,7 +23,7 @@ type ToWorker =
   /** The metrics of all workers, as text. */
   | { readonly kind: 'merged'; readonly id: number; readonly text: string };
 
-/** What a worker says to its parent process. */
+/** Messages of a worker to its parent process. */
 type FromWorker =
   | { readonly kind: 'ready'; readonly url: string; readonly admin: string | undefined }
   | { readonly kind: 'metrics'; readonly id: number; readonly values: MetricValues }

@@ -15,7 +15,9 @@ export interface RpcEndpoints {
   readonly ceilings?: FeeCeilings;
   /** Blocks until a deposit counts as final; 0: deposits are not followed. */
   readonly confirmations?: number;
-  /** How long nodes that disagree get before they are asked again, ms; no setting, as the default suits every chain. */
+  /**
+   * The pause before nodes that disagree are queried again, ms. Not a setting, because the default suits every chain.
+   */
   readonly compareAgainMs?: number;
 }
 
@@ -180,7 +182,7 @@ export function contracts(
   return byChain;
 }
 
-/** Where rewards are asked for, and which contracts pay them. */
+/** The API of rewards, and the contracts that pay them. */
 export interface RewardSettings {
   readonly distributors: ReadonlyMap<string, string>;
   readonly url: string;

@@ -37,7 +37,7 @@ export type SandboxConfig = ReturnType<typeof readSandboxConfig>;
 /** Settings of `custos serve`. */
 export type ServeConfig = ReturnType<typeof readServeConfig>;
 
-/** Where the database is, for commands that need no other setting. */
+/** The address of the database, for commands that need no other setting. */
 export type DatabaseConfig = { kind: 'postgres'; url: string } | { kind: 'folder'; folder: string };
 
 function listenSettings<C extends 'serve' | 'sandbox' | 'exec' | 'mock'>({ value }: Reader<Settings, C>) {
@@ -114,7 +114,10 @@ export function readSandboxConfig(flags: SandboxFlags, command: 'sandbox' | 'exe
     audit: value('audit') === 'on',
     /** Whether refusals contain `data.hint`. */
     hints: flags.hints ?? true,
-    /** What callers on other machines send to the control plane; undefined: drawn where other machines can reach it. */
+    /**
+     * The token that callers on other machines send to the control plane; undefined: generated where other machines can
+     * reach it.
+     */
     controlToken: value('controlToken'),
     readyFile: value('readyFile'),
     preparedKeys: value('preparedKeys'),
@@ -184,7 +187,7 @@ export function readServeConfig(
       }),
     }),
     ...contractSettings(reader, endpoints),
-    /** What a server does that starts on a promoted replica: hold changes, or trust that none were lost. */
+    /** What a server does when it starts on a promoted replica: refuse changes, or trust that none were lost. */
     afterPromotion: value('afterPromotion'),
     /** Absolute; undefined: only memory keeps the last signed checkpoint of the audit log. */
     checkpointFile: value('checkpointFile'),

@@ -17,7 +17,7 @@ export function makeFolder(folder: string, mode = 0o777): void {
   try {
     mkdirSync(folder, { mode });
   } catch (error) {
-    // Another process may have created it meanwhile.
+    // Another process may have created it since.
     if (!isFolder(folder)) throw error;
   }
 }

@@ -17,7 +17,7 @@ export function packageVersion(): string {
   return manifest().version;
 }
 
-/** What `import` statements name. */
+/** The name for `import` statements. */
 export function packageName(): string {
   return manifest().name;
 }

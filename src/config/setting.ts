@@ -11,7 +11,7 @@ export interface Setting {
   /** The environment variable, and the commands that read it. */
   readonly variable?: `CUSTOS_${string}` | 'DATABASE_URL';
   readonly of?: readonly Command[];
-  /** The option, as commander writes it, and the commands that have it. */
+  /** The option, in commander's notation, and the commands that have it. */
   readonly flag?: `--${string}`;
   readonly on?: readonly Command[];
   /** Whether `<variable>_FILE` may name a file with the value. */
@@ -24,7 +24,7 @@ export interface Setting {
   /** The effect of leaving the setting out, where it has no default. */
   readonly absent?: PerCommand;
   readonly unit?: string;
-  /** What separates the entries in the variable: white space or commas. The option is repeated instead. */
+  /** The separator of the entries in the variable: white space or commas. The option is repeated instead. */
   readonly list?: 'words' | 'items';
   readonly help: string;
   /** Records a fault when the text is wrong. Without it, the value is the text. */
@@ -103,7 +103,7 @@ function perCommand(text: PerCommand | undefined, command: Command): string | un
   return typeof text === 'object' ? text[command] : text;
 }
 
-/** What holds when the setting is not given, in words: `default: 5 s`, `required`; undefined for an option. */
+/** The value without the setting, in words: `default: 5 s`, `required`; undefined for an option. */
 export function withoutValue(setting: Setting, command: Command): string | undefined {
   const { required, unit } = setting;
   if (required !== undefined && setting.of?.includes(command)) return required;

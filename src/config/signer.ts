@@ -17,7 +17,7 @@ interface SignerSocket {
 /** The signer of a server: one that it starts, or one that listens. */
 export type SignerSettings = SignerSocket | OwnSignerSettings;
 
-/** What a signer is given, by a server that starts it or by `custos signer`. */
+/** The settings of a signer, for `custos signer` and for a server that starts one. */
 export interface OwnSignerSettings {
   readonly kind: 'child';
   /** Its environment. Read when it is started: it may contain secrets, which are not kept. */
@@ -28,7 +28,7 @@ export interface OwnSignerSettings {
   readonly exposed: readonly string[];
 }
 
-/** What opens sealed keys for a command: the master keys themselves, or a signer. */
+/** The vault that opens sealed keys for a command: the master keys themselves, or a signer. */
 export type VaultSettings = SignerSocket | { readonly kind: 'local'; readonly masterKeys: MasterKeySettings };
 
 type KeyVariable = (typeof keySettings)[keyof typeof keySettings]['variable'];

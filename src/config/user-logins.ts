@@ -16,9 +16,9 @@ const NAME = 'CUSTOS_USER_LOGINS_FILE';
 const MIN_RSA_BITS = 2048;
 
 /**
- * Reads the logins that a signer verifies: a JSON object by app id, of `verification_key` (PEM) or `keys` (those of a
- * JWKS), and `user_id_claim` and `audiences` as in the app's `jwt_auth`. They are not read from the database, because
- * the signer does not trust it.
+ * Reads the logins that a signer verifies: a JSON object by app id, of `verification_key` (PEM) or `keys` (of a JWKS),
+ * and `user_id_claim` and `audiences` as in the app's `jwt_auth`. They are not read from the database, because the
+ * signer does not trust it.
  */
 export function userLogins(
   faults: check.Faults,

@@ -158,7 +158,7 @@ export const entities = [
 
 type Rows = InferKyselyDB<(typeof entities)[number]>;
 
-/** What a column of an entity's value holds: JSON is text there. */
+/** The type of a column for an entity's value. JSON is text there. */
 type Raw<Value> =
   Value extends ColumnType<infer Selected, infer Inserted, infer Updated>
     ? ColumnType<Raw<Selected>, Raw<Inserted>, Raw<Updated>>

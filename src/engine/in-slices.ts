@@ -3,7 +3,10 @@ const SLICE = 40;
 
 const waiting: (() => void)[] = [];
 
-/** Of all work that waits, one slice runs in each turn of the event loop: many slices together would block as well. */
+/**
+ * Only one slice of all waiting work runs in each turn of the event loop, because many slices together would block it
+ * as well.
+ */
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     if (waiting.push(resolve) === 1) setImmediate(runOne);

@@ -1,4 +1,4 @@
-/** What `make` returns, which is called on first use. */
+/** The result of `make`, which is called on first use. */
 export function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;
   return () => {

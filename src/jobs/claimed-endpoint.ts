@@ -140,7 +140,7 @@ export function claimedEndpoint(
     async target() {
       await noticeLoss();
       await refreshInTurn();
-      // Once more if the endpoint was invalidated meanwhile. Not in a loop: under load, every read is followed by an
+      // Once more if the endpoint was invalidated since. Not in a loop, because under load every read is followed by an
       // invalidation.
       await refreshInTurn();
       return isLeaseShort() ? undefined : known?.target;

@@ -1,13 +1,13 @@
 import { LRUCache } from 'lru-cache';
 
 /**
- * The concurrent webhook requests of a process. Each takes a socket and memory, and one that hangs keeps them until its
- * timeout.
+ * The concurrent webhook requests of a process. Each takes a socket and memory, and a hanging request keeps them until
+ * its timeout.
  *
  * An endpoint gets two requests at once until the first success, then sixteen, and one while it fails. While a request
- * has lasted longer than a second, its endpoint is slow and gets four. Endpoints that have not proved to work, and slow
- * ones, share a smaller number of slots, so that they leave most of them to the others. If several endpoints wait, the
- * app with the fewest requests is next.
+ * has lasted longer than a second, its endpoint is slow and gets four. Unproven and slow endpoints share a smaller
+ * number of slots, which leaves most slots to the others. If several endpoints wait, the app with the fewest requests
+ * is next.
  */
 export interface DeliverySlots {
   open(endpointId: string): EndpointSlots;
@@ -23,7 +23,7 @@ export interface EndpointSlots {
   enter<T extends { readonly isDelivered: boolean } | undefined>(
     send: () => Promise<T>,
   ): Promise<T | undefined>;
-  /** Sends nothing that waits. What is under way goes on. */
+  /** Stops starting requests. Requests in progress continue. */
   close(): void;
 }
 
@@ -42,7 +42,7 @@ const LEAST_OF_APP = 2;
 const atOnce = { unknown: 2, proven: 16, failing: 1 } as const;
 const AT_ONCE_WHILE_SLOW = 4;
 const SLOW_MS = 1_000;
-/** Endpoints whose standing is remembered after their worker has ended. */
+/** The maximum of endpoints whose standing is kept after their worker has ended. */
 const MAX_REMEMBERED = 10_000;
 
 interface Counts {

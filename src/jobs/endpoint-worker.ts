@@ -56,7 +56,7 @@ export interface EndpointWorker {
 
 export interface WorkerOptions extends JobContext {
   readonly journal: AttemptJournal;
-  /** Those of all endpoints of the process. */
+  /** The slots of all endpoints of the process. */
   readonly slots: DeliverySlots;
   /** Undefined if no other process can take over the work of this one. */
   readonly alive?: Pick<Heartbeat, 'confirm'> | undefined;
@@ -79,7 +79,7 @@ interface Worker extends WorkerOptions {
   readonly running: Map<string, DueDelivery>;
   /** Lanes that were read and have not started. */
   queue: Lane[];
-  /** What else may be due. A look skips deliveries that are queued behind running lanes. */
+  /** More deliveries that may be due. A check skips deliveries that are queued behind running lanes. */
   unread: 'perhaps some' | 'some behind lanes' | 'none';
   ending: Ending | undefined;
   /** Resolves when a lane has ended, when more may be due, and when the worker must end. */
@@ -113,7 +113,7 @@ export function startEndpointWorker(endpointId: string, options: WorkerOptions):
 }
 
 function end(worker: Worker, ending: Ending): void {
-  // `forgotten` overrides the other endings, because nothing may be recorded after it; a failure overrides `stopped`.
+  // `forgotten` overrides the other endings, because nothing may be recorded after it. A failure overrides `stopped`.
   if (worker.ending === undefined || worker.ending === 'stopped' || ending === 'forgotten') {
     worker.ending = ending;
   }

@@ -14,8 +14,8 @@ const EVERY_MS = 1000;
 const BATCH = 20;
 
 /**
- * Follows the steps that other systems do, from the deposit until they have paid out or given it back. They are asked
- * between transactions, each apart.
+ * Follows the steps of other systems, from the deposit until they have paid out or refunded. The systems are polled
+ * between transactions, independently.
  */
 export function followExternalSteps({ services, inUnit }: JobContext): Job {
   const { clock, log } = services;

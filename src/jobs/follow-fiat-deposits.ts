@@ -22,21 +22,21 @@ import type { Job } from './runner.ts';
 const EVERY_MS = 1000;
 const BATCH = 20;
 
-/** What is asked next: a provider about an account or its history, or a chain about the transaction of a deposit. */
+/** The next poll: of a provider about an account or its history, or of a chain about the transaction of a deposit. */
 type Due =
   | { readonly of: 'account'; readonly account: StoredDepositAccount }
   | { readonly of: 'history'; readonly position: FiatPosition }
   | { readonly of: 'arrival'; readonly sent: SentDeposit };
 
-/** Who is asked about what. */
+/** The target and the subject of a poll. */
 type Subject =
   | ({ readonly of: 'account' } & FiatPlace)
   | ({ readonly of: 'history' } & FiatPlace)
   | { readonly of: 'arrival'; readonly chain: string };
 
 /**
- * Follows fiat deposits from the provider's history until they are in a block of our chain, and keeps deposit accounts
- * in step with the provider. Providers and chains are asked between transactions, each apart.
+ * Follows fiat deposits from the provider's history until they are in a block of our chain, and synchronizes deposit
+ * accounts with the provider. Providers and chains are polled between transactions, independently.
  */
 export function followFiatDeposits({ services, inUnit }: JobContext): Job {
   const { clock, log, ids, vault, fiatProviders } = services;
@@ -48,7 +48,7 @@ export function followFiatDeposits({ services, inUnit }: JobContext): Job {
     if (page === undefined || (page.reports.length === 0 && page.cursor === after)) return false;
     const nowMs = clock.now();
     await inUnit((em, notes) => recordFiatDeposits({ em, notes, ids, nowMs }, { ...position, page }));
-    // What was sent is looked for on its chain right away.
+    // A transaction that was sent is looked up on its chain right away.
     return page.hasMore || page.reports.length > 0;
   };
 
@@ -79,7 +79,7 @@ export function followFiatDeposits({ services, inUnit }: JobContext): Job {
   return jobApart<Due>({
     name: 'follow-fiat-deposits',
     everyMs: EVERY_MS,
-    // Of each kind at most `BATCH` are claimed, and one page of a history is read.
+    // At most `BATCH` of each kind are claimed, and one page of a history is read.
     batch: Number.POSITIVE_INFINITY,
     subjectOf,
     async claim(subjects) {

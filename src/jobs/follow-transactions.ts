@@ -82,7 +82,7 @@ export function followTransactions({ services, inUnit: openUnit }: JobContext): 
     subjectOf: ({ caip2 }: DueTransaction) => caip2,
     claim(busy, limit) {
       const claimant = { owner: services.processId, nowMs: services.clock.now() };
-      // Not one of the units below: chains left behind may hold all of those.
+      // Not one of the units below, because chains left behind may hold all of those.
       return openUnit((em) => claimDueTransactions(em, claimant, { busy, limit }));
     },
     async work(rows) {

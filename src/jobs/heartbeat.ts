@@ -9,14 +9,16 @@ import { releaseClaims } from './release-claims.ts';
 import type { Job } from './runner.ts';
 
 /*
- * Every process counts its beats in the database and watches those of the others. One whose beats stand still for
- * MISSES of this process's own rounds counts as dead: its row is deleted, and everything that it had claimed becomes
- * due, in one transaction. Rounds are counted instead of time, because the clocks of machines differ, and because
- * after a failure of the database every process gets the same number of rounds to come back.
+ * Every process counts its heartbeats in the database and watches those of the others. If the heartbeats of a process
+ * stand still for MISSES rounds of another process, that process counts as dead. Its row is deleted, and everything
+ * that it had claimed becomes due, in one transaction.
  *
- * A process that counted as dead without being dead (its event loop stood still, or it alone lost the database) does
- * no harm: what it stores is refused, because the next check or the owner of the row has changed, and before it sends
- * something that must not be sent twice, it confirms that the others still count it as alive.
+ * Rounds are counted instead of time, because the clocks of machines differ, and because after a failure of the
+ * database every process gets the same number of rounds to recover.
+ *
+ * A process that counts as dead although it lives (its event loop stood still, or it alone lost the database) does no
+ * harm. Its results are refused, because the next check or the owner of the row has changed. Before it sends something
+ * that must not be sent twice, it confirms that the others still count it as alive.
  */
 
 const EVERY_MS = 1_000;
@@ -39,7 +41,7 @@ export interface Heartbeat extends Job {
   leave(): Promise<void>;
 }
 
-/** What is known about another process. */
+/** The state of another process, as far as this one has seen it. */
 interface Watched {
   readonly beats: number;
   /** Rounds in which its beats stood still. */

@@ -11,7 +11,7 @@ export interface JobContext {
 
 const EVERY_MS = 60_000;
 
-/** Reports that something outside could not be asked. */
+/** Reports that an external system could not be reached. */
 export type ReportOutage = (subject: string, err: unknown) => void;
 
 /**
@@ -103,7 +103,7 @@ export function jobApart<Row>({ name, everyMs, claim, batch, subjectOf, work }: 
         for (const [subject, group] of Map.groupBy(rows, subjectOf)) begin(subject, group, isFull);
       }
       await rest();
-      // What failed behind an earlier batch fails this one, so that the job backs off.
+      // A failure behind an earlier batch fails this one, so that the job backs off.
       const [failure] = failures;
       failures = [];
       if (failure !== undefined) throw failure;

@@ -11,8 +11,8 @@ const EVERY_MS = 1000;
 const BATCH = 20;
 
 /**
- * Reports to issuers which cards end or freeze because their user or wallet did. Issuers are called between transactions,
- * that of each environment apart.
+ * Reports to issuers which cards end or freeze because their user or wallet did. Issuers are called between
+ * transactions, each environment independently.
  */
 export function keepCards({ services, inUnit }: JobContext): Job {
   const { clock, log } = services;

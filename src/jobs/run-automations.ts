@@ -8,7 +8,7 @@ import type { Job } from './runner.ts';
 const EVERY_MS = 1000;
 const BATCH = 10;
 
-/** Runs executions of automations. Chains and services are asked between transactions, those of each chain apart. */
+/** Runs executions of automations. Chains and services are called between transactions, each chain independently. */
 export function runAutomations({
   services,
   inUnit,

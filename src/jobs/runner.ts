@@ -31,8 +31,8 @@ export interface JobRunner {
   /** Runs a job right away, or once more after its current batch. */
   wake(name: string): void;
   /**
-   * Runs every job but those of upkeep until none finds more to do. Waits for work that continues after a
-   * batch, such as requests to endpoints that do not answer, at most `patienceMs` of real time from the call.
+   * Runs every job except upkeep until none finds more to do. Waits for work that continues after a batch, such as
+   * requests to endpoints that do not respond, at most `patienceMs` of real time from the call.
    */
   act(patienceMs: number): Promise<void>;
   /** Runs every job until none finds more to do. Does not wait for work that continues after a batch. */

@@ -21,7 +21,7 @@ const KEPT_LONGER_MS = 60 * 60_000;
 /** How many rows one statement deletes, far fewer than the limit of a statement's time allows on a slow disk. */
 const ROWS_AT_ONCE = 5_000;
 
-/** What requests in progress may still need. */
+/** Rows that requests in progress may still need. */
 const lateDrops = [dropExpiredAnswers, dropStaleRecords];
 const drops = [dropExpiredSignatures, dropExpiredImports, dropOldDeliveries, dropOldCheckpoints];
 

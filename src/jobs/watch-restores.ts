@@ -51,7 +51,7 @@ const AGAIN_MS = 100;
 /** How long a request waits for certainty, and how often it looks. */
 const PATIENCE_MS = 1_000;
 const PAUSE_MS = 20;
-/** How many acknowledged changes without a known place in the log are remembered at least. */
+/** The minimum of acknowledged changes without a known place in the log that are kept. */
 const REMEMBERED = 1_000;
 
 /** CHOICE: a promotion that no running process can judge holds changes, unless the setting says that replicas lose none. */
@@ -81,19 +81,19 @@ interface WatchOptions extends JobContext {
   readonly keeper?: CheckpointKeeper | undefined;
 }
 
-/** What a look has found. */
+/** The findings of a check. */
 interface Seen {
   readonly actual: IdentifiedDatabase;
   readonly cause: RestoreCause | undefined;
   readonly restore: Restore | undefined;
   readonly log: SeenLog | undefined;
-  /** Of what was remembered, the changes that the log contains. */
+  /** The kept changes that the log contains. */
   readonly placed: ReadonlySet<number>;
   /** The newest signed checkpoint for the keeper, if the log matches it. */
   readonly signed: string | undefined;
 }
 
-/** What a database must have, by what this process has seen since the last restore. */
+/** The content that a database must have, because this process has seen it since the last restore. */
 interface Evidence {
   readonly changes: readonly AcknowledgedChange[];
   readonly log: SeenLog | undefined;
@@ -159,7 +159,7 @@ export function watchRestores({
     await keep(seen);
   }
 
-  /** What a process on this machine has kept. Without it, this process knows only what it sees itself. */
+  /** The state that a process on this machine has kept. Without it, this process only has what it sees itself. */
   async function readKept(): Promise<KeptCheckpoint | undefined> {
     let kept: KeptCheckpoint | undefined;
     try {
@@ -209,7 +209,7 @@ export function watchRestores({
     return known?.cluster === cluster && known.timeline === timeline && known.startedAt === startedAt;
   }
 
-  /** Whether a restore was noticed that this process did not know of: its evidence is of the time before. */
+  /** Whether a restore was noticed that this process missed. Its evidence is then from before the restore. */
   function isNewer(restore: Restore | undefined): boolean {
     return restore !== undefined && restore.noticedAtMs > (lastRestore?.noticedAtMs ?? -1);
   }
@@ -333,8 +333,8 @@ function isUnreleased(restore: Pick<Restore, 'releasedAtMs'> | undefined): boole
 }
 
 /**
- * All of the newest changes, and every second of the older ones. A database loses the last ones that it has committed. The
- * newest ones here may be in the database that replaced it already, so some of each time before must stay.
+ * All of the newest changes, and every second older change. A database loses its latest commits. The newest changes
+ * here may already be in the database that replaced it, so some changes of each earlier time must stay.
  */
 function thinned(changes: readonly AcknowledgedChange[]): AcknowledgedChange[] {
   return changes.filter((_, at) => at % 2 === 0 || at >= changes.length - REMEMBERED);

@@ -18,7 +18,7 @@ export function measuredVault(vault: KeyVault, observe: ObserveVault | undefined
       try {
         return await inSpan({ name: `key vault ${name}`, kind: 'internal' }, () => method(...args));
       } catch (error) {
-        // Refusing what a caller submitted is no failure of the vault.
+        // A refusal of the caller's input is not a failure of the vault.
         hasFailed = !(error instanceof SigningInputError || error instanceof HpkeError);
         throw error;
       } finally {
@@ -27,7 +27,7 @@ export function measuredVault(vault: KeyVault, observe: ObserveVault | undefined
     };
   const members = Object.entries(Object.getOwnPropertyDescriptors(vault)).map(([name, member]) => [
     name,
-    // What is no method may change, so it is read where it is.
+    // Properties may change, so they are read on the original.
     typeof member.value === 'function' ? { ...member, value: measured(name, member.value) } : member,
   ]);
   return Object.defineProperties({}, Object.fromEntries(members)) as KeyVault;
@@ -55,7 +55,7 @@ export function measuredWebhooks(sender: WebhookSender, observe: ObserveWebhook 
 
 interface TracedRequest extends Omit<RequestInit, 'headers'> {
   readonly headers: Readonly<Record<string, string>>;
-  /** What is called, for example `node eth_call`. */
+  /** The name of the call, for example `node eth_call`. */
   readonly span: string;
 }
 

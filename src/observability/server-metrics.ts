@@ -11,7 +11,7 @@ export type MetricValues = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
 /** The metrics of one server, and the functions that feed them. */
 export interface ServerMetrics {
-  /** The instruments, those of Node, and gauges that are read at each scrape. */
+  /** Our instruments, the metrics of Node, and gauges that are read at each scrape. */
   readonly registry: Registry;
   /** Called for every answered request. `code`: the error code of a refusal. */
   request(operation: string, status: number, durationMs: number, code: string | undefined): void;

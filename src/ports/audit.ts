@@ -34,10 +34,10 @@ export interface AuditRecord {
   readonly request?: string | undefined;
   /** Ids and roles by name; never text that could be personal or secret. */
   readonly ids: Readonly<Record<string, string | readonly string[]>>;
-  /** What changed, where the operation does not say it: types of events. */
+  /** The kinds of changes that the operation does not imply: types of events. */
   readonly changes?: readonly string[] | undefined;
   readonly decision: 'allow' | 'deny';
-  /** Of the response, if there is one. */
+  /** The status of the response, if there is one. */
   readonly status?: number | undefined;
   /** The error code of a refusal. */
   readonly code?: string | undefined;
@@ -45,7 +45,7 @@ export interface AuditRecord {
   readonly omitted?: number | undefined;
 }
 
-/** What one unit of work changed, besides what its operation says. */
+/** The changes of one unit of work that its operation does not imply. */
 export interface AuditedChange {
   readonly appId: string | null;
   /** The type of an event, such as `transaction.confirmed`, or another name. */
@@ -87,6 +87,6 @@ export interface KeptCheckpoint {
 export interface CheckpointKeeper {
   /** Undefined before the first one is kept. */
   read(): Promise<KeptCheckpoint | undefined>;
-  /** The checkpoint from before another restore stays beside it. */
+  /** The checkpoint from before another restore is kept next to it. */
   keep(checkpoint: KeptCheckpoint): Promise<void>;
 }

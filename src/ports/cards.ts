@@ -9,7 +9,7 @@ export interface CardRefusal {
   readonly message: string;
 }
 
-/** What users accept, and what the pages of apps need. */
+/** The terms that users accept, and the data that pages of apps need. */
 export interface CardProgram {
   /** With it, pages encrypt PINs. */
   readonly publishableKey: string;
@@ -33,7 +33,7 @@ export interface CardOrder {
   readonly caip2: string;
   readonly tokenAddress: string;
   readonly decimals: number;
-  /** Of the wallet that pays. */
+  /** The address of the wallet that pays. */
   readonly address: string;
 }
 
@@ -51,7 +51,7 @@ export interface IssuedCard {
 
 export interface CardChange {
   readonly status?: CardStatus | undefined;
-  /** Of a cancellation. */
+  /** The reason of a cancellation. */
   readonly reason?: 'lost' | 'stolen' | undefined;
   /** As the user's page encrypted it. Only the issuer can read it. */
   readonly encryptedPin?: string | undefined;

@@ -11,7 +11,7 @@ export interface ChainTransfer {
   readonly rawAmount: bigint;
   readonly blockNumber: bigint;
   readonly blockTimestampSeconds: number;
-  /** Where the chain contains it; used as a page cursor. */
+  /** The position on the chain, used as a page cursor. */
   readonly position: string;
   /** Identifies the transfer, also if a reorganization puts its transaction into another block. */
   readonly key: string;
@@ -28,7 +28,7 @@ export interface TransferReading {
 
 /** The addresses whose transfers are of interest, in the format in which wallets store them. */
 export interface WatchedAddresses {
-  /** Those of these addresses that are watched. */
+  /** The addresses among these that are watched. */
   among(addresses: readonly string[]): Promise<ReadonlySet<string>>;
   /** For Solana: the next watched addresses in ascending order; undefined starts with the first. */
   nextOnSolana(address: string | undefined, limit: number): Promise<readonly string[]>;
@@ -37,7 +37,7 @@ export interface WatchedAddresses {
 export interface TransferPage {
   /** Oldest first; may contain transfers to addresses that are not watched. */
   readonly transfers: readonly ChainTransfer[];
-  /** Where the next page begins; undefined if the chain has none yet. */
+  /** The start of the next page; undefined if the chain has none yet. */
   readonly position: string | undefined;
   /** Whether more can be read right away. */
   readonly hasMore: boolean;
@@ -67,8 +67,8 @@ export type ChainStatus =
   /** Unknown to the chain: never received or dropped. `isExpired`: it can certainly never be included. */
   | { readonly kind: 'unknown'; readonly isExpired: boolean; readonly look?: Look }
   /**
-   * No node knows it, and by what they all say it can never be included: its nonce is used, or its blockhash is no
-   * longer valid. A node that lags says the same of a transaction that a block includes, so one look proves nothing.
+   * No node has the transaction, and by all their answers it can never be included: its nonce is used, or its blockhash
+   * is no longer valid. A lagging node answers the same about an included transaction, so one check proves nothing.
    */
   | { readonly kind: 'gone'; readonly as: 'replaced' | 'expired'; readonly look: Look }
   /** The nodes disagree, or what they say is not final: nothing is known. */
@@ -101,7 +101,7 @@ export type BroadcastOutcome =
       readonly isAccepted: false;
       readonly reason: BroadcastRefusal;
       readonly message: string;
-      /** Set if a node could not be asked: it may have the bytes from an earlier broadcast. */
+      /** Set if a node could not be reached. It may have the bytes from an earlier broadcast. */
       readonly isPartial?: boolean;
     };
 
@@ -129,13 +129,13 @@ export type SequenceSimulation =
     }
   | {
       readonly succeeds: false;
-      /** Of the first call that fails. */
+      /** The error of the first call that fails. */
       readonly index: number;
       readonly reason: BroadcastRefusal;
       readonly message: string;
     };
 
-/** What a transaction moved, as of one block. */
+/** The movements of a transaction in one block. */
 export interface TransactionMovements {
   readonly blockNumber: bigint;
   readonly movements: readonly TokenMovement[];
@@ -185,8 +185,8 @@ export interface EvmChain extends Chain {
   /** Executes calls of one sender one after the other, as consecutive transactions, without committing them. */
   simulateSequence(calls: readonly EvmCall[]): Promise<SequenceSimulation>;
   /**
-   * What a transaction moved: tokens, its own value, and wrapped native assets as the minting and burning of their
-   * token. Undefined while no block includes it.
+   * The movements of a transaction: tokens, its own value, and wrapped native assets as the minting and burning of
+   * their token. Undefined while no block includes it.
    *
    * NOTE: native assets that contracts send are not in a node's logs, so only simulated chains list them.
    */
@@ -305,7 +305,7 @@ export interface SwapOrder {
 
 /** How to swap at the current state of the chain. */
 export interface SwapRoute {
-  /** What the sender calls, in order, once the spender may take the input. */
+  /** The calls of the sender, in order, once the spender may take the input. */
   readonly calls: readonly { readonly to: string; readonly value: bigint; readonly data: Uint8Array }[];
   /** The contract that takes the input by an allowance; null when the calls carry it. */
   readonly spender: string | null;
@@ -318,7 +318,7 @@ export interface SwapRoute {
   /** The gas that the calls use, approximately. */
   readonly gasUnits: bigint;
   readonly expiresAtSeconds: number;
-  /** Where the input that was spent, and the output, show among the movements of the transactions. */
+  /** Where the spent input and the output appear among the movements of the transactions. */
   readonly spent: MovementPattern;
   readonly received: MovementPattern;
 }
@@ -330,7 +330,7 @@ export interface MovementPattern {
   readonly to?: string;
 }
 
-/** Why there is no route. */
+/** The reason why there is no route. */
 export interface SwapRefusal {
   readonly fault: 'pair' | 'amount';
   readonly message: string;
@@ -349,7 +349,7 @@ interface IncentiveReward {
   readonly tokenAddress: string;
   readonly symbol: string;
   readonly decimals: number;
-  /** What the account was given in all, including what it has claimed. */
+  /** The total that the account was given, including what it has claimed. */
   readonly rawCumulative: bigint;
   readonly rawClaimed: bigint;
   /** The Merkle proof of the cumulative amount; 0x hex. */
@@ -376,7 +376,7 @@ export interface VaultRate {
   readonly feeBps: number;
 }
 
-/** What vaults earn, which their contracts do not say. */
+/** The yields of vaults, which their contracts do not reveal. */
 export interface VaultRates {
   /** Undefined for a vault whose rate is unknown. */
   rateOf(caip2: string, address: string): Promise<VaultRate | undefined>;

@@ -34,7 +34,7 @@ export interface FiatRefusal {
 /** One check of a customer: its status in the provider's words. */
 interface CustomerCheck {
   readonly status: string;
-  /** Where the customer continues; absent if nothing is required of them. */
+  /** The link where the customer continues; absent if nothing is required of them. */
   readonly link?: string;
   /** Present only if the check was rejected. */
   readonly rejectionReasons?: readonly string[];
@@ -46,7 +46,7 @@ interface CustomerEndorsement {
   readonly missing: readonly string[] | null;
 }
 
-/** What a provider says about a customer. It contains no personal data. */
+/** The provider's state of a customer. It contains no personal data. */
 export interface CustomerSnapshot {
   /** The provider's current id of the customer. It replaces the one that was asked about. */
   readonly id: string;
@@ -80,11 +80,11 @@ interface CustomerTerms {
 export interface CustomerOrder extends CustomerTerms {
   readonly email: string;
   readonly name?: string | undefined;
-  /** Where the hosted pages send the customer when they are done. */
+  /** The page to which the hosted pages send the customer at the end. */
   readonly redirectUri?: string | undefined;
 }
 
-/** Submitted data. It is sent to the provider and forgotten. */
+/** Submitted data. It is sent to the provider and not stored. */
 export type Submission = CustomerTerms &
   (
     | { readonly kind: 'person'; readonly data: KYCSubmitData }
@@ -95,7 +95,7 @@ export interface BankAccountOrder {
   /** Identifies the request, so that a repeated one registers nothing new. */
   readonly key: string;
   readonly customerId: string;
-  /** What the customer is. */
+  /** The kind of the customer. */
   readonly ownerKind: CustomerKind;
   readonly ownerName: string;
   readonly bankName?: string | undefined;
@@ -130,7 +130,7 @@ export interface VirtualAccountOrder {
   /** ISO 4217 in lower case. */
   readonly currency: string;
   readonly destination: FiatAsset & { readonly address: string };
-  /** What the app keeps of each deposit: a decimal string from 0 to below 100. */
+  /** The app's fee of each deposit: a decimal string from 0 to below 100. */
   readonly developerFeePercent: string;
 }
 
@@ -156,7 +156,7 @@ export interface FiatDepositReport {
   readonly currency: string;
   readonly paymentRail?: string | undefined;
   readonly senderName?: string | undefined;
-  /** Of the provider's transfer to the wallet; known when it was sent. */
+  /** The hash of the provider's transfer to the wallet; known once it was sent. */
   readonly transactionHash?: string | undefined;
   /** In base units of the delivered asset; known when it was sent. */
   readonly rawOutput?: bigint | undefined;
@@ -187,7 +187,7 @@ export interface PayoutOrder {
   readonly rail: string;
   /** ISO 4217 in lower case. */
   readonly currency: string;
-  /** What the app keeps of the amount: a decimal string from 0 to below 100. */
+  /** The app's fee: a decimal string from 0 to below 100. */
   readonly developerFeePercent: string;
 }
 
@@ -217,7 +217,7 @@ export type FiatPayoutState =
 export interface FiatPayout {
   readonly id: string;
   readonly state: FiatPayoutState;
-  /** Of the deposit that the provider found. */
+  /** The hash of the deposit that the provider found. */
   readonly depositHash?: string | undefined;
   /** Paid to the bank, after all fees, in units of the currency. */
   readonly paidAmount?: string | undefined;
@@ -245,14 +245,14 @@ export interface FiatNotification {
  * idempotent by `reference`, `key` or id.
  */
 export interface FiatProvider {
-  /** The networks that it moves real assets on: those of the other kind would be lost. */
+  /** The networks on which it moves real assets. Assets on other networks would be lost. */
   readonly networks: 'test' | 'main' | 'all';
 
   /** Opens a customer, or finds the one with this reference. */
   openCustomer(order: CustomerOrder): Promise<CustomerSnapshot | FiatRefusal>;
-  /** Where the customer reads and accepts the terms; undefined for an unknown customer. */
+  /** The page where the customer reads and accepts the terms; undefined for an unknown customer. */
   termsLink(customerId: string, redirectUri?: string): Promise<string | undefined>;
-  /** Where the customer is verified; undefined for an unknown customer. */
+  /** The page where the customer is verified; undefined for an unknown customer. */
   verificationLink(
     customerId: string,
     options: { redirectUri?: string | undefined; endorsements?: readonly string[] | undefined },
@@ -280,7 +280,7 @@ export interface FiatProvider {
   /** Undefined for an unknown payout. */
   payout(payoutId: string): Promise<FiatPayout | undefined>;
 
-  /** What a notification refers to; undefined unless the provider signed it recently. Nothing else of it is believed. */
+  /** The subject of a notification; undefined unless the provider signed it recently. The rest of it is ignored. */
   readHint(notification: FiatNotification): readonly FiatHint[] | undefined;
 }
 

@@ -30,7 +30,7 @@ export interface SealedKey {
   masterKeyId: string;
 }
 
-/** What is stored of a wallet's new key. */
+/** The stored parts of a wallet's new key. */
 export interface NewWalletKey extends WalletKeyFacts {
   readonly sealed: SealedKey;
 }
@@ -98,7 +98,10 @@ export interface SubmittedKey extends HpkeMessage {
 export interface KeyVault {
   /** The master key that seals. */
   readonly currentMasterKeyId: string;
-  /** Whether it computes in this process and waits for nothing else. Others are asked while no connection is held. */
+  /**
+   * Whether it computes in this process and waits for nothing else. Other vaults are called while no connection is
+   * held.
+   */
   readonly isLocal?: boolean;
   /** The apps whose logins it verifies: it vouches for keys of their users. */
   readonly loginApps?: readonly string[];
@@ -147,8 +150,8 @@ export interface KeyVault {
   /** Seals a wallet's key that is sealed without an authority under one. Throws for a key that has one. */
   sealUnderAuthority(sealed: SealedKey, binding: SealBinding, authority: WalletAuthority): Promise<SealedKey>;
   /**
-   * Draws the secret of a policy and seals it under the policy's content. `name` is what wallets pin: no other secret
-   * has it, and this one never leaves the vault.
+   * Generates the secret of a policy and seals it under the policy's content. `name` is the value that wallets pin. No
+   * other secret has it, and the secret never leaves the vault.
    */
   sealPolicy(
     binding: SealBinding,

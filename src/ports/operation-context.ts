@@ -182,9 +182,9 @@ export interface OperationContext extends PlanContext, UnitContext {
    */
   noteSignatures(publicKeys: readonly string[], payloads: readonly Uint8Array[]): void;
   /**
-   * Waits for the requests of this process that have named the same before, until this one has committed or failed.
-   * For what locks a name that many lock: those who waited in the database would each hold a connection. Absent where
-   * nothing else runs meanwhile.
+   * Waits for earlier requests of this process with the same name, until this request has committed or failed. For
+   * names that many requests lock: requests that waited in the database would each hold a connection. Absent where
+   * nothing else runs at the same time.
    */
   readonly acquireMutex?: ((name: string) => Promise<void>) | undefined;
   /** Runs work in a separate transaction, for use after the commit. */

@@ -131,7 +131,7 @@ export interface RefusedRequest {
 /** Explains a refusal; undefined if its message says all. Must not throw. */
 export type ExplainRefusal = (refused: RefusedRequest) => Why | undefined;
 
-/** What a unit of work stored, besides the change itself. */
+/** The records that a unit of work stored, besides the change itself. */
 export interface StoredEffects {
   readonly events: readonly { readonly id: string; readonly type: string }[];
   /** Ids. */
@@ -266,7 +266,7 @@ export interface SelectableRequest {
   readonly rawBody: Uint8Array;
 }
 
-/** What happens to one request. Delays are real time: the timeouts of clients are. */
+/** The fault of one request. Delays are in real time, because the timeouts of clients are. */
 export type RequestFault = { readonly ruleId: string } & (
   | { readonly effect: 'latency' | 'slow_body'; readonly delayMs: number }
   | { readonly effect: 'cut_before_commit' | 'cut_after_commit' | 'truncated_body' }
@@ -290,7 +290,7 @@ interface SelectableTransaction {
   readonly signers: readonly string[];
 }
 
-/** What happens to one transaction. Delays follow the clock of the chain. */
+/** The fault of one transaction. Delays follow the clock of the chain. */
 export type TransactionFault =
   | { readonly effect: 'revert' | 'drop' }
   | { readonly effect: 'delay'; readonly delayMs: number }
@@ -308,7 +308,7 @@ export interface SelectableEvent {
   readonly payload: string;
 }
 
-/** How much later a delivery is due, and whether later events of its resource wait for it. */
+/** The delay of a delivery, and whether later events of its resource wait for it. */
 interface DeliveryDelay {
   readonly delayMs: number;
   readonly keepsOrder: boolean;

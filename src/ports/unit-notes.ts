@@ -2,9 +2,9 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { AuditedChange } from './audit.ts';
 
 /**
- * The notes of one unit of work: what it has stored besides its rows, which is known when it commits, and what it has read
- * and judges by until it ends. A savepoint has notes of its own, which are added to the outer ones unless it is rolled
- * back.
+ * The notes of one unit of work: records of what it has stored, which count once it commits, and values that it has
+ * read and judges by until it ends. A savepoint has its own notes, which are added to the outer notes unless it is
+ * rolled back.
  */
 export interface UnitNotes {
   readonly events: { readonly id: string; readonly type: string }[];
@@ -12,7 +12,7 @@ export interface UnitNotes {
   readonly transactions: string[];
   /** Ids of the policies that allowed it. */
   readonly policies: string[];
-  /** What the audit log records as changed. */
+  /** The changes for the audit log. */
   readonly changes: AuditedChange[];
   /** Whether the commit wakes the delivery of events. */
   hasDeliveries: boolean;
@@ -26,7 +26,7 @@ export interface UnitNotes {
   isOver: boolean;
 }
 
-/** What identifies a record of the audit log until it has its place there, and afterwards. */
+/** The identity of an audit record, before and after it has its place in the log. */
 export interface WrittenRecord {
   readonly pendingId: number;
   readonly recordedAtMs: number;
@@ -51,7 +51,7 @@ export interface QuorumRow {
   readonly hasChanges: unknown;
   readonly kind: string | null;
   readonly member: string | null;
-  /** Of a pinned user: the id in the app's login. */
+  /** Only for a pinned user: the id in the app's login. */
   readonly subject: string | null;
 }
 

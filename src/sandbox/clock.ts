@@ -114,7 +114,7 @@ export async function passTimeTo(targetMs: number, context: TimeContext): Promis
   while (!isLate()) {
     const nextMs = await nextStop();
     if (nextMs === undefined) break;
-    // Another caller, or the clock itself, may have moved it further meanwhile.
+    // Another caller, or the clock itself, may have moved it further since.
     if (nextMs > clock.now()) clock.set(nextMs);
     await actJobs(ANSWER_MS);
   }

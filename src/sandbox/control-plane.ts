@@ -60,7 +60,7 @@ interface ChainDeposit {
   readonly symbol?: string | undefined;
 }
 
-/** A new vault. `offset`: decimals of its shares less those of the asset. */
+/** A new vault. `offset`: decimals of its shares minus those of the asset. */
 interface NewVault {
   readonly name: string;
   readonly asset: string;
@@ -155,7 +155,7 @@ export interface ControllableChains {
   steer(caip2: string, hash: string, effect: 'drop' | 'replace' | 'revert'): Promise<boolean>;
 }
 
-/** What a tester decides about a customer of the simulated identity office. */
+/** A tester's decision about a customer of the simulated identity office. */
 interface CustomerDecision {
   readonly outcome:
     | 'terms_accepted'
@@ -175,7 +175,7 @@ export interface HostedVerification {
   readonly environment: FiatEnvironment;
   readonly kind: CustomerKind;
   readonly snapshot: CustomerSnapshot;
-  /** Where the customer continues. */
+  /** The link where the customer continues. */
   readonly redirectUri: string | null;
 }
 
@@ -195,7 +195,7 @@ interface FiatBooks {
 /** Controls the simulated bank and identity office. Ids are those that the provider gave. */
 export interface ControllableFiat {
   decide(environment: FiatEnvironment, customerId: string, decision: CustomerDecision): Promise<boolean>;
-  /** What the hosted page shows; undefined for an unknown token. */
+  /** The content of the hosted page; undefined for an unknown token. */
   page(token: string): Promise<HostedVerification | undefined>;
   /** False when the page does not offer the action, or no longer. */
   usePage(token: string, action: 'accept_terms' | 'complete' | 'decline'): Promise<boolean>;
@@ -371,7 +371,7 @@ export type AnalysisHandler<Id extends OperationId> = (
   analysis: PolicyAnalysis,
 ) => Promise<Operations[Id]['response']>;
 
-/** What operations need that production has as well, on its admin port. */
+/** The parts that operations need, and that production also has on its admin port. */
 export type OperatorContext = Pick<ControlContext, 'read' | 'change' | 'entropy' | 'ids' | 'by'> & {
   readonly clock: Clock;
 };

@@ -1,6 +1,6 @@
 import { DEVICE_PAGE, devicePage, isVerifyPage, verifyPage } from './pages.ts';
 
-/** `/` leads to the reference where there is no inspector. */
+/** `/` redirects to the reference where there is no inspector. */
 const startPage = {
   status: 302,
   contentType: 'text/plain; charset=utf-8',

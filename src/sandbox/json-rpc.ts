@@ -25,9 +25,9 @@ const TIMED_OUT = -32_002;
 const TOO_LARGE = -32_003;
 const MOST_CALLS = 1_000;
 
-/** CHOICE: the calls of one message run for at most five seconds together, as those of geth by default. */
+/** CHOICE: the calls of one message run for at most five seconds together, like geth by default. */
 const MESSAGE_MS = 5_000;
-/** CHOICE: the responses of one batch have at most 25 million characters together, as those of geth by default. */
+/** CHOICE: the responses of one batch have at most 25 million characters together, like geth by default. */
 const MOST_CHARACTERS = 25_000_000;
 
 /** Methods after which jobs have something to do. */

@@ -6,7 +6,7 @@ interface PageParts {
   /** HTML of the body, without the script. */
   readonly body: string;
   readonly script: string;
-  /** Rules beside those that all pages have. */
+  /** Styles in addition to those of all pages. */
   readonly style?: string;
 }
 
@@ -70,7 +70,7 @@ ${body}
   return { contentType: 'text/html; charset=utf-8', content: Buffer.from(html), headers };
 }
 
-/** Where the page is. */
+/** The path of the page. */
 export const DEVICE_PAGE = '/device';
 
 const style = `
@@ -173,7 +173,7 @@ export function verifyPagePath(token: string): string {
   return VERIFY_PAGE + token;
 }
 
-/** Whether a path is that of the page for a customer, known or not. */
+/** Whether a path belongs to the page of a customer, known or not. */
 export function isVerifyPage(path: string): boolean {
   return target.test(path);
 }

@@ -27,7 +27,7 @@ interface ApiAnswer {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** Where a scenario is played: does its steps and notes them. */
+/** The context of a scenario: runs its steps and records them. */
 interface Stage {
   readonly context: ControlContext;
   readonly alice: SeededKey;
@@ -38,7 +38,7 @@ interface Stage {
   create(type: string, summary: string, request: ApiRequest): Promise<string>;
   /** Sends a request whatever it answers. */
   call(summary: string, request: ApiRequest): Promise<ApiAnswer>;
-  /** Notes a step that is no request. */
+  /** Records a step that is not a request. */
   note(summary: string): void;
 }
 
@@ -73,7 +73,7 @@ export function openStage(context: ControlContext): Stage {
   };
 }
 
-/** What a scenario needs did not succeed, for example because of a fault rule. */
+/** Thrown when a scenario cannot continue, for example because of a fault rule. */
 function failed(operation: string, requestId: string | null, body: ApiAnswer['body']): ApiError {
   return new ApiError(
     'invalid_state',
@@ -285,7 +285,7 @@ const webhookDown: Scenario = {
 /** An unhappy path. */
 interface Scenario {
   readonly name: string;
-  /** What happens, in one sentence. */
+  /** The scenario in one sentence. */
   readonly summary: string;
   /** Plays it; returns commands that show more, or lead out of it. */
   play(stage: Stage): Promise<readonly string[]>;

@@ -47,7 +47,7 @@ export interface SchemaVersions {
 
 /** A sandbox at a moment, with its keys. */
 export interface Snapshot {
-  /** Of the program that saved it. */
+  /** The version of the program that saved it. */
   readonly version: string;
   readonly schema: SchemaVersions;
   /** Unix ms of the machine. */

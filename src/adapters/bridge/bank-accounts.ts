@@ -100,7 +100,7 @@ function numbersOf(account: BankAccountOrder['account'], address: BankAccountOrd
         account_type: isIban ? 'iban' : 'unknown',
         swift: {
           account: { account_number, bic, ...(isIban ? { country } : {}) },
-          // CHOICE: requests have no address of the bank, so the service gets that of the owner.
+          // CHOICE: requests have no address of the bank, so the service gets the owner's address.
           ...{ address, category, purpose_of_funds, short_business_description },
         },
       };

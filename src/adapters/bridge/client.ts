@@ -29,7 +29,7 @@ interface BridgeRequest {
   readonly body?: object;
 }
 
-/** What the service says about an object. */
+/** An object as the service returns it. */
 export type BridgeObject = Readonly<Record<string, unknown>>;
 
 /** A refusal. The service's own words are left out: they may repeat what was submitted. */
@@ -89,7 +89,7 @@ const MAX_ANSWER_BYTES = 1024 * 1024;
 /** CHOICE: a body may take this long per MiB on top of the timeout, so that documents arrive over slow lines. */
 const UPLOAD_MS_PER_MIB = 2_000;
 
-/** The service cannot be reached now; `retryAfterMs` if it said when to come back. */
+/** Thrown when the service cannot be reached; `retryAfterMs` if it named a time. */
 class BridgeUnavailableError extends ProviderUnavailableError {
   readonly retryAfterMs: number | undefined;
   /** Whether another attempt right away may succeed. */
@@ -106,7 +106,9 @@ class BridgeUnavailableError extends ProviderUnavailableError {
   }
 }
 
-/** A client with a circuit breaker of its own. All requests are idempotent, POST by its key, so failed ones are repeated. */
+/**
+ * A client with its own circuit breaker. All requests are idempotent, POST by its key, so failed requests are retried.
+ */
 export function createBridgeClient({ access, clock, log, limits: given }: BridgeClientOptions): BridgeClient {
   const limits = { ...defaultLimits, ...given };
   const host = new URL(access.baseUrl).host;
@@ -132,8 +134,8 @@ export function createBridgeClient({ access, clock, log, limits: given }: Bridge
     async post(path, body, key) {
       const request: BridgeRequest = { method: 'POST', path, body };
       const answer = await call(request, keyText(key));
-      // NOTE: the service remembers a key for 24 hours and refuses it afterwards, and our keys do not change with time.
-      // What the first request made, if anything, was then lost to us a day ago.
+      // NOTE: the service keeps a key for 24 hours and refuses it afterwards, and our keys do not change with time. The
+      // result of the first request, if any, was lost a day ago.
       if (!('refusal' in answer) || answer.refusal.status !== 422) return answer;
       const day = Math.floor(clock.now() / 86_400_000);
       return call(request, keyText(`${key} ${day}`));
@@ -194,7 +196,7 @@ async function send(
     retryAfter = response.headers.get('retry-after');
     text = await readBoundedText(response, MAX_ANSWER_BYTES);
   } catch (error) {
-    // Without the error as a cause: those of `fetch` may quote headers.
+    // Without the error as a cause, because errors of `fetch` may quote headers.
     throw new BridgeUnavailableError(`${url.host}: no complete response (${reasonOf(error)})`, {
       isPassing: true,
     });

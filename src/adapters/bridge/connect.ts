@@ -29,7 +29,7 @@ function bridgeProvider(
   const client = createBridgeClient({ ...world, access });
   const { expectNews, depositsAfter } = bridgeDeposits(client, world.clock);
   return {
-    // The service's test system accepts addresses of any network and pays on none of the main ones.
+    // The service's test system accepts addresses of any network, but pays only on test networks.
     networks: environment === 'sandbox' ? 'test' : 'main',
     ...bridgeCustomers(client),
     ...bridgeBankAccounts(client),

@@ -116,7 +116,7 @@ function snapshotOf(customer: BridgeObject): CustomerSnapshot {
     status,
     terms: { status: customer.has_accepted_terms_of_service === true ? 'approved' : 'pending' },
     verification: {
-      // The service has one status: that of its links differs only in the word for success.
+      // The service has one status. The status of its links differs only in the word for success.
       status: status === 'active' ? 'approved' : status,
       ...(status === 'rejected' ? { rejectionReasons: reasonsOf(customer) } : {}),
     },
@@ -237,8 +237,8 @@ const MAX_AHEAD_MS = 60_000;
 const HEADER = /^t=(\d{1,15}),v0=([A-Za-z0-9+/]+={0,2})$/;
 
 /**
- * What a webhook of the provider refers to; undefined unless `X-Webhook-Signature: t=<ms>,v0=<base64>` is an RSA
- * signature of it. Nothing else of the notification is believed.
+ * The subject of a provider's webhook; undefined unless `X-Webhook-Signature: t=<ms>,v0=<base64>` is an RSA signature
+ * of it. The rest of the notification is ignored.
  */
 export function readBridgeHint(
   publicKey: KeyObject,
@@ -285,7 +285,7 @@ function parse(body: Uint8Array): Record<string, unknown> | undefined {
   }
 }
 
-/** The service's names of our chains: test networks have those of the main networks. */
+/** The service's names of our chains. Test networks have the names of the main networks. */
 const rails: Readonly<Record<string, string>> = {
   ethereum: 'ethereum',
   sepolia: 'ethereum',

@@ -7,7 +7,7 @@ import type { BridgeClient, BridgeObject } from './client.ts';
 const PAGE = 100;
 /** CHOICE: how far back the history is read when it is read first; what is older was before our first account. */
 const MAX_PAGES_BACK = 50;
-/** CHOICE: how often a history without news is asked for, unless a notification announces some. */
+/** CHOICE: the polling interval of a history without news, unless a notification announces some. */
 const QUIET_MS = 5_000;
 
 /** The history of all virtual accounts. */
@@ -65,7 +65,7 @@ async function eventsOf(
   const path = ['virtual_accounts', 'history'];
   const answer = requireValue(await client.get(path, { limit: String(PAGE), ...position }));
   if (!Array.isArray(answer.data)) throw unusable('expected `data` in its answer');
-  // NOTE: the service's example of this list wraps each event in `value`; that of one account's list does not.
+  // NOTE: the service's example of this list wraps each event in `value`; the example of one account's list does not.
   return objectsOf(answer, 'data').map((item) => (item.id === undefined ? objectOf(item, 'value') : item));
 }
 

@@ -12,7 +12,7 @@ interface Endpoints {
   readonly ceilings?: Partial<EvmCeilings>;
   /** Blocks until a deposit counts as final; 0: deposits are not followed; undefined: the chain's default. */
   readonly confirmations?: number;
-  /** How long nodes that disagree get before they are asked again, ms. */
+  /** The pause before nodes that disagree are queried again, ms. */
   readonly compareAgainMs?: number;
 }
 

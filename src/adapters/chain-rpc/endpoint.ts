@@ -37,7 +37,7 @@ export class NodeError extends Error {
   }
 }
 
-/** What a block contains does not fit into a response: not the node's fault, so it is not skipped for it. */
+/** Thrown when the content of a block does not fit into a response. The node is not at fault, so it is not skipped. */
 class AnswerTooLargeError extends Error {
   constructor(method: string, maxBytes: number) {
     super(`expected a response to ${method} of at most ${maxBytes} bytes`);

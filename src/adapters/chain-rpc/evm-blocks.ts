@@ -17,7 +17,7 @@ export interface ReadBlock {
   readonly hash: string;
   readonly parentHash: string;
   readonly timestampSeconds: number;
-  /** Set if the block is too large to be read whole: `transfers` then has only those of named tokens. */
+  /** Set if the block is too large to be read whole. `transfers` then has only those of named tokens. */
   readonly isTooLarge: boolean;
   /** Native value first, then tokens, each in the order of the block. */
   readonly transfers: readonly BlockTransfer[];
@@ -43,7 +43,10 @@ interface BlockQuestion {
   readonly namedTokens: readonly string[];
 }
 
-/** A block and its transfers, by two calls. The logs are asked for by the block's hash, so both are of one block. */
+/**
+ * A block and its transfers, by two calls. The logs are requested by the hash of the block, so both belong to one
+ * block.
+ */
 export async function readBlock(read: Read, question: BlockQuestion): Promise<ReadBlock> {
   const method = 'eth_getBlockByNumber';
   const whole = await unlessTooLarge(() => read(method, toQuantity(question.number), true));

@@ -21,7 +21,7 @@ import { allEqual, type Nodes, type Read } from './nodes.ts';
 
 /** Blocks of one page: bounds the work of a page while an outage is made up for. */
 const PAGE_BLOCKS = 16;
-/** Blocks that are asked for at once. */
+/** The number of blocks that are requested at once. */
 const AT_ONCE = 4;
 /** Hashes of blocks before the position, by which the last common block of a reorganization is found. */
 const KEPT_HASHES = 64;
@@ -40,7 +40,7 @@ export interface EvmTransfersOptions {
   readonly namedTokens: readonly string[];
 }
 
-/** Where the next page begins. */
+/** The block at which the next page begins. */
 interface Cursor {
   /** The last block that was read, completely unless `place` is set. */
   readonly block: bigint;
@@ -51,11 +51,11 @@ interface Cursor {
 }
 
 /**
- * Reads the transfers of final blocks: native value that transactions carry, and `Transfer` logs of ERC-20 tokens.
- * Each block is asked for once, whatever the number of watched addresses. All nodes that respond must agree on it.
+ * Reads the transfers of final blocks: native value that transactions carry, and `Transfer` logs of ERC-20 tokens. Each
+ * block is read once, whatever the number of watched addresses. All nodes that respond must agree on it.
  *
  * CHOICE: reading begins with the block that is final at the first reading. Native value that contracts pass on in
- * internal calls is in no list that plain JSON-RPC has, and is not found.
+ * internal calls is not found, because no list of plain JSON-RPC contains it.
  */
 export async function evmTransfersAfter(
   options: EvmTransfersOptions,
@@ -245,8 +245,8 @@ const WITHDRAWAL = '0x7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5
 const ZERO = `0x${'0'.repeat(40)}`;
 
 /**
- * What a transaction moved, from its logs and its value; undefined while no block includes it, or the nodes disagree
- * about it.
+ * The movements of a transaction, from its logs and its value; undefined while no block includes it, or the nodes
+ * disagree about it.
  */
 export async function movementsOf(nodes: Nodes, hash: string): Promise<TransactionMovements | undefined> {
   const answers = await nodes.readAll((read) => readMovements(read, hash));
@@ -301,7 +301,7 @@ function movementOf(log: Record<string, unknown>): LoggedMovement | undefined {
   return undefined;
 }
 
-/** Some wrapped assets log `Transfer` beside the events of WETH9: each of these movements counts once. */
+/** Some wrapped assets log `Transfer` in addition to the events of WETH9. Each of these movements counts once. */
 function once(movements: readonly LoggedMovement[]): TokenMovement[] {
   const keyOf = ({ token, from, to, rawAmount }: TokenMovement) => `${token} ${from} ${to} ${rawAmount}`;
   const transferred = new Map<string, number>();

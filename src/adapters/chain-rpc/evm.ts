@@ -135,7 +135,7 @@ async function readContract(read: Read, to: string, data: Uint8Array): Promise<U
   }
 }
 
-/** What a node says about fees, in wei per gas. */
+/** A node's suggestion of fees, in wei per gas. */
 interface FeeReading {
   /** The base fee, or the gas price of a chain without EIP-1559. */
   readonly price: bigint;

@@ -77,7 +77,7 @@ export interface NodesOptions {
   readonly caip2: string;
   readonly urls: readonly string[];
   readonly log: Log;
-  /** How long nodes that disagree get before they are asked again, ms; by default a good half second. */
+  /** The pause before nodes that disagree are queried again, ms. Default: a little more than half a second. */
   readonly compareAgainMs?: number | undefined;
   /** Throws WrongChainError when the node belongs to another chain. Called once per node. */
   readonly checkChain: (ask: (method: string) => Promise<unknown>) => Promise<void>;

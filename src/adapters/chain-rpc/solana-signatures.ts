@@ -14,7 +14,7 @@ export interface AddressRange {
   readonly address: string;
   readonly from: number;
   readonly to: number;
-  /** Of slot `to`, signatures up to this one in ascending order are read; undefined: none is. */
+  /** In slot `to`, signatures up to this one are read, in ascending order; undefined reads none. */
   readonly done?: string | undefined;
   /** By account, a signature of a later slot than `to`, after which a node's list continues. */
   readonly before?: Readonly<Record<string, string>> | undefined;
@@ -26,9 +26,9 @@ interface Signature {
   readonly isSuccess: boolean;
 }
 
-/** What one reading of a range has found. */
+/** The findings of one reading of a range. */
 export interface ReadSignatures {
-  /** Of successful transactions, those of later slots first. */
+  /** Successful transactions, later slots first. */
   readonly hashes: readonly string[];
   readonly rest: AddressRange;
 }

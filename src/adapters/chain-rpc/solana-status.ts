@@ -81,8 +81,8 @@ function isShortfall(err: unknown, wire: Uint8Array): boolean {
  */
 
 /**
- * CHOICE: looks at an expired blockhash are this many slots apart, about two minutes. A blockhash is valid for 150
- * blocks, so one that was still unknown at the first look is no longer valid at the second.
+ * CHOICE: checks of an expired blockhash are this many slots apart, about two minutes. A blockhash is valid for 150
+ * blocks, so a blockhash that was still unknown at the first check is no longer valid at the second.
  */
 const EXPIRY_LOOKS_APART = 300n;
 /** CHOICE: looks at a transaction that has left its block are this many slots apart. */

@@ -90,17 +90,17 @@ function heldByAsset(
 }
 
 /**
- * CHOICE: the addresses that are asked for in one page, so at most this many per second: Solana has no list of the
- * transfers of a block that is small enough to be read. A round takes as many seconds as there are pages.
+ * CHOICE: the addresses of one page, and so the most per second. Solana has no list of the transfers of a block that is
+ * small enough to read. A round takes as many seconds as there are pages.
  */
 const PAGE_ADDRESSES = 20;
-/** Addresses that are asked for at once. */
+/** Addresses that are queried at once. */
 const AT_ONCE = 5;
 /** CHOICE: the transactions of one address that are read in one page; the others follow in the next pages. */
 const MAX_TRANSACTIONS = 25;
 /** Addresses with more transactions than that, which are read on in one page. */
 const UNFINISHED_AT_ONCE = 5;
-/** CHOICE: while so many are unfinished, no other addresses are asked for, so the position stays small. */
+/** CHOICE: while this many addresses are unfinished, no others are started, so the position stays small. */
 const MAX_UNFINISHED = 100;
 
 export interface SolanaTransfersOptions {
@@ -131,12 +131,12 @@ interface Unfinished extends AddressRange {
 }
 
 /**
- * Reads the transfers to watched addresses by the signatures of each address and of its associated token accounts of
- * the named tokens, in rounds over all addresses. A token without a name is found when the transaction names the
- * address itself, as those do that make its token account. All nodes that respond must agree.
+ * Reads the transfers to watched addresses, in rounds over all addresses, by the signatures of each address and of its
+ * associated token accounts of the named tokens. A token without a name is found when the transaction names the address
+ * itself, which transactions do that create its token account. All nodes that respond must agree.
  *
- * The work of one page is bounded: an address with many transactions is left unfinished and read on in later pages,
- * beside the others. Nothing is skipped, however many transactions name an address.
+ * The work of one page is bounded. An address with many transactions is left unfinished and continued in later pages,
+ * next to the others. Nothing is skipped, however many transactions name an address.
  *
  * CHOICE: reading begins with the slot of the first reading.
  */
@@ -258,8 +258,8 @@ async function readRange(options: SolanaTransfersOptions, unfinished: Unfinished
 }
 
 /**
- * Nodes know the same transactions of a range but may list newer ones before them, so one may have come further than
- * another. They must agree about what all of them have read.
+ * Nodes have the same transactions of a range, but may list newer ones first, so one node may have read further than
+ * another. They must agree about the part that all of them have read.
  */
 function settleReadings(readings: readonly Reading[]): { readonly answer: Reading } | undefined {
   const [least] = readings.map(({ rest }) => rest).toSorted((a, b) => b.to - a.to || compareDone(a, b));

@@ -21,7 +21,7 @@ import {
 import { requireMigrated, withDatabase } from '../administration.ts';
 import { files, readFileOf, widthOf } from './log-folder.ts';
 
-/** What an export wrote. */
+/** The result of an export. */
 export interface Exported {
   readonly size: number;
   /** How many records the folder had before. */
@@ -32,11 +32,11 @@ export interface Exported {
 }
 
 /**
- * Writes the log as files in the layout of C2SP tlog-tiles, or adds to the folder what is new. The checkpoint is written
- * last, so an export that is interrupted leaves the log of the one before.
+ * Writes the log as files in the layout of C2SP tlog-tiles, or adds new records to the folder. The checkpoint is
+ * written last, so an interrupted export leaves the log of the previous one.
  *
- * @throws StartError when there is nothing to export, or the log in the database does not continue that of the folder:
- * one of them was changed.
+ * @throws StartError when there is nothing to export, or when the log in the database does not continue the log of the
+ * folder, because one of them was changed.
  */
 export function exportLog(config: DatabaseConfig, folder: string): Promise<Exported> {
   return withDatabase(config, async (database) => {
@@ -143,7 +143,7 @@ function writeTile(folder: string, { level, index, width }: Place, content: Uint
   write(folder, tilePath(level, index, width), content);
 }
 
-/** Deletes the partial tiles and bundles of the export before, which wider ones have replaced. */
+/** Deletes the partial tiles and bundles of the previous export, which wider ones have replaced. */
 function dropPartials(folder: string, { from, size }: Growth): void {
   const drop = (name: number | 'entries', level: number): void => {
     const { full: index, partial } = tilesAt(level, from);

@@ -50,7 +50,7 @@ export function tilesIn(folder: string, size: number): ReadTile {
 }
 
 /**
- * The key to verify with: the one given, or else that of the folder.
+ * The verifier key: the given one, otherwise the one in the folder.
  *
  * @throws StartError
  */

@@ -42,7 +42,7 @@ export async function proveRecords(folder: string, wanted: string): Promise<Prov
 }
 
 /**
- * Proves that the log continues that of an earlier checkpoint: the hashes of RFC 6962 section 2.1.2, base64.
+ * Proves that the log continues the log of an earlier checkpoint: the hashes of RFC 6962 section 2.1.2, base64.
  *
  * @throws StartError
  */

@@ -15,7 +15,7 @@ import { commandLine, requireMigrated, withDatabase } from '../administration.ts
 import { exportFrom } from './export-log.ts';
 import { verifyLog } from './verify-log.ts';
 
-/** What was trimmed. */
+/** The result of a trim. */
 export interface Trimmed {
   /** How many records the log has. */
   readonly size: number;
@@ -32,11 +32,11 @@ interface TrimOptions {
 }
 
 /**
- * Exports the log, verifies the export, and deletes old records from the database. Tiles, checkpoints and keys stay: the
- * log goes on, later exports to the same folder continue it, and the export proves what was deleted.
+ * Exports the log, verifies the export, and deletes old records from the database. Tiles, checkpoints and keys stay, so
+ * later exports to the same folder continue the log, and the export proves the deleted records.
  *
  * @param keepDays younger records stay.
- * @throws StartError when the log cannot be exported, or the export is not the log: then nothing is deleted.
+ * @throws StartError when the log cannot be exported, or when the export differs from the log. Nothing is deleted then.
  */
 export function trimLog(config: DatabaseConfig, folder: string, keepDays: number): Promise<Trimmed> {
   const nowMs = systemClock.now();
@@ -74,7 +74,7 @@ export async function trimTo(
   return { size, kept_from: keptFrom };
 }
 
-/** A partition that queries are using is left, and its records are deleted like those of a younger one. */
+/** A partition that queries are using stays. Its records are deleted like those of a younger partition. */
 function whileInUse(error: unknown): false {
   if (isLockTimeout(error)) return false;
   throw error;

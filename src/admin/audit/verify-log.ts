@@ -11,7 +11,7 @@ interface Verification {
   readonly size: number | undefined;
   /** Base64. */
   readonly root: string | undefined;
-  /** What is wrong; empty if nothing is. */
+  /** The faults; empty if there are none. */
   readonly faults: readonly string[];
 }
 
@@ -132,7 +132,7 @@ async function compareWithWitness(
   return `the first ${witnessed.size} records are not those that a witness has seen`;
 }
 
-/** What is wrong with the proof that a record is in a log; undefined if nothing is. Needs no log. */
+/** The fault of a proof that a record is in a log; undefined if there is none. Needs no log. */
 export function verifyProof(
   verifier: NoteVerifier,
   { proofFile, recordFile }: { readonly proofFile: string; readonly recordFile: string },

@@ -10,7 +10,7 @@ const RPC = settings.rpc.variable;
 const STALE_SECONDS = 600;
 const WEBHOOK_MS = 10_000;
 
-/** Every node by itself: whether it responds, belongs to the chain, and follows it. */
+/** Checks each node: whether it responds, belongs to the chain, and follows it. */
 export async function checkNodes({ rpc }: Pick<ServeConfig, 'rpc'>): Promise<Finding[]> {
   if (rpc.length === 0) return [ok('nodes', `no chain is configured (${RPC})`)];
   const nodes = rpc.flatMap(({ caip2, urls }) => urls.map((url) => ({ caip2, url })));

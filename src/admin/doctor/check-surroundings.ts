@@ -146,7 +146,7 @@ function keyFile(env: Environment): Finding[] {
   return [warning('key file', `other users can read \`${file}\``, `chmod 600 ${file}`)];
 }
 
-/** What a start compares the audit log with. */
+/** The checkpoint with which a start compares the audit log. */
 export function checkCheckpoint({ checkpointFile: file }: Pick<ServeConfig, 'checkpointFile'>): Finding {
   const name = 'audit log';
   if (file === undefined) {

@@ -17,7 +17,7 @@ import {
 export async function examineProduction(
   config: ServeConfig,
   outside: {
-    /** What opens the stored keys. */
+    /** The vault that opens the stored keys. */
     readonly vault: VaultSettings;
     readonly env: Readonly<Record<string, string | undefined>>;
     readonly execArgv: readonly string[];

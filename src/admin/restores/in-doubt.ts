@@ -14,7 +14,7 @@ interface Listed<Row> {
   readonly count: number;
 }
 
-/** What the database was doing when it was backed up, and may have done since. */
+/** The work that the database was doing when it was backed up, and may have finished since. */
 export interface InDoubt {
   /** Signed, and not final: broadcast or not. */
   readonly transactions: Listed<{

@@ -33,7 +33,7 @@ export interface RestoreReport {
   /** Null if the database does not count as restored. */
   readonly restore: RestoreView | null;
   readonly in_doubt: InDoubt;
-  /** What the chains say about the open transactions, by the id of the transaction. */
+  /** The chains' reports on the open transactions, by the id of the transaction. */
   readonly on_chain: Readonly<Record<string, string>>;
   readonly accounts: ComparedAccounts;
 }

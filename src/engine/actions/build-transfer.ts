@@ -5,7 +5,7 @@ import type { BatchCall } from '../signing/ethereum/batch-executor.ts';
 import { encodeTokenCall } from '../signing/ethereum/token-calls.ts';
 import type { TronContract } from '../signing/tron/raw-data.ts';
 
-// What a transfer is on each chain, without what only the chain knows. Solana: `encodeSolanaTransfer`.
+// The transfer transaction of each chain, without the values that only the chain has. Solana: `encodeSolanaTransfer`.
 
 /** A movement of one asset to an address of the same chain. */
 export interface Movement {

@@ -1,8 +1,8 @@
 import type { EvmCeilings } from '../assets/fee-ceilings.ts';
 import { parseQuantity, type Quantity } from '../signing/fields.ts';
 
-// The one comparison of what was filled in of a fee with the ceilings of its chain: the server makes it when it fills fees
-// in, and the signer before it signs, so that the signer refuses nothing that an honest server asks for.
+// The only comparison of filled-in fees with the ceilings of a chain. The server makes it when it fills fees in, and
+// the signer before it signs, so the signer refuses nothing that an honest server requests.
 
 /** The fields of a transaction that say what it pays. */
 export interface FeeFields {
@@ -22,14 +22,14 @@ export interface OperationFees {
   readonly paymaster_post_op_gas_limit?: Quantity | undefined;
 }
 
-/** What is above its ceiling. */
+/** The value above its ceiling. */
 export interface FeeExcess {
   readonly unit: string;
   readonly amount: bigint;
   readonly ceiling: bigint;
 }
 
-/** What was filled in of a fee is above the ceiling of its chain. */
+/** Thrown when a filled-in fee is above the ceiling of its chain. */
 export class FeeAboveCeilingError extends Error {
   constructor(message: string) {
     super(message);
@@ -38,11 +38,10 @@ export class FeeAboveCeilingError extends Error {
 }
 
 /**
- * What of a transaction's fee is above a ceiling; undefined if nothing is. What the caller has asked for is not limited:
- * not the gas nor the price that it names, and not the whole fee if it names both.
+ * The part of a transaction's fee that is above a ceiling; undefined if none is. Values that the caller has set are not
+ * limited: neither its gas, nor its price, nor the whole fee if it sets both.
  *
- * NOTE: a price that the caller leaves open is filled in above what it has asked for as a tip, so the tip is added to the
- * ceiling of the price.
+ * NOTE: an open price is filled in above the caller's tip, so the tip is added to the ceiling of the price.
  *
  * @param asked the transaction as the caller has sent it, or nothing.
  * @param given the same with everything filled in.
@@ -67,8 +66,9 @@ export function feeExcess(asked: FeeFields, given: FeeFields, ceilings: EvmCeili
 }
 
 /**
- * What of a user operation's fee is above a ceiling; undefined if nothing is. All of its gas counts: without a paymaster,
- * the account pays for it. Its tip has no ceiling of its own: where blocks have no base fee, it is the price.
+ * The part of a user operation's fee that is above a ceiling; undefined if none is. All of its gas counts, because
+ * without a paymaster the account pays for it. Its tip has no separate ceiling, because where blocks have no base fee,
+ * the tip is the price.
  *
  * @throws SigningInputError for a number that cannot be read.
  */

@@ -11,7 +11,7 @@ export interface PayoutTerms {
   /** In base units, above 0. */
   readonly rawAmount: bigint;
   readonly accountId: string;
-  /** Of the app, as written in the request, or `0`. */
+  /** The app's fee, as written in the request, or `0`. */
   readonly developerFeePercent: string;
 }
 

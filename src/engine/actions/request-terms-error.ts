@@ -1,7 +1,7 @@
 /** The body of a request describes nothing that can be done. */
 export class RequestTermsError extends Error {
   readonly code: 'invalid_data' | 'not_supported';
-  /** Of the field in the body. */
+  /** The pointer of the field in the body. */
   readonly pointer: string;
 
   constructor(code: RequestTermsError['code'], pointer: string, message: string) {

@@ -21,7 +21,7 @@ interface SwapSide {
 export interface SwapTerms {
   readonly source: SwapSide;
   readonly destination: SwapSide;
-  /** Of the proceeds, in the notation of the destination's chain type; null is the wallet itself. */
+  /** The recipient of the proceeds, in the notation of the destination's chain type; null for the wallet itself. */
   readonly recipient: string | null;
   /** In base units of the asset that `amountType` fixes, above 0. */
   readonly rawAmount: bigint;
@@ -122,11 +122,11 @@ export function isSpentKnown({ amountType, source }: SwapTerms): boolean {
   return amountType === 'exact_input' && source.asset !== undefined;
 }
 
-/** What a swap spends, and who receives what it delivers. */
+/** The spending of a swap, and the recipient of its proceeds. */
 interface SwapSpending {
   /** The most that is spent, in base units of the source asset. */
   readonly rawAmount: bigint;
-  /** Of the source asset. */
+  /** The decimals of the source asset. */
   readonly decimals: number;
   readonly recipient: string;
 }

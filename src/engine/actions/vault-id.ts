@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { assetAtAddress } from '../assets/known-assets.ts';
 import { chainOfCaip2 } from '../assets/known-chains.ts';
 
-/** What the id of a vault says of it. */
+/** The facts that the id of a vault contains. */
 export interface VaultPlace {
   readonly appId: string;
   readonly caip2: string;

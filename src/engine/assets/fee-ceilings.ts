@@ -41,8 +41,8 @@ const byChain: Readonly<Record<string, Partial<EvmCeilings>>> = {
 };
 
 /**
- * The ceilings of a chain: those that the operator configured, otherwise the defaults. The server and its signer have the
- * same ones.
+ * The ceilings of a chain: those that the operator configured, otherwise the defaults. The server and its signer have
+ * the same ceilings.
  */
 export function ceilingsOf(caip2: string, configured: Partial<EvmCeilings> = {}): EvmCeilings {
   return { ...usual, ...byChain[caip2], ...configured };

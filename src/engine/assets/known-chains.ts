@@ -112,7 +112,7 @@ export function chainOfCaip2(caip2: string): KnownChain | undefined {
   return byCaip2.get(caip2);
 }
 
-/** Main networks or test networks, optionally only those of one chain type, in the order of the contract. */
+/** Main networks or test networks, optionally of one chain type, in the order of the contract. */
 export function knownChains(filter: {
   readonly isTestnet: boolean;
   readonly chainType?: string;

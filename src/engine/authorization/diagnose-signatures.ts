@@ -8,7 +8,7 @@ export interface Party {
   readonly quorum: LoadedQuorum;
 }
 
-// Once the expected payloads exceed this many bytes in total, further ones are omitted; the first is always shown.
+// Once the expected payloads exceed this many bytes in total, the rest is omitted. The first is always shown.
 const MAX_PAYLOAD_BYTES = 65_536;
 const MAX_EXPLAINED = 5;
 // Known mistakes are looked for in this many payloads of at most this many characters: each has about a hundred, the first one also every

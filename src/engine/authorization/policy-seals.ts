@@ -16,7 +16,7 @@ import {
 } from './signed-evidence.ts';
 
 /**
- * What the secret of a policy is sealed under.
+ * The content under which the secret of a policy is sealed.
  *
  * INVARIANT: while it has an owner, it changes only by requests that the owner has signed.
  */
@@ -52,7 +52,7 @@ export function policyDigest(content: string): string {
   return hash('sha256', content);
 }
 
-/** What a pin says of the secret of a policy: SHA-256, hex. */
+/** The pin of the secret of a policy: SHA-256, hex. */
 export function sealName(secret: Uint8Array): string {
   return hash('sha256', secret);
 }

@@ -13,7 +13,7 @@ export interface KnownAction {
   readonly unknown: UnknownContent;
 }
 
-/** What is not known of an action: all of its content, or these fields of its request. */
+/** The unknown part of an action: all of its content, or these fields of its request. */
 export type UnknownContent = 'all' | readonly string[];
 
 /**

@@ -13,7 +13,7 @@ import {
 } from './signed-evidence.ts';
 import type { PinnedUsers, ReadVoucher, StoredVoucherKey, Voucher, VoucherContent } from './user-vouchers.ts';
 
-/** The members of a key quorum; nested ones by their references. */
+/** The members of a key quorum. Nested key quorums appear as their references. */
 interface QuorumMembers {
   /** Null = all members. */
   readonly threshold: number | null;
@@ -38,7 +38,7 @@ export interface QuorumChange {
   /** The keys of members who are users, at that time. */
   readonly userKeys: UserKeys;
   readonly vouchers?: readonly Voucher[] | undefined;
-  /** Of users after it: their ids in the app's login. Those from before keep theirs. */
+  /** For users after it: their ids in the app's login. Earlier users keep theirs. */
   readonly subjects?: PinnedUsers['subjects'] | undefined;
   /** The nested key quorums from before and after it, at that time. */
   readonly quorums: readonly QuorumRecord[];
@@ -119,7 +119,7 @@ export function referenceOfId(records: readonly QuorumRecord[], id: string): str
   return quorumReference(record.base);
 }
 
-/** Key quorums nest one level deep; deeper ones never count. */
+/** Key quorums nest one level deep. Deeper levels never count. */
 const MAX_DEPTH = 2;
 
 interface Surroundings {
@@ -130,7 +130,7 @@ interface Surroundings {
   readonly readVoucher: ReadVoucher | undefined;
   /** Unix ms, by which keys of users expire; undefined in a change that the vault has seen. */
   readonly nowMs: number | undefined;
-  /** How many key quorums it is nested in. */
+  /** The number of key quorums that it is nested in. */
   readonly depth: number;
 }
 
@@ -152,7 +152,7 @@ async function withMembers(
   const { threshold = null, publicKeys = [], userIds = [], quorums = [], users } = members ?? {};
   return {
     id: reference,
-    // The number of all members is that of their ids: see below.
+    // The number of members equals the number of their ids; see below.
     threshold: threshold ?? [publicKeys, userIds, quorums].reduce((sum, each) => sum + new Set(each).size, 0),
     publicKeys,
     users: userIds.map((userId) =>

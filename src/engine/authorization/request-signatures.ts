@@ -194,9 +194,9 @@ interface Candidates {
   /** Indices of `payloads`, most likely first. */
   readonly order: readonly number[];
   readonly keys: ReadonlySet<string>;
-  /** Those of `keys` that have signed. */
+  /** The keys among `keys` that have signed. */
   readonly verified: ReadonlySet<string>;
-  /** Of payloads that were hashed already. */
+  /** The digests of payloads that were already hashed. */
   readonly digests: Map<Uint8Array, Uint8Array>;
 }
 

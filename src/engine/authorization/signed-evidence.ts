@@ -16,7 +16,7 @@ export interface SignedPayload {
   readonly signatures: readonly string[];
 }
 
-/** What was signed. */
+/** The signed request. */
 export interface EvidentRequest {
   readonly method: string;
   /** From `/v1/` on: without origin, the path of a public base URL, `/api`, query and trailing slash. */
@@ -36,7 +36,7 @@ export class UnauthorizedUseError extends Error {
   }
 }
 
-/** More than members of an intent sign differently. */
+/** The maximum of distinct signed requests, larger than the number of members of an intent. */
 const MAX_REQUESTS = 200;
 /** As many as a key quorum has members. */
 const MAX_SIGNATURES = 600;
@@ -87,21 +87,21 @@ export function requireOccasion(
   occasion: { readonly appId: string; readonly nowMs: number },
 ): void {
   if (appId !== occasion.appId) throw new UnauthorizedUseError('the request was signed for a different app');
-  // NaN, for a header that is no number, is not after any time.
+  // NaN, for a header that is not a number, is never later than a time.
   if (expiryMs !== undefined && !(expiryMs + GRACE_MS >= occasion.nowMs)) {
     throw new UnauthorizedUseError('the signed request has expired');
   }
 }
 
-// The public keys that last signed for a key quorum. Keys that did not sign cost as much as those that did, and mostly
-// the same ones sign again.
+// The public keys that last signed for a key quorum, tried first. A key that did not sign costs as much to try as one
+// that did, and mostly the same keys sign again.
 const recentSigners = new LRUCache<string, ReadonlySet<string>>({ max: 10_000 });
 
 /**
- * Whether the evidence has enough valid signatures of the quorum's members. Signatures beyond those are not verified.
- * Other work goes on in between.
+ * Whether the evidence has enough valid signatures of the quorum's members. Signatures beyond the threshold are not
+ * verified. Other work runs in between.
  *
- * INVARIANT: who has signed before decides in which order keys are tried, and nothing else.
+ * INVARIANT: earlier signers only decide the order in which keys are tried.
  */
 export async function isSignedBy(quorum: Quorum, { requests }: Evidence): Promise<boolean> {
   const keys = quorumKeys(quorum);

@@ -34,10 +34,9 @@ export interface SigningBudgetOptions {
 }
 
 /**
- * A stored request; the last record of a digest counts. It consists of digests and amounts only.
- *
- * Shape: `slots` name, whether it counts for this request, and the highest fee that was signed for (wei, or null); none:
- * the request is forgotten.
+ * A stored request; the last record of a digest counts. It consists of digests and amounts only. Shape: each of `slots`
+ * has its name, whether it counts for this request, and the highest fee that was signed for it (wei, or null). Without
+ * slots, the request is dropped.
  */
 export interface RecordedRequest {
   readonly digest: string;
@@ -130,7 +129,7 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
   }
 
   /**
-   * What is forgotten if there is no room; undefined if nothing may be. Finding it takes no longer the more is remembered.
+   * The request to evict when full; undefined if none may be. The cost does not grow with the number of requests.
    *
    * INVARIANT: a request that expires within a day is never evicted before it has expired.
    */

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { SentSeal } from './quorum-records.ts';
 
-/** What the vault says of a user's key that it has drawn for a token of the app's own login. */
+/** The vault's statement about a user's key that it has generated for a token of the app's own login. */
 export interface Voucher {
   /** JSON of the `VoucherContent`. */
   readonly content: string;
@@ -70,10 +70,10 @@ function tagOf(secret: Uint8Array, content: string): Buffer {
 }
 
 /**
- * The user's id in an app's login, as a claim of its token has it; undefined for another value.
+ * The user's id in an app's login, from a claim of its token; undefined for an unusable value.
  *
- * CHOICE: a number counts as its digits if JSON has them exactly: of larger ones, several have the same value, so one
- * user would pass for another.
+ * CHOICE: a number counts as its digits if JSON represents it exactly. Several larger numbers have the same value, so
+ * one user could pass for another.
  */
 export function userIdIn(claim: unknown): string | undefined {
   if (typeof claim === 'number') return Number.isSafeInteger(claim) ? String(claim) : undefined;

@@ -100,8 +100,8 @@ interface AuthorizedTask {
   /** The wallet's address according to the caller, for policies and for tasks that name an account. */
   readonly addresses: readonly string[];
   /**
-   * What the signature uses up of the request, to be counted when the key has opened: before, the authority is only what
-   * the caller says.
+   * The part of the signing budget that the signature uses up. It is counted after the key has opened, because until
+   * then the authority is only a claim of the caller.
    */
   readonly spending?: Spending | undefined;
 }

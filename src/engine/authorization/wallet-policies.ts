@@ -11,14 +11,14 @@ export interface PolicyPin {
 export interface WalletPolicies {
   /** That of the wallet. */
   readonly wallet: PolicyPin | null;
-  /** For each additional signer, in order: a policy of its own, or that of the wallet. */
+  /** For each additional signer, in order: its own policy, or that of the wallet. */
   readonly signers: readonly (PolicyPin | 'wallet' | null)[];
 }
 
 /** A policy by its id; null for one without a secret. */
 export type FindPin = (policyId: string) => PolicyPin | null;
 
-/** What a body says about the policies of a wallet. */
+/** The statements of a body about the policies of a wallet. */
 export interface PolicyFields {
   readonly policy_ids?: unknown;
   readonly additional_signers?: unknown;

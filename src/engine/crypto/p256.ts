@@ -33,8 +33,8 @@ const RAW_SIGNATURE_BYTES = 64;
 // Importing a key takes longer than verifying a signature. Only public keys are cached, never private ones.
 const keyObjects = new LRUCache<string, KeyObject>({ max: 10_000 });
 
-// A request is verified more than once: by its handler, by each further pass of it, and by a vault in this process. Few
-// are remembered, because requests are not repeated. By signature: the key and the digest under which it verified.
+// Verified signatures, with the key and the digest. A request is verified several times: by its handler, by each
+// further run of it, and by a vault in this process. The cache is small, because requests are not repeated.
 const verifiedLately = new LRUCache<string, { readonly publicKey: string; readonly digest: string }>({
   max: 128,
 });

@@ -7,7 +7,7 @@ export interface SolanaInstruction {
   readonly program: 'system' | 'token' | 'other';
   /** `Transfer`, `TransferChecked`, …; undefined when a known program's instruction has an unknown layout. */
   readonly name: string | undefined;
-  /** What is known of an instruction of a known program without a name. */
+  /** The known part of an instruction without a name, of a known program. */
   readonly unread?: string | undefined;
   readonly fields: Readonly<Record<string, bigint | SolanaAccount>>;
 }
@@ -37,7 +37,7 @@ export interface ActionUnit {
   /** Why the bytes could not be decoded; every condition on them then observes `unreadable`. */
   readonly undecodable?: string;
   readonly ethereumCall?: EthereumCall;
-  /** What an EVM transaction offers for gas. For readers of traces: the contract has no condition on it. */
+  /** The gas terms of an EVM transaction. For readers of traces: the contract has no condition on them. */
   readonly fee?: {
     readonly gasLimit: bigint;
     /** Wei. */

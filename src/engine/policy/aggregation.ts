@@ -20,7 +20,7 @@ export interface AggregationDefinition {
   readonly group_by?: readonly FieldInput[] | undefined;
 }
 
-/** What one request adds to a group of an aggregation. */
+/** The amount that one request adds to a group of an aggregation. */
 export interface Contribution {
   readonly groupKey: string;
   /** Undefined when the metric or a group field cannot be read from the action. */
@@ -31,7 +31,10 @@ export interface CompiledAggregation {
   readonly method: string;
   /** Its conditions: what comparing them takes bounds the work. */
   readonly compared: readonly CompiledCondition[];
-  /** What the action would add, one entry per matching unit; empty when the method or the conditions do not match. */
+  /**
+   * The amounts that the action would add, one entry per matching unit; empty when the method or the conditions do not
+   * match.
+   */
   contributions(action: PolicyAction, facts: PolicyFacts): readonly Contribution[];
 }
 

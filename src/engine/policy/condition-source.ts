@@ -15,7 +15,7 @@ export interface ConditionInput {
   };
 }
 
-/** What a rule does with the requests that it matches. */
+/** The effect of a rule on the requests that it matches. */
 export type RuleAction = 'ALLOW' | 'DENY';
 
 /** A field of a field source, resolved when the policy is compiled. */
@@ -35,7 +35,8 @@ export interface ConditionSource {
   readonly methods: readonly string[] | undefined;
   /**
    * Undefined when the source has no such field. Throws PolicyFormatError for an invalid ABI or type map.
-   * INVARIANT: what a field reads depends on the operator only by whether it is `neq`.
+   *
+   * INVARIANT: the value that a field reads depends on the operator only by whether it is `neq`.
    *
    * @param action the field of a DENY rule may read more than that of an ALLOW rule: see README, "DENY".
    */

@@ -26,7 +26,7 @@ export interface RuleTrace {
 
 export interface UnitTrace {
   readonly unit: string;
-  /** What an EVM transaction offers for gas, as decimal numbers: gas, wei per gas, wei. */
+  /** The gas terms of an EVM transaction as decimal numbers: gas, wei per gas, wei. */
   readonly fee?: { readonly gas_limit: string; readonly price_per_gas: string; readonly most: string };
   readonly rules: readonly RuleTrace[];
   readonly outcome: 'allowed' | 'denied_by_rule' | 'no_rule_for_method' | 'no_rule_matched';

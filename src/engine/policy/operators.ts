@@ -89,7 +89,10 @@ export function holds(
   }
 }
 
-/** `String.includes` takes linear time for parts of this length, but quadratic time for longer ones (V8, `string-search.h`). */
+/**
+ * `String.includes` takes linear time for parts of this length, but quadratic time for longer parts (V8,
+ * `string-search.h`).
+ */
 const MAX_QUICK_PART = 250;
 
 /** Whether the text contains the part, in linear time: callers choose both. Source: Knuth, Morris and Pratt, 1977. */

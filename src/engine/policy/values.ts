@@ -30,8 +30,8 @@ export interface Decimal {
 }
 
 /**
- * What a condition finds in the action. With several values (array elements, commands), the rule's action determines
- * whether all or one must match.
+ * The values that a condition finds in the action. With several values (array elements, commands), the rule's action
+ * determines whether all or one must match.
  */
 export type Observation =
   | { readonly state: 'present'; readonly values: readonly string[] }

@@ -98,7 +98,7 @@ export function decodeWalletSecret(bytes: Uint8Array): WalletSecret {
   return bytes[1] === 0 ? { privateKey } : { privateKey, entropy: bytes.subarray(HEAD_BYTES, keyAt) };
 }
 
-/** What is public about a wallet's key. */
+/** The public part of a wallet's key. */
 export interface WalletKeyFacts {
   readonly address: string;
   /** Null for chains whose wallets do not show a public key. */

@@ -11,14 +11,14 @@ export const MAX_FAULTS = 100;
 /** A rule. `hits` counts how often it has applied. */
 export type FaultRule = SandboxFault;
 
-/** What a rule selects by, as the server names it. */
+/** The criteria of a rule, with the server's names. */
 export interface Selection {
   /** CAIP-2. */
   readonly chain?: string | undefined;
   readonly walletId?: string | undefined;
-  /** What clients call the wallet: its id, and its external id if it has one. */
+  /** The wallet's names for clients: its id, and its external id if it has one. */
   readonly walletNames?: readonly string[] | undefined;
-  /** As its chain notes it; those of EVM chains in lower case. */
+  /** In the chain's notation; lower case for EVM chains. */
   readonly address?: string | undefined;
   readonly eventType?: string | undefined;
 }
@@ -112,7 +112,7 @@ export function createFaultRules(entropy: Entropy): FaultRules {
 type SelectionContext = Pick<ControlContext, 'chains' | 'events' | 'read' | 'appId'>;
 
 /**
- * What a rule selects by. Rules for requests compare what clients send, so their wallet need not exist yet.
+ * The criteria of a rule. Rules for requests compare values that clients send, so their wallet need not exist yet.
  *
  * @throws ApiError not_found for an unknown wallet; invalid_data for an unknown chain or event type.
  */

@@ -110,7 +110,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the consent was given by the owner from before, for a wallet that only this server could use. An exported wallet can still receive what other addresses convert for it.",
+    "text": "the previous owner gave the consent, for a wallet that only this server could use. An exported wallet can still receive the conversions of other addresses.",
     "path": "src/domain/access/automations/automation.ts",
     "symbol": "endAttachments"
    },
@@ -218,7 +218,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "authenticateWallets"
    },
    {
-    "text": "a number counts as its digits if JSON has them exactly: of larger ones, several have the same value, so one user would pass for another.",
+    "text": "a number counts as its digits if JSON represents it exactly. Several larger numbers have the same value, so one user could pass for another.",
     "path": "src/engine/authorization/user-vouchers.ts",
     "symbol": "userIdIn"
    }
@@ -249,7 +249,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_LISTED"
    },
    {
-    "text": "a number counts as its digits if JSON has them exactly: of larger ones, several have the same value, so one user would pass for another.",
+    "text": "a number counts as its digits if JSON represents it exactly. Several larger numbers have the same value, so one user could pass for another.",
     "path": "src/engine/authorization/user-vouchers.ts",
     "symbol": "userIdIn"
    }
@@ -285,7 +285,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "authenticateWallets"
    },
    {
-    "text": "a number counts as its digits if JSON has them exactly: of larger ones, several have the same value, so one user would pass for another.",
+    "text": "a number counts as its digits if JSON represents it exactly. Several larger numbers have the same value, so one user could pass for another.",
     "path": "src/engine/authorization/user-vouchers.ts",
     "symbol": "userIdIn"
    }
@@ -343,7 +343,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_PENDING"
    },
    {
-    "text": "clients without a secret have half of these together, and those behind one network address the given number. Anybody can be such a client, so they must not use up the places of the clients with a secret, and one of them not those of the others.",
+    "text": "clients without a secret together get half of these, and all clients behind one network address get the given number. Anybody can be such a client, so they must not use up the codes of clients with a secret, and one network must not use up the codes of the others.",
     "path": "src/domain/wallets/oauth/device-codes.ts",
     "symbol": "MAX_PUBLIC"
    }
@@ -556,7 +556,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "assetOfText"
    },
    {
-    "text": "half a percent, as swaps have it.",
+    "text": "half a percent, like swaps.",
     "path": "src/domain/money/crypto-deposits/deposit-routes.ts",
     "symbol": "DEFAULT_SLIPPAGE_BPS"
    },
@@ -1223,7 +1223,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the consent was given by the owner from before, for a wallet that only this server could use. An exported wallet can still receive what other addresses convert for it.",
+    "text": "the previous owner gave the consent, for a wallet that only this server could use. An exported wallet can still receive the conversions of other addresses.",
     "path": "src/domain/access/automations/automation.ts",
     "symbol": "endAttachments"
    }
@@ -1234,7 +1234,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "a device that the user has approved, but that has no tokens yet, gets none. Access tokens live on for up to an hour, but no key is issued for one, and none approves a device.",
+    "text": "a device that the user has approved, but that has no tokens yet, gets none. Access tokens remain valid for up to an hour, but no key is issued for them, and they approve no device.",
     "path": "src/domain/wallets/users/user.ts",
     "symbol": "endSessions"
    }
@@ -1282,7 +1282,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "priced at today's rates, because past rates are not kept, and not rounded: gas on a rollup costs less than a cent.",
+    "text": "priced at today's rates, because past rates are not kept, and not rounded, because gas on a rollup costs less than a cent.",
     "path": "src/domain/money/gas-spend/gas-spend.ts",
     "symbol": "getAppGasSpend"
    }
@@ -1399,7 +1399,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "the totals are those of succeeded actions of this server; transactions that were sent by other means count in the position, not in the totals.",
+    "text": "the totals cover succeeded actions of this server. Transactions that were sent by other means count in the position, not in the totals.",
     "path": "src/domain/money/earn/earn-rewards.ts",
     "symbol": "getPosition"
    }
@@ -1639,7 +1639,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "findToken"
    },
    {
-    "text": "one that is not a plain transfer of one asset shows the native asset that it sends along, perhaps none, and the contract that it calls; the wallet itself where there are several calls or none.",
+    "text": "a transaction that is not a plain transfer of one asset shows the native asset that it sends, perhaps zero, and the contract that it calls; the wallet itself if it makes several calls or none.",
     "path": "src/domain/money/transactions/wallet-transactions.ts",
     "symbol": "movedBy"
    },
@@ -2009,7 +2009,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "assetOfText"
    },
    {
-    "text": "half a percent, as swaps have it.",
+    "text": "half a percent, like swaps.",
     "path": "src/domain/money/crypto-deposits/deposit-routes.ts",
     "symbol": "DEFAULT_SLIPPAGE_BPS"
    },
@@ -2445,7 +2445,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "a device that the user has approved, but that has no tokens yet, gets none. Access tokens live on for up to an hour, but no key is issued for one, and none approves a device.",
+    "text": "a device that the user has approved, but that has no tokens yet, gets none. Access tokens remain valid for up to an hour, but no key is issued for them, and they approve no device.",
     "path": "src/domain/wallets/users/user.ts",
     "symbol": "endSessions"
    }
@@ -2661,7 +2661,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the consent was given by the owner from before, for a wallet that only this server could use. An exported wallet can still receive what other addresses convert for it.",
+    "text": "the previous owner gave the consent, for a wallet that only this server could use. An exported wallet can still receive the conversions of other addresses.",
     "path": "src/domain/access/automations/automation.ts",
     "symbol": "endAttachments"
    },
@@ -2671,7 +2671,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "endCards"
    },
    {
-    "text": "write-once at creation, as the specification has it, unless the app's settings allow it later.",
+    "text": "set once, at creation, as in the specification, unless the app's settings allow it later.",
     "path": "src/domain/wallets/wallets/update-wallet.ts",
     "symbol": "checkLateExternalId"
    }
@@ -2741,7 +2741,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "UnsignedTempoTransaction calls description"
    },
    {
-    "text": "the consent was given by the owner from before, for a wallet that only this server could use. An exported wallet can still receive what other addresses convert for it.",
+    "text": "the previous owner gave the consent, for a wallet that only this server could use. An exported wallet can still receive the conversions of other addresses.",
     "path": "src/domain/access/automations/automation.ts",
     "symbol": "endAttachments"
    },
@@ -3012,7 +3012,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": null
  },
  {
-  "text": "events of payouts do not have the fee, as those of the published service.",
+  "text": "events of payouts omit the fee, like the published service.",
   "path": "src/domain/money/wallet-actions/action-types.ts",
   "symbol": "payoutType.notInEvents"
  },

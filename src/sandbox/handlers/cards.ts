@@ -7,7 +7,7 @@ import type { SandboxCardPayment } from '../generated/schemas.ts';
 export const authorizeCardPayment: Handler<'authorizeCardPayment'> = async ({ body }, context) => {
   const { amount, reference, pin, merchant_name: merchant = null, outcome } = body;
   const { cards, read, runDueJobs } = context;
-  // What happened to users and wallets reaches the issuer by a job.
+  // A job reports changes of users and wallets to the issuer.
   await runDueJobs();
   const card = await read((em) => getCard(em, body.card_id));
   if (card === undefined) throw notFound('Card');

@@ -98,7 +98,7 @@ async function findVerificationPage(
   return page;
 }
 
-/** What the hosted page shows. */
+/** The content of the hosted page. */
 function verificationPageView({
   kind,
   environment,

@@ -14,7 +14,7 @@ export const getControlDocument: Handler<'getControlDocument'> = async (_input, 
   document() as Document;
 
 export const listDivergences: Handler<'listDivergences'> = async ({ query: { operation } }) => {
-  // Loaded when it is asked for: it is as long as the texts of all decisions.
+  // Loaded on demand, because it contains the texts of all decisions.
   const { divergences, sharedDecisions, simulatedParts } = await import('../generated/divergences.ts');
   const found = divergences.filter((each) => operation === undefined || each.operation === operation);
   if (found.length === 0) throw notFound('operation');

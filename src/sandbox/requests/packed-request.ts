@@ -6,7 +6,7 @@ interface ByteQueue {
   add(bytes: Uint8Array): void;
   /** Memory for so many bytes that can be written without a copy, from `offset` on; undefined if it lies in two pieces. */
   room(most: number): Buffer | undefined;
-  /** Where the room begins in its memory. */
+  /** The offset of the space in its memory. */
   offset(): number;
   /** Adds the bytes that were written into the room. */
   keep(length: number): void;
@@ -97,12 +97,12 @@ export function createByteQueue(pieceBytes = PIECE_BYTES): ByteQueue {
  * times the memory, and the garbage collector moves every one of them twice, which takes longer than packing it.
  */
 
-/** What only some requests have, as JSON. */
+/** Fields that only some requests have, as JSON. */
 interface Rest extends Pick<Partial<AnsweredRequest>, 'effects' | 'why'> {
   readonly signers?: readonly string[] | undefined;
 }
 
-/** Where the parts end, whether there is a response, and three times. */
+/** The ends of the parts, whether there is a response, and three times. */
 const NUMBERS_BYTES = 40;
 /** UTF-8 takes at most so many bytes for each unit of a string. */
 const MOST_BYTES = 3;
@@ -139,7 +139,7 @@ export function packRequest(answered: AnsweredRequest, queue: ByteQueue): number
   return end - start;
 }
 
-/** The request that was packed. Parts are read when they are asked for: most readers look for one request among many. */
+/** The packed request. Parts are read on demand, because most readers look for one request among many. */
 export function unpackRequest(bytes: Buffer): AnsweredRequest {
   const headEnd = bytes.readUInt32LE(0);
   const headersEnd = bytes.readUInt32LE(4);

@@ -57,7 +57,7 @@ export function redactionFor(secrets: SecretProperties, prefix: string): Redacti
     },
     responseBody({ responseText, status, operation }) {
       if (responseText === undefined) return null;
-      // The `code` of a refusal is no secret.
+      // The `code` of a refusal is not a secret.
       return readBody(responseText, status < 400 ? namesIn(operation, 'response') : nowhere);
     },
   };

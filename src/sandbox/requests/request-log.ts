@@ -4,7 +4,7 @@ import { createByteQueue, packRequest, unpackRequest } from './packed-request.ts
 /** How much a log keeps. */
 interface RequestLogLimits {
   readonly requests: number;
-  /** Of everything that is kept of them but two numbers each. */
+  /** The limit for everything that is kept of the requests, except two numbers each. */
   readonly bytes: number;
 }
 
@@ -73,7 +73,7 @@ export function createRequestLog(newName: () => string, limits = requestLogLimit
     slots.position[slot] = position;
     slots.length[slot] = length;
     bytes += length;
-    // One that is larger than the whole log is dropped as well.
+    // A request that is larger than the whole log is dropped as well.
     while (bytes > limits.bytes) dropOldest();
   };
 

@@ -76,7 +76,7 @@ interface EventCount {
   readonly acknowledged: number;
 }
 
-/** What requests used of everything that the contract offers. */
+/** The parts of the contract that requests have used. */
 export interface MeasuredCoverage {
   readonly requests: number;
   /** To no operation of the contract. */

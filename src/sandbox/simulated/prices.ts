@@ -44,7 +44,7 @@ export function fixedUsd(symbol: string): string | undefined {
 
 /** Prices that a tester can move. */
 export interface MovablePrices extends Prices {
-  /** Of every asset that has one, by symbol in lower case. */
+  /** The prices of all assets with a price, by symbol in lower case. */
   all(): Promise<ReadonlyMap<string, string>>;
   /** Changes the given prices, decimals above 0; null returns to the fixed price. */
   move(changes: ReadonlyMap<string, string | null>): Promise<void>;

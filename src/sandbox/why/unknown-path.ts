@@ -43,7 +43,7 @@ export function whyUnknownPath(refused: RefusedRequest, { operations }: Facts): 
   };
 }
 
-/** Of operations that are equally near, the one with the same method. */
+/** Among equally near operations, the one with the same method. */
 function nearestOperation(
   method: string,
   path: string,

@@ -55,7 +55,7 @@ export function whyToken(refused: RefusedRequest, facts: Facts): Why | undefined
 const unverified =
   "the token's signature does not verify under a key of this app, or its user was deleted: a reset and a restart in memory make new keys, so get a new token";
 
-/** What is wrong with an access token, as far as it can be read without its key. */
+/** The fault of an access token, as far as it can be read without its key. */
 function faultOf(token: string, { headers, nowMs }: RefusedRequest, { prefix }: Facts): string | undefined {
   const claims = claimsIn(token);
   if (claims === undefined) {

@@ -2,7 +2,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { CreateAggregationRequest } from '../../../generated/schemas.ts';
 import { jsonText } from '../../../storage/sql-functions.ts';
 
-/** What one signed request added to an aggregation. */
+/** The amount that one signed request added to an aggregation. */
 export const AggregationRecordEntity = defineEntity({
   name: 'AggregationRecord',
   tableName: 'aggregation_records',
@@ -21,7 +21,7 @@ export const AggregationRecordEntity = defineEntity({
   ],
 });
 
-/** What an aggregation measures: the request that made it, without name and owner. */
+/** The definition of an aggregation: the request that created it, without name and owner. */
 type AggregationTerms = Pick<
   CreateAggregationRequest,
   'method' | 'metric' | 'conditions' | 'group_by' | 'window'

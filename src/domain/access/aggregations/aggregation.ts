@@ -83,9 +83,9 @@ function checkTerms(terms: AggregationDefinition): void {
 }
 
 /**
- * Deletes an aggregation with its records; conditions that refer to it are false from then on.
+ * Deletes an aggregation with its records. Conditions that refer to it become false.
  *
- * @throws ApiError not_found, and what `requireOwner` throws.
+ * @throws ApiError not_found; the codes of `requireOwner`.
  */
 export async function deleteAggregation(context: OperationContext, id: string): Promise<void> {
   const aggregation = await findAggregation(context, id);

@@ -16,7 +16,7 @@ import { checkSmartAccountFactory, SMART_ACCOUNT_FACTORY_SETTING } from './smart
 
 /** How tokens of the app's own login are verified: with the keys at a JWKS URL, or with one key. */
 export interface JwtAuthSettings {
-  /** Where the issuer publishes its keys (RFC 7517). */
+  /** The URL of the issuer's keys (RFC 7517). */
   readonly jwks_url?: string;
   /** SubjectPublicKeyInfo PEM of one RSA or P-256 key. */
   readonly verification_key?: string;

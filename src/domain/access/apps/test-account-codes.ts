@@ -17,10 +17,8 @@ import { findApp } from './find-app.ts';
 // KYSELY: finds the few apps with codes by the text of their settings.
 
 /**
- * Replaces the codes of test accounts by sealed ones, so that the settings can be stored. Asks the vault: call it outside
- * of transactions.
- *
- * Shape: `settings` as returned by `checkAppSettings`.
+ * Replaces the codes of test accounts by sealed codes, so that the settings can be stored. Calls the vault, so call it
+ * outside transactions. Shape: `settings` as returned by `checkAppSettings`.
  */
 export async function sealTestCodes(
   vault: KeyVault,
@@ -113,7 +111,7 @@ export async function sealStoredTestCodes(
     const sealed = await sealTestCodes(vault, id, settings);
     await inTransaction(async (em) => {
       const app = await em.findOneOrFail(AppEntity, { id }, lockForUpdate);
-      // If the codes were changed in between, that change has sealed the new ones.
+      // If another change has replaced the codes since, that change has sealed the new codes.
       if (JSON.stringify(app.settings) === JSON.stringify(settings)) app.settings = sealed;
     });
   }

@@ -22,11 +22,11 @@ export const AttachmentEntity = defineEntity({
     params: jsonText<SwapAttachmentParams>().strictNullable(),
     /** The owner of the wallet who agreed; null if it had none. */
     agreedById: p.text().strictNullable(),
-    /** Of a crypto deposit account: the wallet that its deposits are for. */
+    /** Only for a crypto deposit account: the wallet that receives its deposits. */
     destinationWalletId: p.text().strictNullable(),
-    /** Of a crypto deposit account: identifies the route among those of the destination. */
+    /** Only for a crypto deposit account: identifies the route among those of the destination. */
     routeKey: p.text().strictNullable(),
-    /** Of a crypto deposit account: its address and route. */
+    /** Only for a crypto deposit account: its address and route. */
     route: jsonText<DepositRouteView>().strictNullable(),
     createdAtMs: p.bigint('number'),
     updatedAtMs: p.bigint('number'),
@@ -45,7 +45,7 @@ export const AttachmentEntity = defineEntity({
 
 export type StoredAttachment = InferEntity<typeof AttachmentEntity>;
 
-/** What happens to deposits of the wallets that it is attached to. */
+/** The action for deposits of the attached wallets. */
 export const AutomationEntity = defineEntity({
   name: 'Automation',
   tableName: 'wallet_automations',
@@ -72,7 +72,9 @@ export const AutomationEntity = defineEntity({
 
 export type StoredAutomation = InferEntity<typeof AutomationEntity>;
 
-/** What an execution does: the automation's action when the deposit was detected, and where the proceeds go. */
+/**
+ * The work of an execution: the automation's action when the deposit was detected, and the receiver of the proceeds.
+ */
 type ExecutionAction = AutomationActionConfig & { readonly destination_address?: string };
 
 /** The reaction of an automation to one deposit. */
@@ -88,9 +90,9 @@ export const ExecutionEntity = defineEntity({
     action: jsonText<ExecutionAction>(),
     /** The owner of the wallet who agreed to the attachment; null if it had none. */
     agreedById: p.text().strictNullable(),
-    /** Of an order of a crypto deposit account: the wallet that the deposit is for. */
+    /** Only for an order of a crypto deposit account: the wallet that receives the deposit. */
     destinationWalletId: p.text().strictNullable(),
-    /** Of a skipped execution: the one that swept the deposit. */
+    /** Only for a skipped execution: the execution that swept the deposit. */
     sweptById: p.text().strictNullable(),
     caip2: p.text(),
     /** The deposited token, or `native`. */

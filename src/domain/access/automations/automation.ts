@@ -53,11 +53,11 @@ export function isSameAsset(left: AutomationAssetSpec, right: AutomationAssetSpe
 }
 
 /**
- * Detaches everything from a wallet, in the transaction that exports or archives it or changes its owner, and ends the
- * deposit addresses that lead to it, in that of the last two.
+ * Detaches all automations from a wallet, in the transaction that exports or archives it or changes its owner.
+ * Archiving and a new owner also end the deposit addresses that lead to the wallet.
  *
- * CHOICE: the consent was given by the owner from before, for a wallet that only this server could use. An exported
- * wallet can still receive what other addresses convert for it.
+ * CHOICE: the previous owner gave the consent, for a wallet that only this server could use. An exported wallet can
+ * still receive the conversions of other addresses.
  */
 export async function endAttachments(
   em: SqlEntityManager,

@@ -123,9 +123,9 @@ export async function updateConditionSet(
 }
 
 /**
- * Deletes a condition set with its items; conditions that name it are false from then on.
+ * Deletes a condition set with its items. Conditions that refer to it become false.
  *
- * @throws ApiError not_found, and what `requireOwner` throws.
+ * @throws ApiError not_found; the codes of `requireOwner`.
  */
 export async function deleteConditionSet(context: OperationContext, id: string): Promise<void> {
   const set = await findConditionSetForUpdate(context, id);

@@ -26,13 +26,13 @@ export const KeyQuorumMemberEntity = defineEntity({
     kind: p.text(),
     /** Canonical base64 SubjectPublicKeyInfo, user id, or key quorum id. */
     member: p.text(),
-    /** Of a pinned user: the id in the app's login. */
+    /** Only for a pinned user: the id in the app's login. */
     subject: p.text().strictNullable(),
   },
   indexes: [{ name: 'key_quorum_members_by_member', properties: ['member', 'kind'] }],
 });
 
-/** What the vault has sealed under the changes of a key quorum: it shows that the vault has seen each of them. */
+/** The vault's seal over the changes of a key quorum. It proves that the vault has seen each of them. */
 export const KeyQuorumSealEntity = defineEntity({
   name: 'KeyQuorumSeal',
   tableName: 'key_quorum_seals',
@@ -40,7 +40,7 @@ export const KeyQuorumSealEntity = defineEntity({
     /** The key quorum's id. */
     id: p.text().primary(),
     appId: p.text(),
-    /** Of the changes, hex. */
+    /** The digest of the changes, hex. */
     digest: p.text(),
     sealedSecret: p.blob(),
     wrappedDataKey: p.blob(),
@@ -84,7 +84,7 @@ export const VoucherKeyEntity = defineEntity({
   properties: {
     id: p.text().primary(),
     appId: p.text(),
-    /** What key quorums pin. */
+    /** The pins of key quorums. */
     name: p.text(),
     sealedSecret: p.blob(),
     wrappedDataKey: p.blob(),

@@ -237,7 +237,7 @@ export async function updateKeyQuorum(
   await recordQuorumChange(context, { before, after, subjects });
   quorum.displayName = after.displayName;
   quorum.authorizationThreshold = after.threshold;
-  // INVARIANT: an implicit quorum that was changed is no longer reused for its original owner.
+  // INVARIANT: a changed implicit quorum is not used again for its original owner.
   quorum.implicitFor = null;
   await context.em.flush();
   await storeMembers(context, after, subjects);
@@ -245,7 +245,7 @@ export async function updateKeyQuorum(
   return after;
 }
 
-/** Those who stay keep what they were pinned by: the first record of the key quorum says so. */
+/** Members who stay keep their pins, because the first record of the key quorum contains them. */
 async function subjectsAfter(
   context: OperationContext,
   { id, userIds }: StoredKeyQuorum,
@@ -281,7 +281,7 @@ export async function checkKeyQuorumChange(
 
 /** A column in which another resource refers to a key quorum. */
 interface KeyQuorumReference {
-  /** How the reference is named in error messages. */
+  /** The name of the reference in error messages. */
   readonly as: string;
   readonly isNamed: (context: KeyQuorumContext, id: string) => Promise<boolean>;
 }

@@ -25,7 +25,7 @@ import { findVoucherKey } from './voucher-keys.ts';
 
 type RecordContext = Parameters<typeof knownQuorumRows>[0];
 
-/** The records of the app's key quorums among these ids, then those of the ones nested in them. */
+/** The records of the app's key quorums with these ids, followed by the records of nested key quorums. */
 export async function loadQuorumRecords(
   context: RecordContext,
   ids: readonly string[],
@@ -37,7 +37,7 @@ export async function loadQuorumRecords(
   const all = [...rows, ...nested];
   const changes = await readChanges(context, all);
   const records = new Map<string, QuorumRecord>();
-  // Those without nested ones first: the others contain their references.
+  // Key quorums without nested ones first, because the others contain their references.
   for (const row of all.toSorted((a, b) => a.quorums.length - b.quorums.length)) {
     const ofRow = changes.get(row.id) ?? [];
     const stored = ofRow[0]?.base;
@@ -49,8 +49,8 @@ export async function loadQuorumRecords(
 }
 
 /**
- * The keys by which the users in these key quorums count: their current ones and, while an intent is executed, those with
- * which they signed it.
+ * The keys of the users in these key quorums: their current keys and, while an intent is executed, the keys with which
+ * they signed it.
  */
 async function userKeysOf(
   context: Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>,
@@ -64,7 +64,7 @@ async function userKeysOf(
   );
   const userKeys: Record<string, readonly string[]> = {};
   for (const { userId, liveKeys } of users) {
-    // Of a user who is a member of several: those that count in one need not count in another.
+    // For a user in several key quorums: a key that counts in one need not count in another.
     const signedWith = agreed?.userKeys.get(userId);
     const keys = [
       ...(userKeys[userId] ?? []),

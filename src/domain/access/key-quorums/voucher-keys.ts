@@ -105,7 +105,7 @@ export async function makeVoucherKeys({
       // Another server may be starting.
       .onConflict((conflict) => conflict.doNothing())
       .execute();
-    // Of an earlier one, which is gone: no key quorum counts by it.
+    // A record of an earlier key, which is gone. No key quorum depends on it.
     await database.updateTable('user_keys').set({ voucher: null }).where('app_id', '=', appId).execute();
   }
   return unknown;

@@ -81,7 +81,7 @@ export function includesRole(role: OperatorRole, needed: OperatorRole): boolean 
   return operatorRoles.indexOf(role) >= operatorRoles.indexOf(needed);
 }
 
-/** What recording needs. */
+/** The context of recording. */
 interface RecordingContext extends UnitContext {
   readonly nowMs: number;
   readonly by: OperatorCaller;
@@ -116,7 +116,7 @@ export async function recordCall(
   await record(context, { ...call, appId: operator.appId });
 }
 
-/** Records that a call on the admin port had a secret that is not that of an operator. */
+/** Records that a call on the admin port had a secret that belongs to no operator. */
 export function recordWrongSecret(
   { em, notes, nowMs }: Pick<RecordingContext, 'em' | 'notes' | 'nowMs'>,
   call: Pick<AuditRecord, 'operation' | 'requestId' | 'code' | 'status' | 'omitted'>,
@@ -327,7 +327,7 @@ export async function listOperatorRecords(
 ): Promise<OperatorRecord[]> {
   requireOwnApp(by, appId, 'App');
   await findApp(em, appId);
-  // Those written just now have no place in the log yet.
+  // The newest records have no place in the log yet.
   await sequenceAll(em, nowMs);
   const older = page.before === undefined ? {} : { leafIndex: { $lt: page.before - 1 } };
   const records = await em.find(

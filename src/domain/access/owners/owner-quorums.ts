@@ -73,7 +73,7 @@ function isSameList(one: readonly string[], other: readonly string[]): boolean {
 // hour.
 const MAX_LIVE_KEYS = 100;
 const MAX_EXPIRED_KEYS = 20;
-// Of one user, those bound to other intents included.
+// The signatures of one user, including those bound to other intents.
 const MAX_ROWS = 200;
 
 type LoadContext = ReadContext & Pick<PlanContext, 'nowMs'>;
@@ -93,7 +93,7 @@ interface QuorumRows {
 interface Member {
   readonly kind: string;
   readonly member: string;
-  /** Of a pinned user: the id in the app's login. */
+  /** Only for a pinned user: the id in the app's login. */
   readonly subject: string | null;
 }
 

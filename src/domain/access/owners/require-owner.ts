@@ -102,7 +102,7 @@ async function quorumsWith({ app, em }: OperationContext, keys: readonly string[
   return Map.groupBy(rows, ({ key }) => key);
 }
 
-/** What shows a vault that the request was authorized. Undefined while an automation runs. */
+/** The evidence for the vault that the request was authorized. Undefined while an automation runs. */
 export function evidenceOf({ proof }: Pick<OperationContext, 'proof'>): Evidence | undefined {
   if (proof.agreed !== undefined) return proof.agreed.evidence;
   const payloads = proof.noted.covered ?? proof.canonicalPayloads().slice(0, 1);

@@ -199,7 +199,7 @@ async function findMembers(
   return new Set(candidates.filter(isHeld).map(setCandidateKey));
 }
 
-/** What the notations of a candidate are compared with. */
+/** The notations that a candidate is compared with. */
 const itemKeys = {
   exact: sql<string>`value`,
   ignoringCase: sql<string>`value_lower`,

@@ -59,7 +59,7 @@ const selectSeals = prepareQueryOfIds<StoredSeal>((database, { ids, appId }) =>
     .where('id', 'in', ids),
 );
 
-/** Has the vault draw a secret for a policy that has its first owner. */
+/** Lets the vault generate the secret of a policy that gets its first owner. */
 export async function sealPolicy(context: OperationContext, policy: StoredPolicy): Promise<void> {
   if (policy.ownerId === null) return;
   const [owner] = await loadQuorumRecords(context, [policy.ownerId]);
@@ -78,9 +78,9 @@ export async function sealPolicy(context: OperationContext, policy: StoredPolicy
 }
 
 /**
- * Has the vault follow a change of a policy, which the request makes. The policy is locked.
+ * Lets the vault follow a change of a policy by the request. The caller holds the lock of the policy.
  *
- * @throws ApiError invalid_state for an intent that an earlier version has collected the signatures of.
+ * @throws ApiError invalid_state for an intent whose signatures an earlier version has collected.
  */
 export async function changePolicySeal(
   context: OperationContext,

@@ -10,7 +10,7 @@ export const PolicySealEntity = defineEntity({
     appId: p.text(),
     /** JSON of the `PolicyContent` under which it is sealed. */
     content: p.text(),
-    /** What wallets pin. */
+    /** The state of a policy that wallets pin. */
     name: p.text(),
     sealedSecret: p.blob(),
     wrappedDataKey: p.blob(),

@@ -83,7 +83,7 @@ function checkFunctions(rules: readonly PolicyRuleRequest[]): void {
   }
 }
 
-/** @throws ApiError invalid_policy_format when a policy would have too many rules, or too long ones. */
+/** @throws ApiError invalid_policy_format when a policy would have too many rules, or rules that are too long. */
 function checkPolicySize(rules: readonly PolicyRuleResponse[]): void {
   checkRuleCount(rules.length);
   checkFunctions(rules);

@@ -70,7 +70,7 @@ export async function readDueDeliveries(
     if (lane[0].nextAttemptAtMs <= nowMs) lanes.push(lane);
     else heldUp += await holdBack(em, lane[0]);
   }
-  // In the order in which they became due, not that of their keys.
+  // In the order in which they became due, not of their keys.
   const place = new Map(candidates.map((row, index) => [row.order_key ?? row.id, index]));
   const placeOf = ([first]: Lane): number => place.get(first.orderKey ?? first.id) ?? 0;
   lanes.sort((a, b) => placeOf(a) - placeOf(b));
@@ -181,7 +181,7 @@ export interface SigningSecret {
   readonly expiresAtMs: number | null;
 }
 
-/** What all deliveries to an endpoint share. */
+/** The fields that all deliveries to an endpoint share. */
 interface Destination {
   readonly appId: string;
   readonly url: string;
@@ -193,9 +193,8 @@ interface Destination {
 /**
  * Sends an event to an endpoint, signed with every valid secret. Call it outside any transaction.
  *
- * CHOICE: the timestamp is the machine's time, not that of the server's clock, which is used for everything else.
- * Receivers refuse timestamps that are five minutes off, so all events of a server with a moved or frozen clock would
- * be refused.
+ * CHOICE: the timestamp comes from the clock of the machine, not from the clock of the server. Receivers refuse
+ * timestamps that are five minutes off, so they would refuse all events of a server with a moved or frozen clock.
  */
 export async function attemptDelivery(
   { clock, webhooks }: Pick<Services, 'clock' | 'webhooks'>,
@@ -227,7 +226,7 @@ export async function attemptDelivery(
   };
 }
 
-/** What waits for delivery. */
+/** The deliveries that wait. */
 export interface WaitingDeliveries {
   /** Events that no delivery was made of yet. */
   readonly events: number;
@@ -241,7 +240,7 @@ export async function countWaitingDeliveries(em: SqlEntityManager): Promise<Wait
   };
 }
 
-/** Gives up everything that waits for delivery. Endpoints can have it replayed. */
+/** Gives up all waiting deliveries. Endpoints can have them replayed. */
 export async function skipWaitingDeliveries(em: SqlEntityManager, nowMs: number): Promise<void> {
   await em.nativeUpdate(OutboxEventEntity, { fannedOutAtMs: null }, { fannedOutAtMs: nowMs });
   await em.nativeUpdate(

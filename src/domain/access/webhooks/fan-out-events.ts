@@ -118,7 +118,7 @@ function delayDeliveries(
   }
 }
 
-/** Locked until the transaction ends, so that no endpoint is deleted meanwhile. */
+/** Locked until the transaction ends, so that no endpoint is deleted in between. */
 async function endpointsOf(em: SqlEntityManager, appIds: readonly string[]) {
   const rows = await em
     .getKysely<Tables>()
@@ -200,12 +200,12 @@ const columns = [
 ] as const satisfies readonly (keyof EndpointRow)[];
 
 /**
- * How long a claim lasts unless it is extended. After a crash of the process, the others release it earlier, once they
- * count that process as dead.
+ * How long a claim lasts unless it is extended. If the process crashes, the others release its claims as soon as they
+ * count it as dead.
  *
- * CHOICE: endpoints are claimed, not deliveries. So processes need not coordinate the order per resource or the limit
- * of requests to an endpoint, and a delivery costs one write. The queue consists of our own tables: graphile-worker
- * and pg-boss need PostgreSQL, and neither keeps the order per resource while other resources continue.
+ * CHOICE: processes claim endpoints, not deliveries. They need not coordinate the order per resource or the limit of
+ * requests to an endpoint, and a delivery costs one write. The queue consists of our own tables, because
+ * graphile-worker and pg-boss need PostgreSQL, and neither keeps the order per resource while other resources continue.
  */
 export const LEASE_MS = 30_000;
 
@@ -253,7 +253,7 @@ function selectWaiting(em: SqlEntityManager, { owner, nowMs }: Claimant, known: 
       or([
         eb('leased_until_ms', 'is', null),
         eb('leased_until_ms', '<=', nowMs),
-        // Not in `known`, so a killed process of the same owner claimed it.
+        // It is not in `known`, so a killed process of the same owner claimed it.
         eb('lease_owner', '=', owner),
       ]),
     )

@@ -67,7 +67,7 @@ export async function listWebhookDeliveries(
     .where('endpoint_id', '=', endpoint.id)
     .orderBy('event_sequence', 'desc')
     .limit(limit + 1);
-  // In the text of the statement, not a parameter: the indexes of failed and pending ones name the status.
+  // A literal, not a parameter, because the indexes of failed and pending deliveries name the status.
   if (status !== undefined) query = query.where('status', '=', sql.lit(status));
   if (cursor !== undefined) {
     const last = await getDelivery(context.em, endpoint.id, cursor);

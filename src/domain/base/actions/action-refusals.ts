@@ -6,7 +6,11 @@ import {
 } from '../../../engine/signing/signing-errors.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 
-/** What `read` makes of a body. @throws ApiError invalid_data naming the field; not_supported. */
+/**
+ * Reads a body with `read`.
+ *
+ * @throws ApiError invalid_data naming the field; not_supported.
+ */
 export function refusingTerms<T>(read: () => T): T {
   try {
     return read();

@@ -49,13 +49,13 @@ function columnsOf({ sealedSecret, wrappedDataKey, masterKeyId }: SealedKey) {
   };
 }
 
-/** The key that requests are digested with. It hides what requests said from readers of the log. */
+/** The key for the digests of requests. It hides their content from readers of the log. */
 export async function openDigestKey({ em, vault }: Context): Promise<Uint8Array> {
   const key = await findKey(em, 'digests');
   return vault.open(key, auditKeyBinding(key));
 }
 
-/** What verifies the checkpoints of the log; undefined before it has its keys. */
+/** The verifier key for the checkpoints of the log; undefined before the log has keys. */
 export async function getVerifier(em: SqlEntityManager): Promise<NoteVerifier | undefined> {
   const key = await em.findOne(AuditKeyEntity, { id: 'checkpoints' });
   return key === null ? undefined : verifierOf(key);

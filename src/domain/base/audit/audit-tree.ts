@@ -144,13 +144,11 @@ async function storeTiles(em: SqlEntityManager, tiles: readonly ExtendedTile[]):
 }
 
 /*
- * Evidence that a database has lost changes. Every change has a record, and a record leaves the database only by a trim,
- * which deletes the oldest ones and keeps the tiles. So there are two proofs, and neither depends on time, on traffic or
- * on how long ago a process last looked:
- *
- * - a record that was committed is neither pending nor in the log, and no trim can have deleted it,
- * - the log does not begin with what a process has seen of it.
- *
+ * Evidence that a database has lost changes. Every change has a record, and a record leaves the database only by a
+ * trim, which deletes the oldest records and keeps the tiles. There are two proofs. Neither depends on time, on
+ * traffic, or on how long ago a process last looked:
+ * - a committed record is neither pending nor in the log, and no trim can have deleted it;
+ * - the log does not begin with the records that a process has seen.
  * KYSELY: statements over records with and without a place in the log.
  */
 
@@ -225,7 +223,7 @@ export async function countLost(
   changes: readonly AcknowledgedChange[],
 ): Promise<number> {
   if (changes.length === 0) return 0;
-  // What is below the first record may have been trimmed.
+  // Records below the first record may have been trimmed.
   const { rows } = await sql<{ lost: number }>`
     with wanted (id, at_ms, log_size) as (values ${rowsOf(changes)})
     select count(*) as lost from wanted where log_size >= coalesce(
@@ -239,7 +237,7 @@ export async function countLost(
   return Number(rows[0]!.lost);
 }
 
-/** The ids of those of these changes whose records have a place in the log, from an index on. */
+/** The ids of these changes whose records have a place in the log, from an index on. */
 export async function findPlaced(
   em: SqlEntityManager,
   changes: readonly AcknowledgedChange[],

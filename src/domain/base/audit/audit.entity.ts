@@ -21,7 +21,7 @@ export const AuditKeyEntity = defineEntity({
   tableName: 'audit_keys',
   properties: {
     id: p.text().primary().$type<'checkpoints' | 'digests'>(),
-    /** Empty: the log is of the whole server. */
+    /** Empty for the log of the whole server. */
     appId: p.text(),
     /** The origin of the log, which is the name of the key that signs. */
     origin: p.text(),

@@ -49,7 +49,7 @@ function crc16(text: string): number {
   return crc;
 }
 
-/** What is wrong with an IBAN; undefined when it is valid. The number is not repeated. */
+/** The fault of an IBAN; undefined when it is valid. The fault does not repeat the number. */
 export function faultOfIban(text: string): string | undefined {
   const { errorCodes } = validateIBAN(text);
   if (errorCodes.length === 0) return undefined;

@@ -102,7 +102,7 @@ export async function dropExpiredAnswers(
           .$asTuple('app_id', 'key'),
       ),
     )
-    // Another process may have replaced the expired record meanwhile.
+    // Another process may have replaced the expired record since.
     .where('created_at_ms', '<=', nowMs - LIFETIME_MS)
     .executeTakeFirst();
   return Number(numDeletedRows);
@@ -153,8 +153,8 @@ async function keep(
     .getKysely<Tables>()
     .insertInto('idempotency_records')
     .values({ app_id: use.appId, key: use.key, ...kept })
-    // An expired record is replaced. A refusal is stored after its transaction has released the key, so another
-    // process may have completed the request meanwhile; that response stays.
+    // Replaces an expired record. A refusal is stored after its transaction has released the key, so another process
+    // may have completed the request since. That response stays.
     .onConflict((conflict) => {
       const replaced = conflict.columns(['app_id', 'key']).doUpdateSet(kept);
       return status < 400 || replaces

@@ -1,8 +1,8 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
 /**
- * What `src/storage/locks.ts` hashes names with: one row, which the migration draws on PostgreSQL. SQLite has none,
- * since it needs no locks.
+ * The secret with which `src/storage/locks.ts` hashes names: one row, which the migration creates on PostgreSQL. SQLite
+ * has none, because it needs no locks.
  */
 export const LockSecretEntity = defineEntity({
   name: 'LockSecret',

@@ -6,7 +6,9 @@ export const UsedSignatureEntity = defineEntity({
   tableName: 'used_signatures',
   properties: {
     appId: p.text().primary(),
-    /** SHA-256 of the canonical payload, base64. Not of a signature, because a payload has many valid ones. */
+    /**
+     * SHA-256 of the canonical payload, base64. The signature is not used, because a payload has many valid signatures.
+     */
     digest: p.text().primary(),
     /** The intent that it authorizes; null if it was used by a direct request. */
     intentId: p.text().strictNullable(),

@@ -30,8 +30,8 @@ const dismissPending = prepareQuery<Dismissal>((database, { subjectId, reason, n
 );
 
 /**
- * Dismisses the pending intents about a resource, because it is no longer what their signers saw. Called by every
- * verb that changes or deletes a resource with an owner, in the transaction of the change.
+ * Dismisses the pending intents about a resource, because it differs from what their signers saw. Every verb that
+ * changes or deletes a resource with an owner calls it, in the transaction of the change.
  *
  * NOTE: separate from the intents noun, which calls those verbs.
  */

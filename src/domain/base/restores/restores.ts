@@ -29,7 +29,7 @@ export interface RestoredAccount {
   readonly address: string;
 }
 
-/** What changes when a database is restored, copied or promoted. */
+/** Values that change when a database is restored, copied or promoted. */
 export interface DatabaseIdentity {
   readonly cluster: string;
   readonly timeline: number;
@@ -81,7 +81,7 @@ export async function noteRestore(
   await em.insert(RestoreEntity, {
     id: ids.uuid(),
     cause,
-    // Of two, the newer one counts, also if the clock was set back.
+    // The newer of two counts, even if the clock was set back.
     noticedAtMs: Math.max(nowMs, (last?.noticedAtMs ?? 0) + 1),
     newestRecordAtMs: await newestRecordAt(em),
     releasedAtMs: null,

@@ -75,7 +75,7 @@ export async function readSafeguards({
   return withSettings(defaults, row.settings);
 }
 
-/** What settings, as they are stored, make of the defaults of a server. */
+/** The safeguards of an app: the defaults of the server, overridden by the stored settings. */
 const merged = new WeakMap<Safeguards, LRUCache<string, Safeguards>>();
 
 function withSettings(defaults: Safeguards, stored: string): Safeguards {

@@ -13,7 +13,10 @@ export function walletKeyBinding(wallet: SealingRow & { readonly chain_type: str
   return { purpose: wallet.chain_type, rowId: wallet.id, appId: wallet.app_id };
 }
 
-/** The binding of the private key that decrypts an import. Imports of earlier versions have that of a wallet's key. */
+/**
+ * The binding of the private key that decrypts an import. Imports of earlier versions use the binding of a wallet's
+ * key.
+ */
 export function walletImportBinding(begun: SealingRow & { readonly chain_type: string }): SealBinding {
   return { purpose: `wallet-import-${begun.chain_type}`, rowId: begun.id, appId: begun.app_id };
 }

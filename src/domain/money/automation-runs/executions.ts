@@ -91,7 +91,7 @@ export async function releaseExecutionsOf(em: SqlEntityManager, dead: Claimant):
 
 // KYSELY: each change is a compare-and-set.
 
-/** How an execution goes on. */
+/** The next state of an execution. */
 type ExecutionChange =
   | { readonly status: 'submitted'; readonly actionId: string; readonly gasCost: string | null }
   | { readonly status: 'failed'; readonly reason: string }

@@ -26,7 +26,7 @@ import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 
 // KYSELY: the condition has a branch that depends on the newest transfer.
 
-/** What the chain says about the asset of a wallet. */
+/** The state of a wallet's asset on the chain. */
 export interface Holding {
   /** Undefined if the chain cannot be reached. */
   readonly rawBalance: bigint | undefined;
@@ -66,7 +66,7 @@ export async function planReindex(
       limit: SEARCHED,
     });
     const newest = transfers?.find(({ recipient }) => normalizeAddress(recipient) === wallet.address);
-    // What the wallet sent itself is no deposit: its execution would be dropped.
+    // A transfer that the wallet sent to itself is not a deposit, and its execution would be dropped.
     const isOwn =
       newest !== undefined &&
       (await isOwnTransaction(context, {

@@ -27,13 +27,13 @@ import { budgetRefusal, planSweep, type Sweep, shareRefusal } from './sweep.ts';
 /** CHOICE: the pause before an execution is tried again. */
 const AGAIN_MS = 5000;
 
-/** What running an execution needs of its job. */
+/** The parts of a job that running an execution needs. */
 export interface RunContext {
   readonly services: Services;
   readonly inUnit: OperationContext['inUnit'];
   /** Reads outside any transaction. */
   readonly em: SqlEntityManager;
-  /** Reports that the chain of an execution, or a service for it, could not be asked. */
+  /** Reports that the chain of an execution, or a service for it, could not be reached. */
   readonly report: (caip2: string, err: unknown) => void;
 }
 
@@ -86,7 +86,7 @@ const passing: ReadonlySet<string> = new Set([
 
 function reasonOf(error: unknown): string {
   if (error instanceof ApiError) return error.message;
-  // The signer forgets the consent when the owner changes, also when the wallet is given back.
+  // The signer drops the consent when the owner changes, even if the wallet is later returned.
   if (error instanceof UnauthorizedUseError) return 'the owner of the wallet changed after the deposit';
   return 'the chain or the service that swaps could not be reached';
 }

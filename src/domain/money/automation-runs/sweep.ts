@@ -33,7 +33,7 @@ const DAY_MS = 24 * 60 * 60_000;
 /** Decimal places in which shares count. */
 const SHARE_UNITS = 1_000_000n;
 
-/** What an execution would pay and bring. */
+/** The cost and the proceeds of an execution. */
 interface Spending {
   readonly caip2: string;
   /** The most that the gas costs, also if it is sponsored, in base units of the native asset. */
@@ -84,7 +84,7 @@ export async function budgetRefusal(
   return `the automations of the wallet have spent ${spent} on gas within a day, and ${cost} more would exceed ${budget}`;
 }
 
-/** What the proceeds are worth in base units of the native asset that pays the gas; undefined if it is unknown. */
+/** The value of the proceeds in base units of the native asset that pays the gas; undefined if unknown. */
 async function worthInNative(
   context: PlanContext,
   address: string,
@@ -96,7 +96,7 @@ async function worthInNative(
   const chain = chainOfCaip2(proceeds.caip2);
   const native = payer && nativeOf(payer);
   const asset = chain && (token === null ? nativeOf(chain) : assetAtAddress(chain, token));
-  // What is asked for tokens without a name is whatever their maker says.
+  // The maker of a token without a name decides what it reports.
   if (native === undefined || asset === undefined) return undefined;
   const priceOf = await pricesOf(context, [asset, native], 'usd');
   const [price, nativePrice] = [priceOf(asset), priceOf(native)];

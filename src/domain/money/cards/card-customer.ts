@@ -23,7 +23,7 @@ import { CardCustomerEntity, type StoredCardCustomer } from './card.entity.ts';
 interface CustomerFacts {
   readonly accepted: Pick<StoredCardCustomer, 'disclosureAcceptedAtMs' | 'acceptedAgreements'>;
   readonly program: CardProgram;
-  /** What the provider that verifies customers said last. */
+  /** The last response of the provider that verifies customers. */
   readonly snapshot: StoredSnapshot;
   /** The endorsement that the issuer asks for. */
   readonly endorsement: string;
@@ -121,7 +121,7 @@ type AskContext = Pick<
   'app' | 'em' | 'fiatProviders' | 'cardIssuers' | 'proof' | 'log' | 'nowMs'
 >;
 
-/** What issuer and provider said about a user before the transaction of the request. */
+/** The responses of issuer and provider about a user, from before the transaction of the request. */
 export interface LookedAtCustomer {
   readonly program: CardProgram;
   readonly endorsement: string;
@@ -249,7 +249,7 @@ async function lookAtVerification(
   return { known, snapshot, links };
 }
 
-/** The status of the user, with what the provider said stored in a transaction of its own. */
+/** The status of the user. The provider's response is stored in its own transaction. */
 export async function getCardCustomer(
   context: OperationContext,
   environment: CardEnvironment,
@@ -320,7 +320,7 @@ function latest({ known, snapshot, links }: Verified) {
   return { snapshot: snapshot === undefined ? known.snapshot : storedSnapshot(snapshot), links };
 }
 
-/** What the user has accepted; undefined before the customer is created. */
+/** The terms that the user has accepted; undefined before the customer is created. */
 export async function getAccepted(
   context: Pick<OperationContext, 'app' | 'em' | 'proof'>,
   environment: CardEnvironment,
@@ -331,7 +331,7 @@ export async function getAccepted(
 }
 
 /**
- * What a page needs to work with the issuer. It is public, so the app secret suffices.
+ * The data with which a page uses the issuer. It is public, so the app secret suffices.
  *
  * @throws ApiError not_found for another app, not_supported, unavailable
  */

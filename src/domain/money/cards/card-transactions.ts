@@ -48,7 +48,7 @@ function transactionView(payment: CardPayment): CardTransaction {
   };
 }
 
-/** What the payment costs the wallet, in cents: a refund is negative. */
+/** The cost of the payment for the wallet, in cents. A refund is negative. */
 function signedCents({ kind, cents }: CardPayment): bigint {
   return kind === 'refund' ? -cents : cents;
 }
@@ -108,7 +108,7 @@ function monthOf(period: string): { readonly fromMs: number; readonly beforeMs: 
 }
 
 function startOf(year: number, monthIndex: number): number {
-  // Date.UTC takes the years 0 to 99 for those of the twentieth century.
+  // Date.UTC maps the years 0 to 99 to the twentieth century.
   return new Date(0).setUTCFullYear(year, monthIndex, 1);
 }
 

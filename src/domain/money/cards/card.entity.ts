@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-/** What a user has accepted to become a customer of the card issuer, in one of its environments. */
+/** The terms that a user has accepted to become a customer of the card issuer, in one of its environments. */
 export const CardCustomerEntity = defineEntity({
   name: 'CardCustomer',
   tableName: 'card_customers',
@@ -48,7 +48,7 @@ export const CardEntity = defineEntity({
     last4: p.text(),
     expMonth: p.integer(),
     expYear: p.integer(),
-    /** `lost` or `stolen`, if the user said so. */
+    /** `lost` or `stolen`, if the user reported it. */
     cancellationReason: p.text().strictNullable(),
     replacedById: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),

@@ -36,7 +36,7 @@ type BalanceContext = Pick<PlanContext, 'app' | 'em' | 'chains' | 'log'>;
 
 type Spending = Pick<StoredCard, 'walletId' | 'caip2' | 'asset'>;
 
-/** What wallets hold of the assets that their cards spend, by `balanceKey`. Of chains that answered only. */
+/** The balances of wallets in the assets that their cards spend, by `balanceKey`. Only for chains that responded. */
 export type CardBalances = ReadonlyMap<string, string>;
 
 function balanceKey({ walletId, caip2, asset }: Spending): string {

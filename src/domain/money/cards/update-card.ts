@@ -98,7 +98,7 @@ export async function updateCard(
   return cardView(card, balances);
 }
 
-/** Stores what the issuer says, unless it said something newer before; a cancellation is final. */
+/** Stores the issuer's response, unless a newer one is stored. A cancellation is final. */
 export function storeReport(card: StoredCard, { status, revision }: IssuedCard): void {
   if (revision <= card.revision) return;
   card.revision = revision;
@@ -236,7 +236,7 @@ export async function reportToIssuer(
   return reported === undefined || 'fault' in reported ? undefined : reported;
 }
 
-/** The issuer knows: until `againAtMs`, nothing is due unless something has changed meanwhile. */
+/** The issuer has it now. Until `againAtMs`, nothing is due unless something has changed since. */
 export async function settleCard(
   { em, notes }: UnitContext,
   { card: { id, nextCheckAtMs }, status, againAtMs }: DueCard,

@@ -21,7 +21,7 @@ import { findWalletAction } from '../wallet-actions/wallet-action.ts';
 /** How other interfaces write the address of a native asset. */
 export const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 
-/** What decides where deposits can be converted. */
+/** The conditions that decide where deposits can be converted. */
 type DepositServices = Pick<PlanContext, 'chains' | 'exchange' | 'swapRoutes'>;
 
 /** Who pays the gas of conversions: a deposit address has none, a wallet may. */

@@ -33,7 +33,7 @@ interface Conversion {
   readonly recipient?: string | undefined;
 }
 
-/** CHOICE: half a percent, as swaps have it. */
+/** CHOICE: half a percent, like swaps. */
 const DEFAULT_SLIPPAGE_BPS = 50;
 
 // Quotes name a payer and a recipient, but reserve nothing. No key of these addresses is known.
@@ -112,11 +112,11 @@ export interface ResolvedRoute {
   /** The deposits that are converted. */
   readonly filter: AutomationAssetFilter;
   readonly destination: AutomationAssetSpec;
-  /** As it is shown: by names, with a chain only where the request limits the asset to one. */
+  /** The form of a response: names, with a chain only where the request limits the asset to one. */
   readonly shown: RouteInput;
 }
 
-/** Where a route leads. */
+/** The destination of a route. */
 interface RouteTarget {
   readonly wallet: Pick<WalletRow, 'address' | 'chain_type' | 'custody_chain'>;
   /** Whether deposits are made to the wallet itself. */
@@ -221,7 +221,7 @@ function readSource(
   return found.map((asset) => ({ asset, isExplicit: false, pointer }));
 }
 
-/** Of the sources, those that are exchanged for the destination. */
+/** The sources that can be exchanged for the destination. */
 async function requireExchanged(
   context: PlanContext,
   sources: readonly Source[],

@@ -53,7 +53,7 @@ export interface DepositPlan {
   readonly builds: readonly BuildTransaction[];
   /** Whether transactions before the deposit allow the vault to take the amount. */
   readonly isApproved: boolean;
-  /** What is deposited. */
+  /** The deposited asset and amount. */
   readonly deposited: { readonly caip2: string; readonly token: string; readonly rawAmount: bigint };
   /** The most that the gas costs, also if it is sponsored, in base units of the native asset. */
   readonly cost: bigint;

@@ -259,10 +259,10 @@ export async function listRewards(
 const BATCH = 500;
 
 /**
- * The position of a wallet in a vault now, and what its actions moved.
+ * The current position of a wallet in a vault, and the amounts that its actions moved.
  *
- * CHOICE: the totals are those of succeeded actions of this server; transactions that were sent by other means count in
- * the position, not in the totals.
+ * CHOICE: the totals cover succeeded actions of this server. Transactions that were sent by other means count in the
+ * position, not in the totals.
  *
  * @throws ApiError not_supported; unavailable.
  */

@@ -88,7 +88,7 @@ export interface NewVault {
   readonly feeBps: number;
 }
 
-/** A vault as its contract describes it. */
+/** The state of a vault, read from its contract. */
 interface VaultFacts {
   readonly assetAddress: string;
   readonly assetSymbol: string;
@@ -245,7 +245,7 @@ export function assetView({ assetAddress, assetSymbol, assetDecimals }: EarnVaul
   return { address: assetAddress, symbol: assetSymbol, decimals: assetDecimals };
 }
 
-/** What depositors earn a year, in hundredths of a percent. */
+/** The yearly yield of depositors, in hundredths of a percent. */
 export function userApyOf({ apyBps, feeBps }: VaultRate): number {
   return (apyBps * (10_000 - feeBps)) / 10_000;
 }

@@ -132,7 +132,7 @@ function checkCurrency(type: AccountType, currency: string): void {
 }
 
 /**
- * What makes two registrations one account: its numbers and its currency.
+ * The identity of an account: its numbers and its currency.
  *
  * CHOICE: names and addresses are not part of it. To change them, remove the account and register it again.
  */

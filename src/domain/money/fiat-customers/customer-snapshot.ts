@@ -158,15 +158,15 @@ const CURRENT_MS = 5000;
 /** How long a claimed customer belongs to the process that claimed it. */
 const LEASE_MS = 60_000;
 
-/** A customer and what the provider says about it; undefined if the provider could not be asked. */
+/** A customer and the provider's response; undefined if the provider could not be reached. */
 export interface AskedAgain {
   readonly known: StoredFiatCustomer;
   readonly snapshot: CustomerSnapshot | undefined;
 }
 
 /**
- * The verifications of an entity, newest first. Those that were not checked within five seconds are asked about again,
- * so that a revocation shows at once. If the provider is unreachable, the stored status counts.
+ * The verifications of an entity, newest first. Verifications older than five seconds are polled again, so that a
+ * revocation shows at once. If the provider is unreachable, the stored status counts.
  *
  * @throws ApiError not_found
  */
@@ -209,8 +209,8 @@ export async function askAbout(
 }
 
 /**
- * Makes the customers due that hints of a provider name. Hints about deposits need nothing here: their history is read
- * all the time; nor do those about payouts, which are asked about every two seconds.
+ * Makes the customers due that hints of a provider name. Hints about deposits and payouts need nothing here, because
+ * both are polled continuously.
  */
 export async function hurryCustomers(
   em: SqlEntityManager,
@@ -264,7 +264,7 @@ export async function releaseCustomersOf(em: SqlEntityManager, dead: Claimant): 
 }
 
 /**
- * Stores what the provider said about a claimed customer. A customer whose user or organization is gone is forgotten.
+ * Stores the provider's response about a claimed customer. A customer whose user or organization is gone is deleted.
  */
 export async function storeClaimed(
   services: Pick<Services, 'ids'>,

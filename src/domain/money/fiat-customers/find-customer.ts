@@ -168,7 +168,7 @@ export async function requireCustomer(
   );
 }
 
-/** Where a customer continues. Only the responses that make links contain them. */
+/** The link where a customer continues. Only the responses that create links contain it. */
 export interface CustomerLinks {
   readonly terms?: string | undefined;
   readonly verification?: string | undefined;

@@ -41,7 +41,7 @@ import {
 type AskContext = Pick<PlanContext, 'app' | 'em' | 'fiatProviders'>;
 type StoreContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'notes' | 'nowMs' | 'entropy' | 'vault'>;
 
-/** What was found out about a customer before the transaction of the request. */
+/** The findings about a customer from before the transaction of the request. */
 export interface AskedCustomer {
   readonly entity: FiatEntity;
   readonly named: NamedProvider;
@@ -49,11 +49,11 @@ export interface AskedCustomer {
   readonly known: StoredFiatCustomer | undefined;
   readonly snapshot: CustomerSnapshot;
   readonly links: CustomerLinks;
-  /** What was submitted, as a digest; undefined if nothing was. */
+  /** The digest of the submitted data; undefined if nothing was submitted. */
   readonly submission: object | undefined;
 }
 
-/** What both ways to start a verification have in common. */
+/** The common part of both ways to start a verification. */
 interface VerificationInput extends NamedProvider {
   readonly endorsements?: readonly string[] | undefined;
   readonly client_agreement_id?: string | undefined;
@@ -156,7 +156,7 @@ export async function storePrepared(
 /**
  * Stores the customer in the transaction of the request.
  *
- * @throws ApiError not_found when the entity was deleted meanwhile.
+ * @throws ApiError not_found when the entity was deleted in between.
  */
 export async function storeCustomer(
   context: StoreContext,
@@ -172,7 +172,7 @@ export async function storeCustomer(
   return storeSnapshot(context, known, snapshot, submitted);
 }
 
-/** The new row, or the one that another request inserted meanwhile, which is polled soon. */
+/** The new row, or the row that a concurrent request inserted, which is polled soon. */
 async function insertCustomer(
   context: StoreContext,
   { entity, named, snapshot }: AskedCustomer,

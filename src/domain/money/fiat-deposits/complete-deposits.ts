@@ -13,7 +13,7 @@ import { recordDepositCompleted } from './record-fiat-deposits.ts';
 
 // KYSELY: rows are claimed with `skip locked`.
 
-/** CHOICE: how often a chain is asked for the transaction of a deposit. */
+/** CHOICE: the interval of polling a chain for the transaction of a deposit. */
 const AGAIN_MS = 2000;
 
 /** A deposit that the provider has sent to its wallet. */
@@ -23,7 +23,7 @@ export interface SentDeposit {
   readonly rawOutput: string | null;
   readonly asset: string;
   readonly chain: string;
-  /** Of the wallet. */
+  /** The id of the wallet. */
   readonly address: string;
 }
 

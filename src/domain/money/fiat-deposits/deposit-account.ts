@@ -60,7 +60,7 @@ async function sealInstructions(
   });
 }
 
-/** The payment instructions of accounts by id; accounts without stored ones are left out. */
+/** The payment instructions of accounts, by id. Accounts without stored instructions are omitted. */
 async function readInstructions(
   { em, vault }: InstructionsContext,
   accounts: readonly Account[],
@@ -298,7 +298,9 @@ async function requireRoom({ em }: Pick<PlanContext, 'em'>, walletId: string): P
 
 // KYSELY: rows are claimed with `skip locked`.
 
-/** CHOICE: how often a provider is asked for instructions that it prepares, and to close an account. */
+/**
+ * CHOICE: the interval of polling a provider for instructions that it prepares, and of requests to close an account.
+ */
 const AGAIN_MS = 2000;
 
 interface Wanted {
@@ -320,9 +322,9 @@ const dueOf = (database: Kysely<Tables>, { nowMs, limit }: Wanted) =>
 const selectDue = prepareQuery<Wanted, { id: string }>(dueOf);
 
 /**
- * Claims accounts that wait for their instructions, and deactivated ones that are still open at the provider.
+ * Claims accounts that wait for their instructions, and deactivated accounts that are still open at the provider.
  *
- * @param wanted `busy`: providers whose accounts are left out.
+ * @param wanted `busy`: providers whose accounts are skipped.
  */
 export async function claimDueAccounts(
   em: SqlEntityManager,
@@ -349,7 +351,7 @@ export async function claimDueAccounts(
   return due;
 }
 
-/** What the provider says about an account; undefined while there is nothing to store. */
+/** The provider's response about an account; undefined while there is nothing to store. */
 export async function askAboutAccount(
   { fiatProviders }: Pick<Services, 'fiatProviders'>,
   { provider: name, environment, customerId, virtualAccountId, status }: StoredDepositAccount,
@@ -361,7 +363,7 @@ export async function askAboutAccount(
   return 'closed';
 }
 
-/** Stores what the provider said about an account. */
+/** Stores the provider's response about an account. */
 export async function keepAccount(
   context: Pick<OperationContext, 'em' | 'vault'>,
   id: string,

@@ -22,10 +22,10 @@ export const FiatDepositAccountEntity = defineEntity({
     asset: p.text(),
     /** The chain's name. */
     chain: p.text(),
-    /** What the app keeps of each deposit, as the request has written it. */
+    /** The app's fee of each deposit, as written in the request. */
     developerFeePercent: p.text().default('0'),
     createdAtMs: p.bigint('number'),
-    /** When the provider is asked for the payment instructions next; null once they are stored. */
+    /** When the provider is polled next for the payment instructions; null once they are stored. */
     nextCheckAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
@@ -83,12 +83,12 @@ export const FiatDepositEntity = defineEntity({
     currency: p.text(),
     paymentRail: p.text().strictNullable(),
     senderName: p.text().strictNullable(),
-    /** Of the provider's transfer to the wallet. */
+    /** The hash of the provider's transfer to the wallet. */
     transactionHash: p.text().strictNullable(),
     /** In base units of the delivered asset. */
     rawOutput: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
-    /** When the chain is asked for the transaction next; null unless the deposit is `delivered`. */
+    /** When the chain is polled next for the transaction; null unless the deposit is `delivered`. */
     nextCheckAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [

@@ -110,7 +110,7 @@ export interface FiatPosition extends FiatPlace {
   readonly after: string | undefined;
 }
 
-/** A page of a provider's history, with the position that it was read from. */
+/** A page of a provider's history, and the position at which it was read. */
 interface ReadDeposits extends FiatPosition {
   readonly page: FiatDepositPage;
 }
@@ -271,7 +271,7 @@ export async function getFiatDeposit(
   };
 }
 
-/** Where the provider keeps a deposit account, of any app; undefined for an unknown one. */
+/** The deposit account of any app with this id at the provider; undefined if unknown. */
 export async function getVirtualAccount(
   em: SqlEntityManager,
   accountId: string,

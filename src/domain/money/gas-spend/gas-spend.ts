@@ -49,10 +49,10 @@ interface GasSpendQuery {
 }
 
 /**
- * What the app paid in a time range for the gas of its wallets' sponsored transactions, in US dollars.
+ * The amount that the app paid in a time range for the gas of sponsored transactions, in US dollars.
  *
- * CHOICE: priced at today's rates, because past rates are not kept, and not rounded: gas on a rollup costs less than
- * a cent.
+ * CHOICE: priced at today's rates, because past rates are not kept, and not rounded, because gas on a rollup costs less
+ * than a cent.
  *
  * @throws ApiError invalid_data for a range that ends before it starts or is longer than 30 days.
  */

@@ -156,7 +156,7 @@ async function requireOwnAccount(
   return account;
 }
 
-/** The refusal of a bank account that is not there, or not that of the wallet's user or organization. */
+/** The refusal of a bank account that does not exist, or belongs to another user or organization than the wallet. */
 function unknownAccount(): ApiError {
   return invalidField(
     '/destination/fiat_account_id',
@@ -203,9 +203,9 @@ function refusalOf({ fault, pointer, message }: FiatRefusal): ApiError {
 }
 
 /**
- * Not awaited: the request has been refused already, and a payout without a deposit ends by itself.
+ * Not awaited, because the request has already been refused, and a payout without a deposit expires.
  *
- * NOTE: with an idempotency key the same request may come again and use the same payout, so it is left to expire.
+ * NOTE: with an idempotency key, the same request may come again and use the same payout, so it is left to expire.
  */
 function cancelAtProvider(
   { log, idempotencyKey }: PlanContext,
@@ -243,7 +243,7 @@ export async function createFiatPayout(
   try {
     return await payOut(context, input);
   } catch (error) {
-    // Other errors are those of the transaction, which is run again.
+    // Other errors come from the transaction, which runs again.
     if (error instanceof ApiError && 'value' in input.planned) input.planned.value.cancel();
     throw error;
   }

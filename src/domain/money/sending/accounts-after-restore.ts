@@ -9,7 +9,7 @@ import type { Account } from './nonces.ts';
 
 // KYSELY: transactions are rows as they are stored.
 
-/** The last restore, if it says anything about this account; without one, this is all that is asked. */
+/** The last restore, if it concerns this account. Without a restore, this is the only query. */
 const selectRestore = prepareQuery<Account, { noticedAtMs: number; isAccepted: string | null }>(
   (database, { caip2, address }) =>
     database
@@ -49,11 +49,10 @@ const selectHighestNonce = prepareQuery<Account, { highest: number | null }>((da
 );
 
 /**
- * Requires that the chain has no transaction of the account that a restored database lacks: it may be the one that is
- * asked for again. Checked once per account and chain after a restore.
- *
- * The nonce shows it: it follows the chain's count, and those of our transactions. Where transactions have none, the chain
- * cannot tell, and an operator has to.
+ * Requires that the chain has no transaction of the account that a restored database lacks, because the request may ask
+ * for that transaction again. Checked once per account and chain after a restore. The nonce shows it, compared with the
+ * chain's count and with our transactions. Where transactions have no nonce, the chain cannot tell, and an operator
+ * must decide.
  *
  * @throws ApiError transaction_broadcast_failure, also for every replay of the request.
  */

@@ -109,7 +109,7 @@ export interface BuiltTransaction {
   readonly afterTransactionId?: string | undefined;
   /** The authorizations that use nonces, of the sender or of other accounts. */
   readonly authorizations?: readonly HeldAuthorization[] | undefined;
-  /** What is signed, in the contract's names; EVM only. */
+  /** The signed transaction, in the contract's names. EVM only. */
   readonly request?: object | undefined;
   /** Set when someone else pays the gas: the paymaster of a user operation, or a fee payer who also signs. */
   readonly sponsorship?: 'operation' | 'fee_payer';
@@ -190,7 +190,7 @@ export async function sendInOrder(
 ): Promise<readonly { readonly built: BuiltTransaction; readonly transactionId: string }[]> {
   const sent: (Signed & { readonly built: BuiltTransaction })[] = [];
   for (const build of builds) {
-    // The nonce is the next one after those of the stored transactions.
+    // The nonce follows those of the stored transactions.
     const built = await build(context);
     sent.push({ built, ...(await signBuilt(context, wallet, { built, options, before: sent.at(-1) })) });
   }
@@ -254,7 +254,7 @@ async function signBuilt(
   return { signed, row, isBroadcastHere };
 }
 
-/** The signer has settings of its own, which may be narrower than those of this server. */
+/** The signer has its own settings, which may be narrower than those of this server. */
 function asRefusal(error: unknown): unknown {
   if (error instanceof FeeAboveCeilingError)
     return new ApiError('transaction_broadcast_failure', error.message);

@@ -34,7 +34,7 @@ interface HeldNonce {
   /** The sender's nonce of the transaction; null for a user operation. */
   readonly transactionNonce: number | null;
   readonly status: TransactionStatus;
-  /** What the account delegates to, when an authorization uses the nonce; 0x hex, lower case. */
+  /** The delegate of the account, when an authorization uses the nonce; 0x hex, lower case. */
   readonly contract: string | null;
   readonly transactionId: string;
   /** Whether it may end without ever being sent: it waits for another one, or nothing has sent it in good time. */
@@ -198,14 +198,14 @@ interface NonceDraft {
   readonly pendingCount: bigint | undefined;
   /** Specified by the caller. */
   readonly nonce?: number | undefined;
-  /** Whether the nonce counts in a lane of its own, as those of Tempo may. */
+  /** Whether the nonce counts in its own lane, which Tempo allows. */
   readonly hasOwnLane?: boolean;
-  /** Those of the transaction, from `authorizationsOf`. */
+  /** The authorizations of the transaction, from `authorizationsOf`. */
   readonly authorizations: readonly HeldAuthorization[];
 }
 
 interface HeldNonces {
-  /** Of the transaction itself. */
+  /** The nonce of the transaction itself. */
   readonly nonce: number;
   /** The transaction with a lower nonce that has to reach the chain first; never for a nonce of the caller's choice. */
   readonly afterTransactionId: string | undefined;
@@ -301,7 +301,10 @@ async function requireUnused(
   );
 }
 
-/** What a request reads from a chain may be older than the request by this much: clocks differ, and nodes lag. */
+/**
+ * Values that a request reads from a chain may be older than the request by this much, because clocks differ and nodes
+ * lag.
+ */
 const STALE_READ_MS = 60_000;
 
 /**

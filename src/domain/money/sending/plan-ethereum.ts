@@ -212,7 +212,7 @@ async function feesFor(transaction: UnsignedEthereumTransaction, chain: EvmChain
     (transaction.type === undefined &&
       !isDynamic &&
       (gasPrice !== undefined || fees.maxPriorityFeePerGas === undefined));
-  // What the caller sets is not compared with the nodes' prices.
+  // Values that the caller sets are not compared with the nodes' prices.
   if (isLegacy ? gasPrice === undefined : maxFee === undefined || priority === undefined)
     requirePricesBelow(chain, fees);
   if (isLegacy) return { type: transaction.type ?? 0, gas_price: gasPrice ?? hexOf(fees.maxFeePerGas) };

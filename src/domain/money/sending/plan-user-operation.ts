@@ -46,7 +46,7 @@ export interface OperationPlan {
   readonly dataSuffix?: string | undefined;
   /** Gas for the calls, including a margin. */
   readonly callGas: bigint;
-  /** The most that its gas costs, also that of validating it. */
+  /** The most that its gas costs, including its validation. */
   readonly cost: bigint;
   readonly fees: { readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint | undefined };
   /** Whether the account is already delegated to our account contract. */

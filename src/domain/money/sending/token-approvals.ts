@@ -6,7 +6,7 @@ import type { PlanContext } from '../../../ports/operation-context.ts';
 import { openStatuses, TransactionEntity } from '../transactions/transaction.entity.ts';
 import { callChain } from './call-chain.ts';
 
-/** What a contract is to take from an account by the next call. */
+/** The amount that a contract takes from an account with the next call. */
 export interface Allowance {
   readonly chain: EvmChain;
   /** Contract of the token. */

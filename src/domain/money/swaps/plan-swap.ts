@@ -45,7 +45,7 @@ export interface SwapPlan {
   readonly cost: bigint;
   /** Builds its transactions, in order. */
   readonly builds: readonly BuildTransaction[];
-  /** What the transactions before the swap allow the router to take. */
+  /** The amount that the transactions before the swap allow the router to take. */
   readonly approved: bigint | undefined;
 }
 

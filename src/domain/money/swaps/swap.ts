@@ -121,7 +121,7 @@ export async function executeWalletSwap(
 /**
  * Reads the body of a swap, and queries the router or the exchange for what the swap needs.
  *
- * @throws the verb's errors for a body that is no swap of this wallet.
+ * @throws the verb's errors for a body that this wallet cannot swap.
  */
 export async function planSwapRequest(
   context: PlanContext,

@@ -45,10 +45,10 @@ const dueOf = (database: Kysely<Tables>, { nowMs, limit }: Wanted) =>
 const selectDue = prepareQuery<Wanted, DueTransaction>(dueOf);
 
 /**
- * Claims transactions that are due for a status check, the most overdue first, by moving their next check: no other
- * process claims them meanwhile, and the claim of a process that dies is released, or expires.
+ * Claims transactions that are due for a status check, the most overdue first, by moving their next check. No other
+ * process claims them until then. The claim of a dead process is released, or expires.
  *
- * @param busy chains whose transactions are left out.
+ * @param busy chains whose transactions are skipped.
  */
 export async function claimDueTransactions(
   em: SqlEntityManager,

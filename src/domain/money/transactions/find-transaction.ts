@@ -85,7 +85,7 @@ export function transactionView(row: TransactionRow): Transaction {
   };
 }
 
-/** Where a page of a wallet's transactions ended, in each of the two merged lists. */
+/** The end of a page of a wallet's transactions, in each of the two merged lists. */
 export interface TransactionCursor {
   /** The last of our own transactions. */
   readonly row: { readonly createdAtMs: number; readonly id: string } | undefined;

@@ -54,7 +54,7 @@ export interface Finding {
   readonly reason?: string | undefined;
   /** Whether this state is final. */
   readonly isSettled: boolean;
-  /** What nodes say against this state; undefined ends an earlier doubt. */
+  /** The objections of nodes to this state; undefined ends an earlier doubt. */
   readonly doubt?: Doubt | undefined;
 }
 
@@ -203,7 +203,7 @@ async function broadcastAgain(
   const isGivenUp =
     nowMs - row.created_at_ms >= GIVEN_UP_AFTER_MS && (dropped === undefined || isProven(dropped));
   if (isGivenUp) return failed(row, outcome.message);
-  // Not `unchanged`: a block that a reorganization removed no longer counts.
+  // Not `unchanged`, because a block that a reorganization removed no longer counts.
   const open = row.status === 'pending' ? 'pending' : 'broadcasted';
   return { status: open, isSettled: false, doubt: dropped };
 }
@@ -243,7 +243,7 @@ function absenceOf(row: TransactionRow, status: ChainStatus, nowMs: number): Dou
   return addLook(before, 'reorganized', { look, nowMs });
 }
 
-/** Where a transaction's bytes are broadcast: its chain, or the chain's bundler for a user operation. */
+/** The port that broadcasts a transaction's bytes: its chain, or the chain's bundler for a user operation. */
 export function carrierOf(chain: AnyChain, row: TransactionRow): Pick<AnyChain, 'broadcast' | 'statusOf'> {
   if (row.user_operation_hash === null) return chain;
   const bundler = chain.kind === 'evm' ? chain.bundler : undefined;

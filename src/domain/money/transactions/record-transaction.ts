@@ -31,10 +31,10 @@ interface SignedTransaction {
   readonly nonce?: number | undefined;
   /** The earlier transaction, of the same wallet action or with a lower nonce, which has to reach the chain first. */
   readonly afterTransactionId?: string | undefined;
-  /** Those that use a nonce when the transaction is included. */
+  /** The authorizations that use a nonce when the transaction is included. */
   readonly authorizations?: readonly HeldAuthorization[] | undefined;
   readonly referenceId?: string | undefined;
-  /** What was signed, in the contract's names. */
+  /** The signed transaction, in the contract's names. */
   readonly transactionRequest?: object | undefined;
   readonly plainTransfer?: PlainTransfer | undefined;
   /** Whether `hash` is a user operation's, whose transaction has no hash yet. */

@@ -6,13 +6,13 @@ import type { TransactionRow } from './transaction.entity.ts';
 // KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
 
 /**
- * What nodes have said against a transaction's stored state, and for how long. A node that lags, forks or lies says the
- * same as one that is right, so it counts only when later blocks have shown it again.
+ * The objections of nodes to a transaction's stored state, and for how long they have lasted. A node that lags, forks
+ * or lies reports the same as a correct node, so an objection counts only when later blocks have confirmed it.
  */
 export interface Doubt {
   /**
-   * replaced, expired: it can never be included. reorganized: its block is no longer in the chain. dropped: no node
-   * knows it, and all refuse it.
+   * replaced, expired: it can never be included. reorganized: its block is no longer in the chain. dropped: no node has
+   * it, and all refuse it.
    */
   readonly as: 'replaced' | 'expired' | 'reorganized' | 'dropped';
   /** How many looks have shown it in a row. */
@@ -79,7 +79,7 @@ export async function findFinalSibling(
   return sibling?.hash ?? undefined;
 }
 
-/** Whether a stored request counts its nonce apart from the account's, as those of Tempo may. */
+/** Whether a stored request has its own nonce lane, which Tempo allows. */
 function hasOwnLane(request: string | null): boolean {
   const { nonce_key: key } = JSON.parse(request ?? '{}') as { readonly nonce_key?: string | number };
   return key !== undefined && BigInt(key) !== 0n;

@@ -16,7 +16,7 @@ export const TransactionAuthorizationEntity = defineEntity({
     authority: p.text(),
     /** The nonce of the authority that it uses. */
     nonce: p.bigint('number'),
-    /** What the account delegates to; 0x hex, lower case. */
+    /** The delegate of the account; 0x hex, lower case. */
     contract: p.text(),
   },
   indexes: [{ name: 'transaction_authorizations_by_nonce', properties: ['caip2', 'authority', 'nonce'] }],

@@ -50,10 +50,10 @@ async function transactionViews(
 type Users = ReadonlyMap<string, string>;
 
 /**
- * What one of our transactions moved, and to whom.
+ * The asset, amount and recipient of one of our transactions.
  *
- * CHOICE: one that is not a plain transfer of one asset shows the native asset that it sends along, perhaps none, and
- * the contract that it calls; the wallet itself where there are several calls or none.
+ * CHOICE: a transaction that is not a plain transfer of one asset shows the native asset that it sends, perhaps zero,
+ * and the contract that it calls; the wallet itself if it makes several calls or none.
  */
 function movedBy(row: TransactionRow): Pick<ChainTransfer, 'sender' | 'recipient' | 'rawAmount'> {
   const { sender, moved_to: recipient, moved_amount: amount } = row;

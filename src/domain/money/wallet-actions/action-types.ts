@@ -35,7 +35,7 @@ interface ActionType {
    * external step delivered is in its `delivery`. `failure_reason` is added to them.
    */
   outcome(ended: EndedSteps): object;
-  /** Further details of the failure, beside those of the failed step. */
+  /** More details of the failure, in addition to those of the failed step. */
   failureDetails?(ended: EndedSteps): object | undefined;
   /** The fee that an exchange took, if any; recorded as usage once the action has succeeded. */
   providerFee?(ended: EndedSteps): ProviderFee | undefined;
@@ -55,17 +55,17 @@ export interface EndedSteps {
   /** The wire fields as of the creation, as the verb gave them. */
   // biome-ignore lint/suspicious/noExplicitAny: the verb of the same type has written them
   readonly details: any;
-  /** What the verb stored for the outcome alone; undefined when it stored nothing. */
+  /** Values that the verb stored only for the outcome; undefined when it stored none. */
   // biome-ignore lint/suspicious/noExplicitAny: the verb of the same type has written them
   readonly terms: any;
 }
 
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 
-/** What deposits and withdrawals store for their outcome. */
+/** Values that deposits and withdrawals store for their outcome. */
 export interface EarnOutcomeTerms {
   readonly wallet_address: string;
-  /** What the steps before the deposit let the vault take, in base units. */
+  /** The amount that the steps before the deposit let the vault take, in base units. */
   readonly allowance?: string;
 }
 
@@ -152,7 +152,7 @@ const earnFeeCollectType: ActionType = {
   outcome: (ended) => (ended.status === 'succeeded' ? receivedFrom(ended) : {}),
 };
 
-/** What the vault paid to the wallet. */
+/** The amount that the vault paid to the wallet. */
 function receivedFrom({ steps, details, terms }: EndedSteps): object {
   const received = movedIn(steps, {
     ...{ token: details.asset_address, from: details.vault_address, to: terms.wallet_address },
@@ -177,7 +177,7 @@ const payoutType: ActionType = {
   },
   pending: {},
   ifNotStored: { developer_fee_percent: '0' },
-  // CHOICE: events of payouts do not have the fee, as those of the published service.
+  // CHOICE: events of payouts omit the fee, like the published service.
   notInEvents: ['source', 'destination', 'developer_fee_percent'],
   onlyInEvents: [
     'source_asset',
@@ -190,9 +190,9 @@ const payoutType: ActionType = {
   outcome: () => ({}),
 };
 
-/** What the outcome of a swap is computed from. */
+/** Values from which the outcome of a swap is computed. */
 export interface SwapOutcomeTerms {
-  /** Of a swap by a router: the movements that show what was spent and received. */
+  /** For a swap by a router: the movements that show the spent and received amounts. */
   readonly spent?: MovementPattern;
   readonly received?: MovementPattern;
   /** The allowance that the step before the swap gave to the router. */
@@ -201,7 +201,7 @@ export interface SwapOutcomeTerms {
     readonly spender: string;
     readonly raw_amount: string;
   };
-  /** Of a swap by an exchange: the asset that its fees are in. */
+  /** For a swap by an exchange: the asset of its fees. */
   readonly feeAsset?: string;
 }
 

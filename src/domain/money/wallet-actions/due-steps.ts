@@ -45,7 +45,7 @@ interface WantedSteps {
   readonly limit: number;
 }
 
-/** What the counterpart of an external step reports. */
+/** The report of the counterpart of an external step. */
 export type ExternalProgress =
   /** For the deposit to be included, or for the payment. */
   | { readonly kind: 'waiting' }
@@ -57,8 +57,8 @@ export type ExternalProgress =
   | { readonly kind: 'refused'; readonly reason: string };
 
 /**
- * Claims external steps of these kinds that are due for polling, the most overdue first, by moving their next check:
- * no other process claims them meanwhile, and the claim of a process that dies is released, or expires.
+ * Claims external steps of these kinds that are due for polling, the most overdue first, by moving their next check. No
+ * other process claims them until then. The claim of a dead process is released, or expires.
  */
 export async function claimDueExternalSteps(
   em: SqlEntityManager,

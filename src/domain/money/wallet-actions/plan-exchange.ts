@@ -14,7 +14,7 @@ export interface PlannedExchange {
   readonly quote: ExchangeQuote;
 }
 
-/** What the exchange is asked for. */
+/** The request to the exchange. */
 export interface ExchangeRequest {
   readonly source: KnownAsset;
   readonly destination: KnownAsset;

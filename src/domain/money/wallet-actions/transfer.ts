@@ -158,7 +158,7 @@ function readTransfer(
 /**
  * The action that policies evaluate for a transfer that is not executed.
  *
- * @throws ApiError as `readTransfer`; not_supported for an exchange that has to be asked what it costs.
+ * @throws ApiError as `readTransfer`; not_supported for an exchange, whose cost only a quote shows.
  */
 export function decodeTransfer(chainType: string, body: TransferRequest): PolicyAction {
   return refusingTerms(() => transferAction(body, readTransferTerms(chainType, body)));
@@ -277,9 +277,9 @@ export async function transferFromWallet(
 }
 
 /**
- * Reads the body of a transfer and queries the chain for what the transfer needs.
+ * Reads the body of a transfer, and queries the chain for what the transfer needs.
  *
- * @throws the verb's errors for a body that is no transfer of this wallet.
+ * @throws the verb's errors for a body that this wallet cannot transfer.
  */
 export async function planTransferRequest(
   context: PlanContext,

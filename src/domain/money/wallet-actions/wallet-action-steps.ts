@@ -21,7 +21,7 @@ interface TransactionStep {
   readonly actionId: string;
   readonly type: string;
   readonly transaction: TransactionRow;
-  /** What its transaction moved; empty until it is read; only read if asked for. */
+  /** The movements of its transaction; empty until they are read; read only on demand. */
   readonly effects: readonly StoredMovement[];
 }
 
@@ -210,7 +210,7 @@ const reasons: Partial<Readonly<Record<StepStatus, string>>> = {
   abandoned: 'The transaction was lost on its way to the chain.',
 };
 
-/** The failure reason of an action: that of its failed step. */
+/** The failure reason of an action: the reason of its failed step. */
 export function failureOf(steps: readonly StoredStep[]): FailureReason {
   const failed = steps.map(failureOfStep).find((failure) => failure !== undefined);
   return failed ?? { message: 'The action failed.' };

@@ -13,14 +13,14 @@ export const WalletActionStepEntity = defineEntity({
     position: p.integer().primary(),
     /** The contract's step type, for example `evm_transaction`. */
     type: p.text(),
-    // Of a step that is our transaction.
+    // Only for a step that is our transaction.
     /** Its state is the step's state. */
     transactionId: p.text().strictNullable(),
     /** JSON of the movements that its transaction caused, once they are read. */
     effects: p.text().strictNullable(),
     /** The block that `effects` were read from: a reorganization may move the transaction to another one. */
     effectsBlockNumber: p.bigint('number').strictNullable(),
-    // Of a step that another system does.
+    // Only for a step of another system.
     /** `exchange` or `payout`. */
     externalKind: p.text().strictNullable(),
     /** Its id there: a quote, a payout. */

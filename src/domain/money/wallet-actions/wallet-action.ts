@@ -63,7 +63,7 @@ interface NewWalletAction {
   readonly referenceId: string | undefined;
   /** The type's own wire fields. */
   readonly details: object;
-  /** What the type's outcome is computed from and no response shows. Integers as decimal text. */
+  /** Values from which the type's outcome is computed, and which no response shows. Integers as decimal text. */
   readonly terms?: object | undefined;
   readonly steps: readonly (NewTransactionStep | NewExternalStep)[];
 }

@@ -41,7 +41,7 @@ interface IntentSignature extends Member {
   readonly signed: SignedPayload | undefined;
 }
 
-/** The signatures that count; those of deleted users no longer do, nor those of users who are frozen now. */
+/** The signatures that count. Signatures of deleted or frozen users do not. */
 export async function listSignatures(
   { em }: Pick<OperationContext, 'em'>,
   intentIds: readonly string[],

@@ -164,8 +164,8 @@ function signedBy(em: ListContext['em'], { kind, member }: Member) {
 }
 
 /**
- * Intents that a user need not sign again: those signed with a key that has not expired, and those of which all key quorums
- * with this user, nested ones too, count expired ones, see `countsInAgreement`.
+ * Intents that a user need not sign again: those signed with an unexpired key, and those where all key quorums with
+ * this user, also nested ones, count expired keys; see `countsInAgreement`.
  */
 function signedForNow({ em, nowMs }: ListContext, user: Member) {
   const isPinned = sql<boolean>`exists (

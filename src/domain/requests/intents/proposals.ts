@@ -70,7 +70,7 @@ interface ProposedInput<Id extends OperationId> {
   readonly body: Operations[Id]['body'];
 }
 
-/** What an intent needs from an operation that can be proposed. */
+/** The parts of a proposable operation that an intent needs. */
 interface Proposal<Id extends OperationId, Row> {
   readonly intentType: IntentType;
   /** Throws not_found. */
@@ -99,7 +99,7 @@ interface Proposal<Id extends OperationId, Row> {
   run(context: OperationContext, input: ProposedInput<Id>): Promise<Operations[Id]['response']>;
 }
 
-/** What an intent needs from an operation that needs a plan. */
+/** The parts of a planned operation that an intent needs. */
 interface PlannedProposal<Id extends OperationId, Row, Found>
   extends Omit<Proposal<Id, Row>, 'plan' | 'run'> {
   /** The operation's own plan. */

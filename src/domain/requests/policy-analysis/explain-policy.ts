@@ -44,7 +44,7 @@ export interface AnalysisContext {
   readonly em: SqlEntityManager;
   /** The server's current time, Unix ms. */
   readonly nowMs: number;
-  /** The only app that may be asked about. Undefined: every app. */
+  /** The only app that the caller may examine. Undefined: every app. */
   readonly onlyAppId?: string | undefined;
   /** Throws ApiError invalid_data for a body that the operation would refuse; pointers begin with `at`. */
   readonly checkRequest: (operationId: string, body: unknown, at: string) => void;

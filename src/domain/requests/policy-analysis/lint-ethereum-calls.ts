@@ -153,7 +153,7 @@ const PARAMETERS = {
   approve: ['spender:address', 'value:uint256'],
   increaseAllowance: ['spender:address', 'addedValue:uint256'],
   transferFrom: ['from:address', 'to:address', 'value:uint256'],
-  // Of contracts that call themselves, such as many tokens and routers.
+  // For contracts that call themselves, such as many tokens and routers.
   multicall: ['data:bytes[]'],
 } as const;
 const multicall = contractAbi(['function multicall(bytes[] data)']);

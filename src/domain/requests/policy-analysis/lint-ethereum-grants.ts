@@ -25,7 +25,7 @@ interface Grant {
   /** The first is the primary type. */
   readonly structs: Structs;
   readonly message: Readonly<Record<string, unknown>>;
-  /** The domain beside the chain. */
+  /** The members of the domain in addition to the chain. */
   readonly domain: Readonly<Record<string, string>>;
 }
 

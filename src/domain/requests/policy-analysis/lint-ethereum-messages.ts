@@ -12,7 +12,7 @@ const MOST_MESSAGES = 6;
 const MOST_CONTRACTS = 3;
 const MAX_LENGTH = 4_096;
 
-/** What is signed without a transaction, and its hash and bytes. */
+/** A message that is signed without a transaction, and its hash and bytes. */
 export function* messageEffects(conditions: readonly ConditionInput[]): Generator<Effect> {
   for (const text of messagesFor(conditions)) yield messageEffect(text);
   for (const typedData of typedDataFor(conditions)) {

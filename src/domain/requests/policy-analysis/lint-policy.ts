@@ -65,7 +65,7 @@ interface PolicyGap {
 
 type ShownRequest = Pick<TriedRequest, 'operation' | 'method' | 'request'>;
 
-/** What denies a request that passes: an app setting, or a rule to add. */
+/** The change that would deny a passing request: an app setting, or a new rule. */
 type Remedy = { readonly setting: 'strict_methods' } | { readonly rule: RemedyRule };
 
 type RemedyRule = {
@@ -215,7 +215,7 @@ function shown({ operation, method, request }: TriedRequest): ShownRequest {
   return { operation, method, request };
 }
 
-/** What denies the request: the setting if it does, otherwise a rule about such requests. */
+/** The change that denies the request: the setting if it suffices, otherwise a rule about such requests. */
 async function remedyFor({ policy, strict, chainType, judge }: Linting, passes: TriedRequest) {
   const isDenied = async (terms: Partial<JudgeTerms>) => (await judge(passes, terms))?.isAllowed === false;
   if (!strict && (await isDenied({ strict: true }))) return { setting: 'strict_methods' as const };
@@ -239,7 +239,7 @@ async function findGaps(linting: Linting): Promise<readonly PolicyGap[]> {
   if (chainType === 'solana' && policy.rules.some(endsInTime)) {
     await findings.tryEach('lasting_transaction', null, [...durablePayments({ conditions, sender })]);
   }
-  // What other DENY rules are about is not made up here; an export or a hash has the effect of anything.
+  // Subjects of other DENY rules are not guessed here. An export or a hash can have any effect.
   if (policy.rules.some(({ action }) => action === 'DENY')) {
     await findings.tryEach('key_export', null, exports);
     const method = hashMethods[chainType] ?? 'signRawMessageBytes';

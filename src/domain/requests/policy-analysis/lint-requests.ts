@@ -45,7 +45,7 @@ export interface Effect {
   readonly others: readonly OtherWay[];
 }
 
-/** What the requests to try are made of. */
+/** The values from which the tried requests are built. */
 export interface LintSubject {
   readonly conditions: readonly ConditionInput[];
   /** The address of the wallet; undefined: one of an example. */
@@ -98,7 +98,7 @@ export function transferRequest(request: Readonly<Record<string, unknown>>): Tri
   return { operation: 'transferFromWallet', method: 'transfer', request };
 }
 
-/** Values of conditions on a field, those of condition sets left out. */
+/** The values of conditions on a field, without those of condition sets. */
 export function namedValues(
   conditions: readonly ConditionInput[],
   isMeant: (condition: ConditionInput) => boolean,
@@ -166,7 +166,7 @@ function effectOf({ bytes, signing }: Preimage): Effect {
 
 const MOST_WORDS = 4;
 
-/** What conditions look for in a message. */
+/** The texts that conditions look for in a message. */
 function wordsIn(conditions: LintSubject['conditions']): readonly string[] {
   return namedValues(conditions, (each) => each.field_source === 'message' && each.field === 'content');
 }

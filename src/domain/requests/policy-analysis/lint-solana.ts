@@ -110,8 +110,9 @@ function nameIs(source: (typeof instructionNames)[number], value: string): Condi
 }
 
 /**
- * What gives lamports away beside a transfer: to an account of the receiver's program, from an account that derives from
- * the wallet, from a nonce account, and with the account itself. Source: solana-program system_instruction.rs
+ * Instructions that give lamports away, other than a transfer: to an account of the receiver's program, from an account
+ * that derives from the wallet, from a nonce account, and with the account itself. Source: solana-program
+ * system_instruction.rs
  */
 function systemSiblings(from: string, to: string, lamports: bigint): Readonly<Record<string, Instruction>> {
   const [wallet, other, receiver] = [from, account(4), to].map((address) => ({ address, isWritable: true }));
@@ -171,7 +172,7 @@ export function* durablePayments({ conditions, sender = SENDER }: LintSubject): 
 
 interface TokenTerms {
   readonly mint: string;
-  /** A token account; undefined: that of an unnamed owner. */
+  /** A token account; undefined for the account of an unnamed owner. */
   readonly destination: string | undefined;
   readonly amount: bigint;
 }
@@ -214,7 +215,7 @@ function tokenCalls(from: string, { mint, destination, amount }: TokenTerms): re
       accounts: [source, theMint, delegate, owner],
       data: [units, decimals],
     },
-    // Of wrapped lamports, all that the account has.
+    // For wrapped lamports, the whole content of the account.
     { name: 'CloseAccount', tag: 9, accounts: [source, to, owner], data: [] },
     // Authority type 2, the account's owner, becomes another one.
     {

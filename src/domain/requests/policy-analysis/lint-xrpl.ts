@@ -32,7 +32,7 @@ export function* xrplEffects({ conditions, sender = SENDER }: LintSubject): Gene
   }
 }
 
-/** What a payment is made of. */
+/** The fields of a payment. */
 interface Paid {
   readonly Destination: string;
   readonly Amount: string;
@@ -87,7 +87,7 @@ const siblings: Readonly<Record<string, (paid: Paid) => XrplTransaction>> = {
   XChainCommit: ({ Amount }) => ({ XChainBridge: BRIDGE, XChainClaimID: '1', Amount }),
 };
 
-/** The types that `policy lint` tries beside Payment. */
+/** The types that `policy lint` tries in addition to Payment. */
 export const triedXrplTypes: readonly string[] = Object.keys(siblings);
 
 function effectOf(Account: string, Destination: string, Amount: string): Effect {

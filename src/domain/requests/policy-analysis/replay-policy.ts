@@ -27,7 +27,7 @@ import {
 export interface ReplayInput {
   readonly app_id?: string | undefined;
   readonly wallet_id: string;
-  /** The policy that replaces the ones that decided. */
+  /** The policy that replaces the deciding policies. */
   readonly draft: DraftPolicy;
   /** Unix ms; from the first stored request when left out. */
   readonly since_ms?: number | undefined;

@@ -250,7 +250,7 @@ export type RpcPlan =
   | {
       readonly kind: 'signature';
       readonly pendingCount?: bigint | undefined;
-      /** The smart wallet that is to verify the signature. */
+      /** The smart wallet that will verify the signature. */
       readonly smartAccount?: SmartAccount | undefined;
     };
 
@@ -264,7 +264,7 @@ interface SmartAccount {
 /** An rpc request as policies see it, and its execution once they have allowed it. */
 export interface DecodedRpc {
   readonly action: PolicyAction;
-  /** As `DecodedUse` has it. */
+  /** See `DecodedUse`. */
   readonly onlySigns?: boolean;
   /** Executes the request, calls `record` once, and returns the wire data of the method's response. */
   perform(record: () => Promise<void>): Promise<unknown>;

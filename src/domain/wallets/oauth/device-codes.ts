@@ -70,9 +70,9 @@ const LIFETIME_SECONDS = 900;
 const MAX_PENDING = 1_000;
 
 /**
- * CHOICE: clients without a secret have half of these together, and those behind one network address the given number.
- * Anybody can be such a client, so they must not use up the places of the clients with a secret, and one of them not
- * those of the others.
+ * CHOICE: clients without a secret together get half of these, and all clients behind one network address get the given
+ * number. Anybody can be such a client, so they must not use up the codes of clients with a secret, and one network
+ * must not use up the codes of the others.
  */
 const MAX_PUBLIC = MAX_PENDING / 2;
 const MAX_PUBLIC_OF_NETWORK = 25;
@@ -111,7 +111,7 @@ function ownPage({ devicePage, proof }: OperationContext): string | undefined {
   return devicePage === undefined ? undefined : proof.urlOf(devicePage);
 }
 
-/** INVARIANT: counting and storing are not interleaved with those of other requests. */
+/** INVARIANT: no other request counts or stores in between. */
 async function requireRoom({ app, em, nowMs, proof }: OperationContext): Promise<void> {
   await lockName(em, 'device codes', `device-codes:${app.id}`);
   const waiting = { appId: app.id, status: 'pending', expiresAtMs: { $gt: nowMs } } as const;

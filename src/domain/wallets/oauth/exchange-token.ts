@@ -15,9 +15,8 @@ const SLOW_DOWN_SECONDS = 5;
 const TOLERANCE_MS = 500;
 
 /**
- * Answers a device that polls: its tokens once the user has approved it.
- *
- * The time between polls is that of the machine. By a frozen clock, every poll would come too soon.
+ * Answers a polling device: it gets its tokens once the user has approved it. The interval between polls is measured by
+ * the clock of the machine, because with a frozen clock every poll would come too soon.
  *
  * @throws ApiError invalid_grant, expired_token, slow_down, authorization_pending, access_denied
  */

@@ -147,7 +147,8 @@ async function setUpRecovery(
   wallets: readonly WalletRow[],
 ): Promise<void> {
   for (const wallet of wallets) {
-    // A primary signer who recovers alone has nothing to recover from: the first key is no recovery.
+    // A primary signer who is also the only recovery signer has no recovery, because the lost key would be the recovery
+    // key.
     if (primaryId !== recoveryId) {
       context.em.create(WalletRecoveryEntity, {
         walletId: wallet.id,

@@ -347,7 +347,7 @@ function kidOf(token: string): string | undefined {
 
 type SessionContext = Pick<OperationContext, 'app' | 'em'>;
 
-/** Whether a session is that of a device rather than of an ordinary login. */
+/** Whether a session belongs to a device rather than to an ordinary login. */
 export async function isDeviceSession({ app, em }: SessionContext, sessionId: string): Promise<boolean> {
   return (await em.count(OauthGrantEntity, { id: sessionId, appId: app.id })) > 0;
 }

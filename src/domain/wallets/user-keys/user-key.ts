@@ -150,7 +150,7 @@ function endOf({ content }: Voucher): number {
   return (JSON.parse(content) as VoucherContent).expiresAtMs;
 }
 
-/** What the vault needs to vouch for a key; undefined where it does not verify the app's login. */
+/** The data with which the vault vouches for a key; undefined if it does not verify the app's login. */
 async function loginFor(
   context: OperationContext,
   token: string | undefined,

@@ -29,7 +29,7 @@ import { linkedAccountView, userView } from './user-view.ts';
 
 const HOUR_MS = 60 * 60_000;
 
-/** The unique key of an account, as far as test accounts have it. */
+/** The unique key of an account, for kinds that test accounts have. */
 interface NamedAccount {
   readonly type: string;
   /** In canonical form, or its `lookupKey`. */

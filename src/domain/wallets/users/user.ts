@@ -225,7 +225,7 @@ export async function removeUser(
   await em.insert(DeletedUserEntity, { id, appId: app.id, createdAtMs: created_at_ms });
 }
 
-/** What the user's devices hold: waiting codes, grants and their refresh tokens. */
+/** The state of the user's devices: waiting codes, grants and their refresh tokens. */
 async function deleteGrants(database: Kysely<Tables>, userId: string): Promise<void> {
   await database
     .deleteFrom('oauth_refresh_tokens')
@@ -293,9 +293,11 @@ export async function changeUserState(
 }
 
 /**
- * Ends a user's sessions for good, with the keys that were obtained in them: a user who is no longer frozen logs in
- * again. CHOICE: a device that the user has approved, but that has no tokens yet, gets none. Access tokens live on
- * for up to an hour, but no key is issued for one, and none approves a device.
+ * Ends a user's sessions permanently, and the keys that were obtained in them. A user who is unfrozen must log in
+ * again.
+ *
+ * CHOICE: a device that the user has approved, but that has no tokens yet, gets none. Access tokens remain valid for up
+ * to an hour, but no key is issued for them, and they approve no device.
  */
 async function endSessions(
   { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,

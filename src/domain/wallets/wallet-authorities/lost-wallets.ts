@@ -21,7 +21,7 @@ interface Examined {
   readonly examined: number;
   /** Whether there are more than were examined. */
   readonly hasMore: boolean;
-  /** Those whose owner cannot use them any more. */
+  /** The wallets whose owner cannot use them any more. */
   readonly lost: number;
   /** The first of these. */
   readonly named: readonly { readonly id: string; readonly appId: string }[];

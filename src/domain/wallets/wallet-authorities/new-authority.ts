@@ -47,7 +47,7 @@ type NewOwner =
     }
   | { readonly userId: string; readonly users: PinnedUsers };
 
-/** What the key of a new wallet is sealed under, and the key quorum that must own the wallet then. */
+/** The authority under which the key of a new wallet is sealed, and the key quorum that must then own the wallet. */
 export interface SealedFor {
   readonly authority?: WalletAuthority | undefined;
   readonly ownerId?: string | undefined;
@@ -55,7 +55,7 @@ export interface SealedFor {
   readonly newOwnerId?: string | undefined;
 }
 
-/** Whom and what a wallet's authority names beside the owner. */
+/** The signers and policies that a wallet's authority names in addition to the owner. */
 export interface PartyFields {
   readonly policy_ids?: readonly string[] | undefined;
   readonly additional_signers?: AdditionalSignerInput | undefined;
@@ -262,7 +262,7 @@ export async function sealUnderUsers<Key extends DrawnKey>(
     authorities.push(await authorityUnder(context, ownerId, wallet));
     if (authorities[0] === undefined) return [...keys];
   }
-  // All at once: a vault elsewhere is asked for all of them in one pass.
+  // All at once, so that a vault in another process is called for all of them in one run.
   return Promise.all(
     keys.map(async (key, index) => {
       const authority = authorities[index];

@@ -96,7 +96,7 @@ export async function startExecution(
   return inserted?.id;
 }
 
-/** Of enabled automations, by wallet, the oldest first. */
+/** The attachments of enabled automations, by wallet, the oldest first. */
 async function attachmentsOf(
   { em }: Pick<OperationContext, 'em'>,
   walletIds: readonly string[],
@@ -183,7 +183,7 @@ export async function isOwnTransaction(
     .where('wallet_id', '=', walletId)
     .executeTakeFirst();
   if (sent !== undefined) return true;
-  // A refund is paid on the chain of the deposit, which is not that of the step.
+  // A refund is paid on the chain of the deposit, which differs from that of the step.
   const paid = await em
     .getKysely<Tables>()
     .selectFrom('wallet_action_steps as steps')

@@ -118,8 +118,8 @@ export async function attachedAutomations(
 }
 
 /**
- * INVARIANT: the owner whose signatures were verified is still the owner, and no other transaction exports,
- * archives or takes over the wallet meanwhile.
+ * INVARIANT: the owner whose signatures were verified is still the owner, and no concurrent transaction exports,
+ * archives or takes over the wallet.
  */
 export async function lockWallet({ em }: OperationContext, wallet: WalletRow): Promise<void> {
   const row = await em

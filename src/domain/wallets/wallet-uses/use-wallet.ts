@@ -161,7 +161,7 @@ interface UseRequest<Decoded extends DecodedUse> extends WalletUse {
 
 /** A use that was allowed. */
 interface AllowedUse<Decoded extends DecodedUse> {
-  /** What `decode` returned. */
+  /** The result of `decode`. */
   readonly decoded: Decoded;
   /** Records the use and its contribution to running totals. Call it in the signing transaction, after signing. */
   readonly record: () => Promise<void>;
@@ -221,11 +221,13 @@ const policySpan = { name: 'policies', kind: 'internal' } as const;
 const noPolicies: PolicyEvaluation = { policyIds: [], denial: undefined };
 
 /**
- * The totals by which a use is judged, locked until the transaction ends, so that no other request uses up the cap meanwhile.
+ * The totals by which a use is judged. They are locked until the transaction ends, so that no other request uses up the
+ * cap.
  *
- * A vault elsewhere is not waited for with a lock: what only signs is judged by the totals as they are, and after the
- * signature, which is not given out if that fails, by the locked ones. Otherwise everything would run again after the vault's answer,
- * and requests of one wallet would sign one after the other.
+ * No lock is held while a vault in another process is called. A use that only signs is judged twice: before the
+ * signature by unlocked totals, and afterwards by locked totals. If the second judgment fails, the signature is not
+ * returned. Otherwise everything would run again after the vault's answer, and requests of one wallet would sign one
+ * after the other.
  */
 function totalsFor(
   context: OperationContext,

@@ -326,7 +326,7 @@ export async function createWallet(
   return insertWallet(context, wallet, await keyFor(context, input.chain_type, { drawn, ownerId }));
 }
 
-/** The drawn key, unless another key quorum than the expected one became the owner meanwhile, which is rare. */
+/** The generated key, unless another key quorum became the owner in between, which is rare. */
 async function keyFor(
   context: OperationContext,
   chainType: CreateWalletRequest['chain_type'],

@@ -72,7 +72,7 @@ export async function updateWallet(
   if (input.additional_signers !== undefined) {
     await replaceSigners(context, wallet.id, input.additional_signers);
   }
-  // An owner who is named again is verified from then on, if the key has no authority yet.
+  // Naming the current owner again seals an authority if the wallet has none.
   const names = [input.owner, input.owner_id, input.additional_signers, input.policy_ids];
   if (names.some((given) => given !== undefined)) await changeAuthority(context, wallet, row);
   if (row.owner_id !== wallet.owner_id) {
@@ -98,7 +98,7 @@ export async function checkWalletChange(
   await checkOwner(context, input);
 }
 
-// CHOICE: write-once at creation, as the specification has it, unless the app's settings allow it later.
+// CHOICE: set once, at creation, as in the specification, unless the app's settings allow it later.
 async function checkLateExternalId(context: OperationContext, wallet: WalletRow): Promise<void> {
   if (wallet.external_id !== null) throw invalidField('/external_id', 'is already set and cannot be changed');
   const { settings } = await findApp(context.em, context.app.id);

@@ -62,7 +62,9 @@ export async function findWalletKey(
 
 type UseContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;
 
-/** What shows the vault that a wallet's key may be used for a request; undefined for a key without an authority. */
+/**
+ * The evidence for the vault that a wallet's key may be used for a request; undefined for a key without an authority.
+ */
 export async function evidenceForVault(
   context: UseContext,
   wallet: Pick<WalletRow, 'owner_id' | 'additional_signers' | 'address'>,
@@ -138,7 +140,8 @@ function partyFieldsOf(wallet: Pick<WalletRow, 'policy_id' | 'additional_signers
 }
 
 /**
- * Has the vault seal a wallet's key under the authority after a change that the request makes. The wallet is locked.
+ * Lets the vault seal a wallet's key under the authority after a change by the request. The caller holds the lock of
+ * the wallet.
  *
  * @param before the wallet before the change, `after` the wallet after it.
  */
@@ -202,7 +205,7 @@ async function firstAuthority(
   const { owner_id: ownerId } = after;
   const found = ownerId === null ? undefined : await authorityUnder(context, ownerId, partyFieldsOf(after));
   if (found === undefined) return undefined;
-  // What is attached ends with a change of the owner.
+  // Attachments end with a change of the owner.
   const isAutomated = ownerId === before.owner_id && (await isAttached(context, after.id));
   const authority = { ...found, isAutomated };
   return {
@@ -225,11 +228,10 @@ async function isAttached({ em }: OperationContext, walletId: string): Promise<b
 const KNOWN_VALUE = 'custos master key check';
 
 /**
- * Compares the vault's master keys with those that the stored secrets are sealed under, by a known value that the
- * first start under a key seals and stores.
- *
- * Called outside of transactions, because the vault is asked, before requests are served. Rejects with the vault's own error, which names the
- * master key, when a key is missing or has the right name and the wrong bytes.
+ * Checks that the vault has the master keys under which the stored secrets are sealed, by a known value that the first
+ * start under a key seals and stores. Called outside transactions, because it calls the vault, and before requests are
+ * served. Rejects with the vault's error, which names the master key, when a key is missing or has the right name and
+ * the wrong bytes.
  */
 export async function checkMasterKey(em: SqlEntityManager, vault: KeyVault): Promise<void> {
   for (const check of await em.find(MasterKeyCheckEntity, {})) {

@@ -133,7 +133,7 @@ export const WalletEntity = defineEntity({
     },
     // The address first, because chain reports are looked up across all apps.
     { name: 'wallets_by_address', properties: ['address', 'appId'] },
-    // Solana has no list of all transfers: its addresses are asked one after the other.
+    // Solana has no list of all transfers, so its addresses are polled one after the other.
     {
       name: 'wallets_on_solana',
       properties: ['address'],

@@ -12,8 +12,8 @@ import type { ConfiguredCeilings } from './requested-fees.ts';
 /** The part that a task plays in an action that the server builds from a signed request. */
 export interface BuiltPart {
   /**
-   * What it does: each role is signed for apart, so that a request for one payment is not signed for another one in
-   * place of an approval. `prepares`: it moves nothing, but allows or delegates what a payment needs.
+   * The role of the part. Each role is counted separately, so that a request for one payment cannot sign a second
+   * payment in place of an approval. `prepares`: it moves nothing, but allows or delegates what a payment needs.
    */
   readonly role: 'prepares' | 'pays' | 'passes on';
   /** For how many transactions of this role the request is signed at once. */
@@ -21,7 +21,7 @@ export interface BuiltPart {
   /** Addresses that must be the wallet's own. */
   readonly accounts: readonly string[];
   /**
-   * What policies evaluate, and which fields of it do not follow from the request and the task.
+   * The action that policies evaluate, and its fields that do not follow from the request and the task.
    *
    * @param address the wallet's.
    */
@@ -36,8 +36,8 @@ export interface RouterSettings {
 }
 
 /**
- * What the operator has configured of the transactions that a server builds, as far as a signer compares them: read by
- * the signer itself, and by chain.
+ * The operator's settings for transactions that a server builds, as far as a signer compares them. The signer reads
+ * them itself, by chain.
  */
 export interface BuildingSettings {
   /** The settings that replace the default ceilings of fees. */
@@ -75,9 +75,9 @@ export class NotComparableError extends Error {
 
 /** A signature that a caller may request more than once for the same signed request. */
 export interface SpendingTask {
-  /** What takes effect at most once: two signatures for one slot exclude each other on the chain. */
+  /** The thing that takes effect at most once. Two signatures for one slot exclude each other on the chain. */
   readonly slot: string;
-  /** Of an action that the server builds: each role is counted apart. */
+  /** For an action that the server builds: each role is counted separately. */
   readonly role?: BuiltPart['role'] | undefined;
   /** For how many slots the request is signed at once. */
   readonly atOnce: number;
@@ -89,13 +89,14 @@ interface AskedOfWallet {
   readonly body: EvidentRequest['body'];
   /** The path after that of the wallet. */
   readonly rest: string;
-  /** What the task is of an action that the server builds, if that is compared. */
+  /** The part that the task plays in an action that the server builds, if it is compared. */
   readonly part?: BuiltPart | undefined;
 }
 
 /**
- * What a signature uses up. Undefined where a repetition adds nothing: a request that contains all that is signed has one
- * signature, however often it is made, and a delegation to our own contracts moves no funds.
+ * The part of the signing budget that a signature uses up. Undefined where a repetition adds nothing: a request that
+ * contains everything that is signed has one signature, however often it is made, and a delegation to our own contracts
+ * moves no funds.
  */
 export function spendingOf(
   { body, rest, part }: AskedOfWallet,

@@ -1,10 +1,10 @@
 import { RequestTermsError } from '../../actions/request-terms-error.ts';
 
-// What a server may fill in of a transaction that its owner has asked for.
+// The fields of a requested transaction that a server may fill in.
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** What the server fills in of a transaction. */
+/** The fields of an EVM transaction that the server fills in. */
 export const completedOnEthereum: ReadonlySet<string> = new Set([
   ...['type', 'chain_id', 'from', 'nonce', 'gas_limit'],
   ...['gas_price', 'max_fee_per_gas', 'max_priority_fee_per_gas'],
@@ -16,7 +16,7 @@ const quantities: ReadonlySet<string> = new Set([
   ...[...completedOnEthereum].filter((name) => name !== 'from'),
 ]);
 
-/** What the server fills in of a transaction on Tron. */
+/** The fields of a Tron transaction that the server fills in. */
 export const completedOnTron: ReadonlySet<string> = new Set([
   ...['ref_block_bytes', 'ref_block_hash', 'expiration', 'timestamp'],
 ]);
@@ -42,7 +42,7 @@ export function hasOnly(fields: object, names: readonly string[]): boolean {
   return Object.keys(fields).every((name) => names.includes(name));
 }
 
-/** Whether these are fields with all of these names, perhaps the optional ones, and no others; each of them a text. */
+/** Whether the fields have exactly these names, with or without the optional ones, and all of them are texts. */
 export function areTexts(
   fields: unknown,
   names: readonly string[],

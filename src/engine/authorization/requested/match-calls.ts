@@ -8,11 +8,11 @@ import { withFeePayer } from '../../signing/solana/with-fee-payer.ts';
 import { completedOnEthereum, type Fields } from './completed-fields.ts';
 import type { SignTask } from './match-task.ts';
 
-// What the server makes of the transactions and calls that a body contains, made again by the signer.
+// The signer builds the transactions and calls of a body again, and compares them with the task.
 
 type RequestedCallsFields = Readonly<Record<string, unknown>>;
 
-/** The calls of an rpc body: those of a batch, or the one of a sponsored transaction. */
+/** The calls of an rpc body: the calls of a batch, or the single call of a sponsored transaction. */
 function callsOf({
   method,
   params,
@@ -40,7 +40,7 @@ export function isOfChain({ caip2 }: RequestedCallsFields, chainId: unknown): bo
   return caip2 === `eip155:${parseQuantity(chainId as Quantity, '/chain_id', 256)}`;
 }
 
-/** What a transaction of a batch may have besides its calldata and its recipient, the account itself. */
+/** The members that a transaction of a batch may have besides its calldata and its recipient, the account itself. */
 const ofBatch: ReadonlySet<string> = new Set([
   ...['to', 'data', 'type', 'chain_id', 'from', 'nonce', 'gas_limit', 'gas_price', 'max_fee_per_gas'],
   // Each authorization counts for the account that has signed it.
@@ -91,7 +91,7 @@ export function isSolanaOf({ sponsor, params }: RequestedCallsFields, given: Req
   return Buffer.compare(expected.message, signed.message) === 0;
 }
 
-/** What an EVM task has a wallet call. */
+/** The calls of an EVM task. */
 export interface SignedCalls {
   readonly caip2: string;
   /** Recipients are in lower case. */
@@ -122,7 +122,8 @@ export function signedCalls({ method, params }: SignTask): SignedCalls | undefin
     data: parseHexBytes(String(data), '/transaction/data'),
   };
   const caip2 = caip2Of(chainId);
-  // Not as leniently as the contract: calls that share their bytes would be unfolded to more than there is memory for.
+  // Stricter than the contract, because calls that share their bytes would be unfolded to more data than fits into
+  // memory.
   const batch = decodeCanonicalBatch(call.data);
   if (batch === undefined) return { caip2, calls: [call] };
   const isPlain = call.value === 0n && equalBytes(encodeBatch(batch), call.data);

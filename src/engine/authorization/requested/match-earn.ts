@@ -28,7 +28,7 @@ type ReadPart = (body: Fields, signed: SignedCalls, asked: AskedOf) => BuiltPart
 
 interface Operation {
   readonly read: ReadPart;
-  /** Those of its body. */
+  /** The members of its body. */
   readonly fields: readonly string[];
 }
 
@@ -40,7 +40,7 @@ const byOperation: Readonly<Record<string, Operation>> = {
 };
 
 /**
- * What a task is of an earn action that the body asks for; undefined if it is anything else.
+ * The part that a task plays in the earn action of the body; undefined for any other task.
  *
  * @param operation the path after `/earn/ethereum/`.
  * @throws NotComparableError for a vault whose id is not that of a contract, and for rewards without a distributor.

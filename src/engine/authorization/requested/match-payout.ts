@@ -6,11 +6,11 @@ import type { SignTask } from './match-task.ts';
 import { isOfAsset, movementOf } from './match-transfer.ts';
 
 /**
- * What a task is of the payout that the body asks for: one transfer of the asset and the amount; undefined if it is
- * anything else.
+ * The part that a task plays in the payout of the body: one transfer of the asset and the amount; undefined for any
+ * other task.
  *
- * NOTE: to whom the provider wants to be paid is what the server says: the provider chooses it for each payout. Nor can
- * the signer see which fee the server orders from the provider. Policies judge the fee in the body.
+ * NOTE: the server supplies the recipient, because the provider chooses it for each payout. The signer cannot see the
+ * fee that the server orders from the provider either. Policies judge the fee in the body.
  */
 export function partOfPayout(body: Fields, task: SignTask, chainType: string): BuiltPart | undefined {
   const terms = isPayoutRequest(body) ? acceptedTerms(() => readPayoutTerms(chainType, body)) : undefined;

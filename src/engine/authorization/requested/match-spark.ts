@@ -8,12 +8,12 @@ import {
 import type { SparkOperation } from '../../signing/spark-operation.ts';
 import type { Fields } from './completed-fields.ts';
 
-// What the server makes of a request for an operation on Spark, compared with what the request says.
+// Compares an operation on Spark, which the server builds, with the request.
 
 interface AskedOperation {
   readonly params: Fields;
   readonly operation: SparkOperation;
-  /** Of the key that the operation names, on the network of the request. */
+  /** The address of the operation's key, on the network of the request. */
   readonly own: { readonly address: string; readonly depositAddress: string };
 }
 

@@ -37,7 +37,7 @@ interface Routed {
 const MOST_HOPS = 3;
 
 /**
- * What a task is of the swap that the body asks for; undefined if it is anything else.
+ * The part that a task plays in the swap of the body; undefined for any other task.
  *
  * @throws NotComparableError for a swap that no router of the settings makes.
  */
@@ -85,7 +85,7 @@ const APPROVALS = 2;
 
 function roleOf(kinds: readonly SwapCall['kind'][]): Pick<BuiltPart, 'role' | 'atOnce'> {
   if (kinds.every((kind) => kind === 'approve')) return { role: 'prepares', atOnce: APPROVALS };
-  // Also in a batch after the wrapping: the recipient is paid by one role only.
+  // Also in a batch after the wrapping, because only one role pays the recipient.
   return { role: kinds.at(-1) === 'pass on' ? 'passes on' : 'pays', atOnce: 1 };
 }
 

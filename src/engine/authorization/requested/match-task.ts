@@ -17,7 +17,7 @@ import { isSparkOf } from './match-spark.ts';
 import { partOfSwap } from './match-swap.ts';
 import { isTransferOf } from './match-transfer.ts';
 
-/** What a wallet's key is to be used for. */
+/** The use of a wallet's key. */
 export type WalletTask =
   | { readonly kind: 'sign'; readonly method: string; readonly params: unknown }
   | { readonly kind: 'export'; readonly form: 'phrase' | 'private-key'; readonly recipient: Uint8Array };
@@ -76,8 +76,8 @@ function delegatesToOurs(params: unknown): boolean {
 }
 
 /**
- * Operations on a wallet whose transactions the server builds from what others answer, by the path after that of the
- * wallet: the methods under which policies evaluate them.
+ * Operations on a wallet whose transactions the server builds from external answers, by the path after that of the
+ * wallet, with the methods under which policies evaluate them.
  */
 export const builtMethods: Readonly<Record<string, string>> = {
   '/swap': 'swap',
@@ -88,11 +88,11 @@ export const builtMethods: Readonly<Record<string, string>> = {
   '/earn/ethereum/fees/collect': 'earn_fee_collect',
 };
 
-/** Which operation is asked for, of which wallet. */
+/** The requested operation, and its wallet. */
 interface RequestedOf {
   /** The path after that of the wallet. */
   readonly rest: string;
-  /** Of the wallet. */
+  /** The id of the wallet. */
   readonly chainType: string;
   readonly appId: string;
   /** Undefined where the server itself has the keys: what it builds is not compared then. */
@@ -136,7 +136,7 @@ function partOf(
 
 type IsSigned = (body: Body, task: SignTask, asked: RequestedOf) => boolean;
 
-/** Operations on a wallet that sign what their body says, by the path after that of the wallet. */
+/** Operations on a wallet that sign what their body contains, by the path after that of the wallet. */
 const signingPaths: Readonly<Record<string, IsSigned>> = {
   '/raw_sign': (body, task) => task.method === 'raw_sign' && isSame(task.params, body.params),
   '/rpc': isRequestedRpc,
@@ -149,7 +149,7 @@ function isRequested(asked: RequestedOf, body: Body, task: WalletTask): boolean 
   const { rest } = asked;
   if (task.kind === 'export') return isRequestedExport(rest, body, task);
   if (Object.hasOwn(signingPaths, rest)) return signingPaths[rest]!(body, task, asked);
-  // Operations on Spark are asked for by rpc only.
+  // Operations on Spark are requested by rpc only.
   return Object.hasOwn(builtMethods, rest) && isTransactionTask(task) && task.method !== 'spark_operation';
 }
 
@@ -263,7 +263,7 @@ function isSentTransaction(body: Body, task: SignTask): boolean {
   );
 }
 
-/** What a key is used for by a signed request: paths after that of the wallet, and methods of rpc that send. */
+/** The uses of a key by signed requests: paths after that of the wallet, and methods of rpc that send. */
 export const comparedOperations = {
   paths: [...Object.keys(signingPaths), EXPORT_PATH, ...Object.keys(builtMethods)],
   sendingMethods: Object.keys(sendingMethods),

@@ -32,11 +32,11 @@ import type { SignTask } from './match-task.ts';
 // A transfer is read from the transaction that is to be signed, compared with the body, and built again as the server
 // builds it: what is built must be what is to be signed.
 
-/** What a transaction moves. */
+/** The movement of a transaction. */
 interface SignedMovement extends Movement {
-  /** Where the transaction names its chain. */
+  /** Only where the transaction names its chain. */
   readonly caip2?: string | undefined;
-  /** Where the transaction names those of the token, which the chain then compares. */
+  /** Only where the transaction names the decimals of the token, which the chain then compares. */
   readonly decimals?: number | undefined;
 }
 
@@ -52,7 +52,7 @@ const forms: Readonly<Record<string, TransferForm>> = {
   tron: { method: 'tron_signTransaction', read: readOnTron },
 };
 
-/** The one transfer that a task makes; undefined if it does anything else. */
+/** The single transfer of a task; undefined if the task does anything else. */
 export function movementOf({ method, params }: SignTask, chainType: string): SignedMovement | undefined {
   const form = Object.hasOwn(forms, chainType) ? forms[chainType] : undefined;
   return form?.method === method ? form.read(params as Fields) : undefined;
@@ -91,7 +91,7 @@ export function isTransferOf(
   return read !== undefined;
 }
 
-/** What policies evaluate of a transfer: its body, with the amount that is signed where an exchange decides on it. */
+/** The action that policies evaluate for a transfer: its body, with the signed amount where an exchange decides it. */
 export function requestedTransferAction(
   body: Fields,
   task: SignTask,
@@ -184,7 +184,7 @@ function readOnEthereum(params: Fields): SignedMovement | undefined {
   };
 }
 
-/** What a call moves: value, or tokens. */
+/** The movement of a call: value, or tokens. */
 function movementOfCall(
   to: string,
   { data, value }: { readonly data: Uint8Array; readonly value: bigint },
@@ -209,7 +209,10 @@ function readOnSolana({ transaction }: Fields): SignedMovement | undefined {
   return equalBytes(built.message, signed.message) ? movement : undefined;
 }
 
-/** What the last instruction moves. Tokens: to whose account is in the instruction before it, which creates that. */
+/**
+ * The movement of the last instruction. For tokens, the instruction before it, which creates the account, names the
+ * owner.
+ */
 function solanaMovement(
   signed: SolanaTransaction,
 ): { movement: SignedMovement; tokenProgram: string } | undefined {

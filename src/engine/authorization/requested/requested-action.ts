@@ -34,7 +34,7 @@ interface AskedOfWallet {
   readonly request: EvidentRequest;
   /** The path after that of the wallet. */
   readonly rest: string;
-  /** What the task is of an action that the server builds, if that is compared. */
+  /** The part that the task plays in an action that the server builds, if it is compared. */
   readonly part: BuiltPart | undefined;
 }
 

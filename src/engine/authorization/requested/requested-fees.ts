@@ -11,7 +11,7 @@ import { parseQuantity, type Quantity } from '../../signing/fields.ts';
 import type { EvidentRequest } from '../signed-evidence.ts';
 import type { WalletTask } from './match-task.ts';
 
-/** What the operator has configured in place of the default ceilings, by chain. */
+/** The operator's ceilings in place of the defaults, by chain. */
 export type ConfiguredCeilings = ReadonlyMap<string, Partial<EvmCeilings>>;
 
 /** A signed request for something of a wallet. */

@@ -106,7 +106,7 @@ interface Place {
   readonly value: unknown;
 }
 
-/** Where the values of a field are. */
+/** The place of the values of a field. */
 interface FieldPath {
   readonly types: TypeMap;
   readonly lookedThrough: PolicyFacts['lookedThrough'];
@@ -215,7 +215,7 @@ function findStructs({ types, primaryType, message }: TypedData): FoundStructs {
     struct?.found.push(value);
     if (typeof value !== 'object') malformed.add(type);
     else {
-      // The members of the value, not those of its type: a type may have thousands that a value leaves out.
+      // The members of the value, not of its type: a type may have thousands of members that a value omits.
       for (const [name, inner] of Object.entries(value)) {
         const innerType = struct?.members.get(name);
         if (innerType !== undefined) places.push({ type: innerType, value: inner });

@@ -5,7 +5,9 @@ import type * as Hex from 'ox/Hex';
 import { bytesTo0xHex, hexToBytes } from '../../crypto/encoding.ts';
 import { once } from '../../load-once.ts';
 
-/** What a function takes or returns. Addresses are lower-case 0x hex when decoded, numbers are bigints above 48 bits. */
+/**
+ * Arguments and results of a function. Decoded addresses are lower-case 0x hex, and numbers above 48 bits are bigints.
+ */
 export type AbiValue = string | number | bigint | boolean | readonly AbiValue[];
 
 /** The functions of a contract. `Name` is the name of a function. */
@@ -85,7 +87,7 @@ function orUndefined<T>(decode: () => T): T | undefined {
  * ascending order, so a proof needs no positions. Source: AngleProtocol/merkl-contracts, Distributor.
  */
 
-/** What an account was given of a token in all, in base units. Addresses are lower-case 0x hex. */
+/** The total of a token that an account was given, in base units. Addresses are lower-case 0x hex. */
 export interface CumulativeReward {
   readonly user: string;
   readonly token: string;

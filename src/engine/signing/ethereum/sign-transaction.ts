@@ -8,7 +8,7 @@ import { ethereumAddress, signatureTuple } from './signer.ts';
 import type { TempoTransaction } from './tempo-transaction.ts';
 import { type PreparedTransaction, prepareTransaction, type StandardTransaction } from './transaction.ts';
 
-/** Of the signing bytes in hex: what is shorter takes a few milliseconds. */
+/** The length of the signing bytes in hex. Shorter ones take a few milliseconds. */
 const LARGE_CHARACTERS = 200_000;
 
 const loadTempo = loadOnce(() => import('./tempo-transaction.ts'));

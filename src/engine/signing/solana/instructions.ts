@@ -13,7 +13,7 @@ export interface SolanaInstruction {
   readonly program: 'system' | 'token' | 'other';
   /** Undefined for other programs and for unknown instructions. */
   readonly instructionName: string | undefined;
-  /** What is known of an instruction of a known program that has no name. */
+  /** The known part of an instruction without a name, of a known program. */
   readonly unread?: string | undefined;
   /**
    * The instruction's named fields, when its layout is known. A field is undefined when its account comes from an

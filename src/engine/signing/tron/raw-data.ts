@@ -31,7 +31,7 @@ export interface TronRawData {
 export type TronContract = TronTransfer | TronTrigger;
 
 interface OfAnyContract {
-  /** Which of the owner's permissions signs; 0, the owner's own, if absent. Not in the API contract. */
+  /** The permission of the owner that signs; 0, the owner's own, if absent. Not in the API contract. */
   readonly permission_id?: number | undefined;
 }
 
@@ -194,7 +194,7 @@ export function decodeTronRawData(bytes: Uint8Array): TronRawData | undefined {
   throw new InvalidTransactionError('', `expected one TRON transfer or contract call, got ${kindOf(fields)}`);
 }
 
-/** What a transaction is that rules cannot read: the types of its contracts. */
+/** The description of a transaction that rules cannot read: the types of its contracts. */
 function kindOf(fields: readonly ProtobufField[]): string {
   const contracts = fields.flatMap((field) => (field.number === 11 && 'bytes' in field ? [field.bytes] : []));
   const names = [...new Set(contracts.map((bytes) => typeOf(readFields(bytes) ?? [])))];

@@ -226,7 +226,7 @@ export function readXrplTransaction(hex: string): ReadXrplTransaction {
   throw new InvalidTransactionError('/transaction', 'expected one transaction in canonical serialization');
 }
 
-/** The transaction alone, as `readXrplTransaction` has it. */
+/** The transaction alone, as `readXrplTransaction` returns it. */
 export function decodeXrplTransaction(hex: string): XrplTransaction {
   return readXrplTransaction(hex).transaction;
 }

@@ -8,7 +8,7 @@ import type { CardParts } from './parts.ts';
  * number = prefix || digits of HMAC-SHA256(secret, "number" || card) || Luhn digit, security code and keys likewise.
  */
 
-/** What a page shows of a card that has its ephemeral key. */
+/** The data of a card that a page with its ephemeral key shows. */
 export interface CardDetails {
   readonly number: string;
   readonly cvc: string;

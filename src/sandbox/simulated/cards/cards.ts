@@ -9,7 +9,7 @@ export interface CardRow {
   readonly caip2: string;
   readonly token: string;
   readonly decimals: number;
-  /** Of the wallet that pays. */
+  /** The address of the wallet that pays. */
   readonly address: string;
   readonly status: CardStatus;
   readonly reason: string | null;

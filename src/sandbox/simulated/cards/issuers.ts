@@ -40,9 +40,9 @@ export interface CardControls {
     order: { readonly cents: bigint | undefined; readonly reference: string },
   ): Promise<TestPayment | PaymentFault | undefined>;
   /**
-   * What the issuer shows a page with this nonce; undefined for a key that is wrong or old.
+   * The data that the issuer shows to a page with this nonce; undefined for a wrong or old key.
    *
-   * NOTE: it is only for code in the same process: no response contains a card number.
+   * NOTE: only for code in the same process: no response contains a card number.
    */
   reveal(
     environment: CardEnvironment,

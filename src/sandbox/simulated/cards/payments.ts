@@ -24,11 +24,11 @@ type DeclineReason =
 export interface TestPayment extends CardPayment {
   readonly cardId: string;
   readonly declineReason: string | null;
-  /** Of the latest movement on chain. */
+  /** The hash of the latest movement on chain. */
   readonly hash: string | null;
 }
 
-/** What a merchant asks for. */
+/** The request of a merchant. */
 export interface Authorization {
   readonly cardId: string;
   readonly cents: bigint;
@@ -39,7 +39,7 @@ export interface Authorization {
   readonly isDeclined: boolean;
 }
 
-/** Why a payment cannot go on: an amount that it does not allow, too little money, or its status. */
+/** The reason why a payment is refused: an amount that it does not allow, too little money, or its status. */
 export type PaymentFault = 'amount' | 'funds' | 'status';
 
 interface PaymentRow {
@@ -87,7 +87,7 @@ export async function authorize(parts: CardParts, order: Authorization): Promise
   return parts.store.atomically(() => {
     const known = findByReference(parts, order, 'purchase');
     if (known !== undefined) return viewOf(known);
-    // Read again: it may have been frozen meanwhile.
+    // Read again, because it may have been frozen since.
     const card = findCard(parts, order.cardId)!;
     const refusal = chain === undefined ? 'declined_by_issuer' : refusalOf(parts, { card, order, isReady });
     const taken = refusal ?? take(parts, { card, chain: chain!, cents: order.cents });

@@ -30,9 +30,12 @@ export interface AssetBooks {
   readonly caip2: string;
   /** Null is the native asset. */
   readonly tokenAddress: string | null;
-  /** What the faucet gave out. */
+  /** The amount that the faucet gave out. */
   readonly given: bigint;
-  /** What contracts made of it, less what they destroyed: shares of vaults, the wrapped native asset. */
+  /**
+   * The amount that contracts created, minus the amount that they destroyed: shares of vaults, the wrapped native
+   * asset.
+   */
   readonly minted: bigint;
   readonly held: Readonly<Partial<Record<Holder, bigint>>>;
 }
@@ -75,7 +78,7 @@ export async function booksOf(store: ChainStore, { chain, evm }: Simulated): Pro
     const book = of(asset);
     const holder = holderOf(owner);
     book.held[holder] = (book.held[holder] ?? 0n) + amount;
-    // What an account sent to the zero address was not destroyed, unlike what contracts burn.
+    // An amount that an account sent to the zero address was not destroyed, unlike the amounts that contracts burn.
     if (owner === NO_ADDRESS) book.minted += amount;
   }
   const moved = store.all<TransferRow>(

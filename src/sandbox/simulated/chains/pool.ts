@@ -18,7 +18,7 @@ export interface PoolEntry<Plan> {
 }
 
 interface Reorganization {
-  /** How many blocks after it the block is abandoned. */
+  /** The number of blocks after it after which the block is abandoned. */
   readonly blocks: number;
   /** Undefined before the first inclusion. */
   readonly abandonedBlock: number | undefined;

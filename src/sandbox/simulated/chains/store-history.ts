@@ -1,12 +1,12 @@
 import type { ChainStore } from './store.ts';
 
 /*
- * What the development methods of JSON-RPC take back. Triggers write the opposite of each change of an EVM chain into a
- * temporary table, as https://www.sqlite.org/undoredo.html describes. They exist once a client has called JSON-RPC, so
- * that a sandbox that serves the wallet API only does no more work than before.
+ * The changes that the development methods of JSON-RPC take back. Triggers write the opposite of each change of an EVM
+ * chain into a temporary table (https://www.sqlite.org/undoredo.html). They exist once a client has called JSON-RPC, so
+ * a sandbox that serves only the wallet API does no more work than before.
  */
 
-/** Of no chain, or never taken back: a replaced block stays replaced. */
+/** Tables that belong to no chain, or are never taken back: a replaced block stays replaced. */
 const LASTING = ['reorganizations'];
 const OTHERS = /^(exchange|fiat|issuer)_/;
 
@@ -32,7 +32,7 @@ export interface History {
 }
 
 export function makeHistory(store: ChainStore): History {
-  /** Of the content for which the triggers were made: another content has none. */
+  /** The content for which the triggers were created. Other content has none. */
   let content: number | undefined;
   /** Changes up to this one are no longer known. */
   let forgotten = 0;

@@ -196,7 +196,7 @@ alter table chains add column next_seconds integer;
 alter table evm_receipts add column reads text;
 `;
 
-/** What leads from one version of the store to the next, oldest first. A released step is never changed. */
+/** The steps from one version of the store to the next, oldest first. A released step is never changed. */
 export const chainStoreSteps: readonly string[] = [
   initial,
   fiat,

@@ -4,8 +4,8 @@ import { upgradeSqlite } from '../../../storage/sqlite/upgrade-sqlite.ts';
 import { chainStoreSteps } from './store-schema.ts';
 
 /*
- * Simulated chains are external to the server: they use their own file and transactions and never wait for those of the
- * server's database. All calls are synchronous, so transactions do not interleave.
+ * Simulated chains are external to the server. They use their own file and transactions, and never wait for
+ * transactions of the server's database. All calls are synchronous, so transactions do not interleave.
  */
 
 const TABLES = [
@@ -57,7 +57,7 @@ export interface ChainStore {
   content(): number;
   /** The whole content. */
   image(): Buffer;
-  /** Replaces the content by that of an image. */
+  /** Replaces the content with that of an image. */
   load(image: Buffer): Promise<void>;
   close(): void;
 }

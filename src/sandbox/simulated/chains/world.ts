@@ -120,7 +120,7 @@ export function transfersOf(
   return rows.map((row) => toTransfer(row, text));
 }
 
-/** What a transaction moved; undefined while no block includes it. */
+/** The movements of a transaction; undefined while no block includes it. */
 export function movementsOf(
   { store }: World,
   caip2: string,

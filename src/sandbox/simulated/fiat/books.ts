@@ -4,7 +4,7 @@ import { type Currency, textOf } from './money.ts';
 
 /*
  * INVARIANT: in each environment and currency, capital + paid in = paid out + refunded + fees + developer fees +
- * balance. `balance` is kept by itself, and not computed from the others, so that tests can compare.
+ * balance. `balance` is stored, not computed from the others, so that tests can compare.
  */
 
 type Account = 'capital' | 'paid_in' | 'paid_out' | 'refunded' | 'fees' | 'developer_fees' | 'balance';

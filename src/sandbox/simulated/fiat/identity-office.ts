@@ -13,7 +13,7 @@ type IdentityOffice = Pick<
   'openCustomer' | 'termsLink' | 'verificationLink' | 'submit' | 'customer'
 >;
 
-/** What a tester decides about a customer. */
+/** A tester's decision about a customer. */
 export interface Decision {
   readonly outcome: VerificationOutcome | 'terms_accepted' | 'paused' | 'offboarded';
   readonly reasons?: readonly string[] | undefined;
@@ -25,8 +25,8 @@ export interface Decision {
 const INCOMPLETE = ['proof_of_address'];
 
 /**
- * The simulated identity office. It decides by itself two seconds after a submission: `approved`, or what a sentinel
- * name asks for. Each call first makes the decision that is due, so nothing runs in between.
+ * The simulated identity office. It decides two seconds after a submission: `approved`, or the outcome of a sentinel
+ * name. Each call first makes the decision that is due, so nothing runs in between.
  */
 export function simulateIdentityOffice(parts: FiatParts): IdentityOffice {
   const { store } = parts;
@@ -52,14 +52,14 @@ export function decide(parts: FiatParts, id: string, decision: Decision): Custom
   });
 }
 
-/** What the hosted page shows of a customer. */
+/** The data of a customer on the hosted page. */
 export interface HostedPage {
   readonly kind: CustomerRow['kind'];
   readonly snapshot: CustomerSnapshot;
   readonly redirectUri: string | null;
 }
 
-/** What a customer does on the hosted page. */
+/** The actions of a customer on the hosted page. */
 export type PageAction = 'accept_terms' | 'complete' | 'decline';
 
 /** Undefined for an unknown customer. */

@@ -18,7 +18,10 @@ export function railsOf(currency: Currency): VirtualAccount['paymentRails'] {
   return RAILS[currency];
 }
 
-/** How to pay into the account with this number. Account numbers pass the checks of real ones; the bank is made up. */
+/**
+ * The payment instructions of the account with this number. Account numbers pass the checks of real ones; the bank is
+ * made up.
+ */
 export function instructionsOf(currency: Currency, number: number): FiatDepositInstructions {
   const rails = [...RAILS[currency]];
   const digits = (length: number): string => String(number).padStart(length, '0');

@@ -40,8 +40,8 @@ export function feeOf(cents: bigint): bigint {
 /**
  * The app's fee.
  *
- * CHOICE: it is a part of the whole amount, beside the bank's own fee, in the currency of the bank account and rounded
- * down to the cent.
+ * CHOICE: a part of the whole amount, in addition to the bank's own fee, in the currency of the bank account and
+ * rounded down to the cent.
  */
 export function developerFeeOf(cents: bigint, percent: string): bigint {
   const fee = readDecimal(percent);
@@ -55,7 +55,7 @@ interface AssetPrice {
   readonly decimals: number;
 }
 
-/** What a sum buys, in base units of the asset, rounded down. */
+/** The amount that a sum buys, in base units of the asset, rounded down. */
 export function assetWorth(cents: bigint, currency: Currency, { price, decimals }: AssetPrice): bigint {
   const [rate, asset] = [fractionOf(usdPerUnit[currency]), fractionOf(price)];
   // units = cents / 100 · rate / price

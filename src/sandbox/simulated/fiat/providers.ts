@@ -27,7 +27,7 @@ import { simulateVirtualAccounts } from './virtual-accounts.ts';
 /** The controls of testers. Ids are those that the provider gave. */
 export interface FiatControls {
   decide(environment: FiatEnvironment, customerId: string, decision: Decision): Promise<boolean>;
-  /** What the hosted page shows; undefined for an unknown token. */
+  /** The content of the hosted page; undefined for an unknown token. */
   page(token: string): Promise<(HostedPage & { readonly environment: FiatEnvironment }) | undefined>;
   /** False when the page does not offer the action, or no longer. */
   usePage(token: string, action: PageAction): Promise<boolean>;

@@ -26,7 +26,7 @@ export async function bankAddress(caip2: string, text: string): Promise<string |
   return address;
 }
 
-/** Where the bank keeps its assets on a chain; undefined on chains that it does not serve. */
+/** The address of the bank on a chain; undefined on chains that it does not serve. */
 export function treasuryAddress(caip2: string, environment: FiatEnvironment): Promise<string | undefined> {
   return bankAddress(caip2, `${environment} treasury`);
 }

@@ -60,7 +60,7 @@ interface CallResult {
 /** The calls of one transaction. */
 interface Calls {
   /**
-   * What moved, in order; nothing of calls that reverted.
+   * The movements, in order, without those of reverted calls.
    *
    * NOTE: the native asset of a contract that destroys itself moves without being listed.
    */

@@ -12,7 +12,7 @@ import { readsOf } from './reads.ts';
 import { type EvmLog, type NewReceipt, storeReceipt } from './receipts.ts';
 import type { EvmState } from './state.ts';
 
-/** Also the maximum gas of one call. */
+/** This is also the maximum gas of one call. */
 export const BLOCK_GAS_LIMIT = 30_000_000n;
 /** The maximum gas of one transaction (EIP-7825). */
 export const TRANSACTION_GAS_CAP = 16_777_216n;
@@ -167,7 +167,7 @@ export async function runEvm(
   });
 }
 
-/** What a contract returns to a call that changes nothing. Undefined when it reverts. */
+/** The result of a contract call that changes nothing. Undefined when it reverts. */
 export async function readContract(
   interpreter: Interpreter,
   state: EvmState,

@@ -5,9 +5,9 @@ import { type Bytecode, type EvmState, ZERO_WORD } from './state.ts';
 
 const MAX_AMOUNT = 2n ** 256n - 1n;
 
-/** What one execution has changed, over the stored state. Nothing is stored before `apply`. */
+/** The changes of one execution, over the stored state. Nothing is stored before `apply`. */
 export interface Overlay {
-  /** `contracts`, `registerToken` and `recordDeposit` are those of the stored state. */
+  /** `contracts`, `registerToken` and `recordDeposit` belong to the stored state. */
   readonly state: EvmState;
   checkpoint(): void;
   /** Keeps the changes since the last checkpoint. */

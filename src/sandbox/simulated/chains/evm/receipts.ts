@@ -21,7 +21,7 @@ function word(value: string | bigint): string {
   return `0x${hex.padStart(64, '0')}`;
 }
 
-/** What a node keeps of an included transaction. Addresses are lower-case 0x hex. */
+/** The record of an included transaction in a node. Addresses are lower-case 0x hex. */
 export interface Receipt extends NewReceipt {
   /** The position of the transaction in its block. */
   readonly index: number;

@@ -19,7 +19,7 @@ export interface EvmState {
   readonly baseFee: bigint;
   readonly ledger: Ledger;
   readonly accounts: ContractAccounts;
-  /** What the sandbox keeps of its contracts beside their storage. Executions do not see it. */
+  /** Facts about contracts that the sandbox keeps besides their storage. Executions do not see them. */
   readonly contracts: ContractState;
   readonly bytecode: Bytecode;
   readonly genesis: Genesis;

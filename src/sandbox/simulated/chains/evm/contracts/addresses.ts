@@ -12,7 +12,7 @@ export const DISTRIBUTOR_ADDRESS = '0x3ef3d8ba38ebe18db133cec108f4d14ce00dd9ae';
 /** keccak256 of the creation code of `UniswapV2Pair`. Source: v2-periphery, UniswapV2Library. */
 const PAIR_INIT_CODE_HASH = '96e8ac4277198ff8b6f785478aa9a39f403cb768dd02cbee326c3e7da348845f';
 
-// Where the wrapped native asset is, as its issuers publish it.
+// The addresses of the wrapped native assets, as their issuers publish them.
 const wrappedNatives: Readonly<Record<string, string>> = {
   'eip155:1': '0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2',
   'eip155:56': '0xbb4cdb9cbd36b01bd1cbaebf2de08d9173bc095c',

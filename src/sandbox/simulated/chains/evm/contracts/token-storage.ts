@@ -30,7 +30,7 @@ const published: Readonly<Record<string, readonly [name: string, version: string
   USDT: ['Tether USD', '1'],
 };
 
-/** What a new token has in its storage. */
+/** The initial storage of a token. */
 export function tokenWords({ decimals, symbol }: TokenTerms): [slot: string, word: string][] {
   const [name, version] = published[symbol] ?? [symbol, '1'];
   return [

@@ -50,8 +50,8 @@ export function tokenAt(state: EvmState, address: string): TokenTerms | undefine
 }
 
 /**
- * What the accounts of a chain hold of the sandbox's tokens, and what they began with. Tokens that were never moved are
- * left out. The native asset behind the wrapped one is listed as long as no balance is stored for it.
+ * The balances of a chain's accounts in the sandbox's tokens, and their initial balances. Tokens that were never moved
+ * are omitted. The native asset behind the wrapped one is listed as long as no balance is stored for it.
  */
 export function tokenBooks(state: EvmState): {
   readonly held: readonly Holding[];

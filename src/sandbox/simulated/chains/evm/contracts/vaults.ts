@@ -31,7 +31,7 @@ export interface VaultPlan {
   /** Decimals and symbol of the asset. */
   readonly decimals: number;
   readonly symbol: string;
-  /** Decimals of the shares less those of the asset. */
+  /** Decimals of the shares minus those of the asset. */
   readonly offset: number;
   /** The yield of the vault before the app's fee. */
   readonly apyBps: number;
@@ -52,7 +52,7 @@ export function borrowerOf(address: string): string {
   return derivedAddress(`borrower of ${address}`);
 }
 
-/** Where the next vault goes. */
+/** The address of the next vault. */
 export function vaultAddress(state: EvmState, name: string): string {
   return derivedAddress(`vault ${vaultsOn(state).length} ${name} on ${state.caip2}`);
 }
@@ -98,7 +98,7 @@ export function ratesOf(
   return { apyBps: Number(read(state, address, 'apyBps')), feeBps: Number(read(state, address, 'feeBps')) };
 }
 
-/** What changes in a vault. `rawLiquidity` is how much it can pay out from now on. */
+/** A change of a vault. `rawLiquidity` is the amount that it can pay out from now on. */
 export interface VaultChange {
   readonly apyBps?: number | undefined;
   readonly rawLiquidity?: bigint | undefined;

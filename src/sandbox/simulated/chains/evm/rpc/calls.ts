@@ -27,12 +27,12 @@ export interface RpcCaller {
   readonly connection?: RpcConnection | undefined;
 }
 
-/** What JSON-RPC answers to one call. */
+/** The JSON-RPC response to one call. */
 export type RpcOutcome =
   | { readonly result: unknown }
   | { readonly error: { readonly code: number; readonly message: string; readonly data?: string } };
 
-/** An error of JSON-RPC. Codes and messages are those of geth. */
+/** A JSON-RPC error, with geth's codes and messages. */
 export class RpcError extends Error {
   readonly code: number;
   readonly data: string | undefined;

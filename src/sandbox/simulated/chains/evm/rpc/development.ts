@@ -39,7 +39,7 @@ const MOST_MINED = 1_000_000n;
 const DELEGATION = 'ef0100';
 
 interface Snapshot {
-  /** Of the store. */
+  /** The position in the store. */
   readonly content: number;
   readonly position: number;
   readonly head: number;
@@ -71,7 +71,7 @@ export function makeDevelopment(parts: EvmParts): Development {
   let isAutomatic = false;
   const snapshots = new Map<string, Snapshot>();
   let snapshotCount = 0;
-  /** Where the changes of each block with transactions begin, oldest first. */
+  /** The start of the changes of each block with transactions, oldest first. */
   let marks: { readonly block: number; readonly position: number }[] = [];
   let begun: { readonly content: number; readonly head: number } | undefined;
 
@@ -97,7 +97,7 @@ export function makeDevelopment(parts: EvmParts): Development {
     return id;
   }
 
-  /** Returns to a snapshot, which is then used up with all later ones. */
+  /** Returns to a snapshot, which uses up this snapshot and all later ones. */
   function revertTo(id: unknown): boolean {
     const key = quantity(numberOf(id, 'snapshot'));
     const snapshot = snapshots.get(key);
@@ -115,10 +115,10 @@ export function makeDevelopment(parts: EvmParts): Development {
   }
 
   /**
-   * Replaces the latest blocks by empty ones. Their transactions are pending again.
+   * Replaces the latest blocks by empty ones. Their transactions become pending again.
    *
-   * CHOICE: deposits of the faucet and payments of the simulated exchange, bank and card issuer in those blocks are gone,
-   * because they are no transactions that a block could include again.
+   * CHOICE: deposits of the faucet, and payments of the simulated exchange, bank and card issuer in those blocks are
+   * lost, because they are not transactions that a block could include again.
    */
   function reorganize(depth: bigint): void {
     const head = blocks.head();

@@ -11,7 +11,7 @@ import { blockView, logViews, transactionBy } from './views.ts';
  * their logs are reported again as removed, and the position of each listener goes back to before them.
  */
 
-/** CHOICE: filters of a chain. One that is not polled for five minutes expires, as those of geth. */
+/** CHOICE: the filters of a chain. Like geth's, a filter expires if it is not polled for five minutes. */
 const MOST_FILTERS = 10_000;
 const FILTER_MS = 5 * 60_000;
 /** CHOICE: subscriptions of a connection to a chain. */
@@ -60,11 +60,11 @@ interface Removal {
   readonly logs: readonly LogView[];
 }
 
-/** What the filters and subscriptions of one chain report. */
+/** The subjects of the filters and subscriptions of one chain. */
 export interface Feed {
   addFilter(kind: Kind, request: unknown): string;
   removeFilter(id: unknown): boolean;
-  /** What is new since the last call, or since the filter was made. */
+  /** The news since the last call, or since the filter was created. */
   changesOf(id: unknown): Promise<readonly unknown[]>;
   /** The filter object of a filter of logs. */
   requestOf(id: unknown): unknown;
