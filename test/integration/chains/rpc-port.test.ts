@@ -42,6 +42,23 @@ async function send({ method = 'POST', path = '/', headers = {}, body = '' }: Se
   return promise;
 }
 
+test('several chains of a sandbox take back their own changes', async () => {
+  const address = `0x${'1e'.repeat(20)}`;
+  const ask = async (chain: string, method: string, ...params: unknown[]): Promise<unknown> => {
+    const { body } = await send({ path: `/${chain}`, body: JSON.stringify(call(method, ...params)) });
+    return (body as { result?: unknown }).result;
+  };
+  const balances = () =>
+    Promise.all(['ethereum', 'base'].map((chain) => ask(chain, 'eth_getBalance', address, 'latest')));
+  const [ofEthereum, ofBase] = [await ask('ethereum', 'evm_snapshot'), await ask('base', 'evm_snapshot')];
+  for (const chain of ['ethereum', 'base']) await ask(chain, 'anvil_setBalance', address, '0x5');
+  expect(await balances()).toEqual(['0x5', '0x5']);
+  expect(await ask('base', 'evm_revert', ofBase)).toBe(true);
+  expect(await balances()).toEqual(['0x5', '0x0']);
+  expect(await ask('ethereum', 'evm_revert', ofEthereum)).toBe(true);
+  expect(await balances()).toEqual(['0x0', '0x0']);
+});
+
 describe('over plain HTTP', () => {
   test('a client reads and writes; the path names the chain', async () => {
     const account = privateKeyToAccount(`0x${'7c'.repeat(32)}`);

@@ -31,11 +31,18 @@ export interface History {
   rollBack(caip2: string, position: number): boolean;
 }
 
+/**
+ * The history of one chain. All chains of a store share the table of changes, its triggers and how much of it is
+ * known.
+ */
 export function makeHistory(store: ChainStore): History {
   /** The content for which the triggers were created. Other content has none. */
   let content: number | undefined;
-  /** Changes up to this one are no longer known. */
-  let forgotten = 0;
+  /** Changes up to this one were made before it began. */
+  let earlier = 0;
+  /** Changes up to this one are no longer known, for any chain. */
+  const deleted = (): number =>
+    store.first<{ last: number | null }>('select max(position) as last from temp.deleted_changes')?.last ?? 0;
   const position = (): number =>
     store.first<{ last: number }>("select seq as last from temp.sqlite_sequence where name = 'changes'")
       ?.last ?? 0;
@@ -47,12 +54,13 @@ export function makeHistory(store: ChainStore): History {
       store.exec(
         'create temp table if not exists changes (id integer primary key autoincrement, caip2 text not null, sql text not null)',
       );
+      store.exec('create temp table if not exists deleted_changes (position integer not null)');
       for (const table of tablesOf(store)) store.exec(triggersOf(store, table));
-      forgotten = position();
+      earlier = position();
     },
     position,
     rollBack(caip2, to) {
-      if (content !== store.content() || to < forgotten) return false;
+      if (content !== store.content() || to < Math.max(earlier, deleted())) return false;
       const changes = store.all<{ sql: string }>(
         'select sql from temp.changes where caip2 = ? and id > ? order by id desc',
         ...[caip2, to],
@@ -61,9 +69,9 @@ export function makeHistory(store: ChainStore): History {
       // With those that taking them back has made.
       store.run('delete from temp.changes where caip2 = ? and id > ?', caip2, to);
       const least = position() - MOST_CHANGES;
-      if (least > forgotten) {
+      if (least > deleted()) {
         store.run('delete from temp.changes where id <= ?', least);
-        forgotten = least;
+        store.run('insert into temp.deleted_changes (position) values (?)', least);
       }
       return true;
     },
@@ -85,7 +93,7 @@ function triggersOf(store: ChainStore, table: string): string {
   const before = columns.map(({ name }) => `quote(old.${name})`);
   const assignments = columns.map(({ name }, at) => `${name} = ' || ${before[at]}`).join(" || ', ");
   const trigger = (event: 'insert' | 'update' | 'delete', row: 'new' | 'old', sql: string): string =>
-    `create temp trigger undo_${event}_${table} after ${event} on main.${table}
+    `create temp trigger if not exists undo_${event}_${table} after ${event} on main.${table}
      when ${row}.caip2 glob 'eip155:*' begin
        insert into changes (caip2, sql) values (${row}.caip2, ${sql});
      end;`;
