@@ -26,8 +26,10 @@ export function removeStaleReadyFile(path: string): void {
 }
 
 /**
- * Writes the file atomically. It contains the app secret, so only its owner can read it. Whatever way this process ends
- * by itself, it withdraws the file. INVARIANT: signals are caught already.
+ * Writes the file atomically. It contains the app secret, so only its owner can read it. The file is removed whenever
+ * this process exits on its own.
+ *
+ * INVARIANT: signals are caught already.
  *
  * @throws StartError
  */
@@ -92,7 +94,7 @@ export async function serveUntilStopped(server: RunningSandbox, config: SandboxC
   if (readyFile !== undefined) withdrawReadyFile(readyFile);
 }
 
-/** Prints to standard output. A server goes on where that cannot be written. */
+/** Prints to standard output. A server continues if the output cannot be written. */
 function print(text: string): void {
   logOutput(1).write(`${text}\n`);
 }

@@ -27,7 +27,7 @@ export function signerCommand(): Command {
     )
     .addHelpText('after', () => `${environmentHelp('signer')}\n${example}`)
     .action(async (flags: SignerFlags) => {
-      // All faults are reported here: from then on, this process is another program.
+      // All faults are reported here, because this process then becomes another program.
       readSignerConfig();
       const [{ becomeSigner }, { claimSocket, claimState }] = await Promise.all([
         import('../compose/open-signer.ts'),

@@ -15,7 +15,10 @@ interface OpenedReplica {
 
 const now = (): number => performance.now();
 
-/** Undefined without one. The server starts without waiting for it: until it is seen, everything is read from the primary. */
+/**
+ * Undefined without a replica. The server starts without waiting for it, and reads everything from the primary until it
+ * is reachable.
+ */
 export async function openReplica(
   { replicaUrl, databasePoolSize }: Pick<ServeConfig, 'replicaUrl' | 'databasePoolSize'>,
   primary: Database,

@@ -26,23 +26,23 @@ import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 /*
- * A database that was restored does not know what happened after the moment it was restored to: payments that a chain
- * has, requests that were answered, webhooks that were sent. A server that goes on would do them again. So a process
- * that notices a restore stores it, and every process holds its changes until an operator has released them.
+ * A restored database lacks everything after the moment to which it was restored: payments that a chain has, requests
+ * that were answered, webhooks that were sent. A server that continued would do them again. A process that notices a
+ * restore therefore stores it, and every process refuses changes until an operator has released them.
  *
- * What is noticed: another cluster or a table that was created again (a dump), another timeline (a recovery to a point in
- * time, a promoted replica), and a database that has lost changes: the record of a change that this process has
- * acknowledged is gone, or the audit log does not begin with what this process has seen of it.
+ * A process notices
+ * - another cluster, or a table that was created again (a dump);
+ * - another timeline (a recovery to a point in time, or a promoted replica);
+ * - lost changes: the record of a change that this process has acknowledged is gone, or the audit log does not begin
+ *    with the records that this process has seen.
  *
  * A promoted replica has another timeline too, but may have lost nothing. A process that runs through the failover can
- * tell, because it has the evidence of both kinds. A process that starts afterwards cannot tell, unless a running one has
- * judged before.
+ * tell, because it has the evidence. A process that starts afterwards cannot tell, unless a running one has judged
+ * before. Evidence counts until any process notices the next restore: changes that are gone by then were held, and an
+ * operator has released them.
  *
- * Evidence counts until the next restore is noticed, by this process or another: what is gone by then was held and is
- * released by an operator.
- *
- * NOTE: a copy of the disk, put back, has the identity of the original. A running process notices that changes are
- * missing; one that starts does not, so the procedure ends with `custos restored mark`.
+ * NOTE: a copy of the disk that is put back has the identity of the original. A running process notices the missing
+ * changes. A process that starts does not, so the procedure ends with `custos restored mark`.
  */
 
 const EVERY_MS = 1_000;

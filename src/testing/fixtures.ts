@@ -2,7 +2,7 @@ import { type StartOptions, startSandbox, type TestSandbox } from './testing.ts'
 
 type Use<Value> = (value: Value) => Promise<void>;
 
-/** What tests get. */
+/** The fixtures of a test. */
 export interface SandboxContext {
   /** The sandbox of the worker, in the state in which the test before has left it. */
   readonly startedSandbox: TestSandbox;

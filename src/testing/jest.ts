@@ -2,7 +2,7 @@ import { matchersFor } from './matchers.ts';
 import { alice, bob, carol } from './signers.ts';
 import { type StartOptions, startSandbox, type TestSandbox } from './testing.ts';
 
-/** What jest passes to an environment, as far as this one reads it. */
+/** The arguments that jest passes to an environment, as far as this one reads them. */
 interface EnvironmentConfig {
   readonly projectConfig: { readonly testEnvironmentOptions: { readonly custos?: StartOptions } };
 }

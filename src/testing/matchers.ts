@@ -2,7 +2,7 @@ import { responseValidators } from '../generated/response-validators.js';
 import { createBrand } from '../server/brand.ts';
 import type { EventFilter, OperationId, TestSandbox } from './testing.ts';
 
-/** What `expect.extend` of vitest, jest and Playwright expects of a matcher. */
+/** The form of a matcher for `expect.extend` of vitest, jest and Playwright. */
 interface Verdict {
   readonly pass: boolean;
   message(): string;

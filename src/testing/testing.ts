@@ -74,7 +74,7 @@ export interface TestClock {
   advance(durationMs: number): Promise<number>;
 }
 
-/** What fails on purpose; a reset removes all rules. */
+/** Injected faults. A reset removes all rules. */
 export interface TestFaults {
   add(rule: AddSandboxFaultRequest): Promise<SandboxFault>;
   list(): Promise<readonly SandboxFault[]>;
@@ -139,7 +139,7 @@ export async function startSandbox(options: StartOptions = {}): Promise<TestSand
   const given = 'seed' in options ? { seed: options.seed } : { seed };
   const sandbox = await compose({
     ...{ ...options, ...given, port, seedData, logLevel: 'silent' },
-    // The process is that of the tests, and each of its sandboxes would prepare keys.
+    // The process runs tests, and each of its sandboxes would prepare keys.
     preparedKeys: 0,
   });
   const connection = connect(sandbox, options.prefix ?? 'service');
@@ -191,7 +191,7 @@ export async function startSandbox(options: StartOptions = {}): Promise<TestSand
   };
 }
 
-/** NOTE: `fetch` of undici, whose dispatchers are those of another version than Node's, refuses a `Request` of Node. */
+/** NOTE: `fetch` of undici refuses a `Request` of Node, because their dispatchers have different versions. */
 async function fetchOver({ dispatcher }: Connection, request: Request): Promise<Response> {
   const { url, method, redirect, signal } = request;
   const body = request.body === null ? null : await request.arrayBuffer();

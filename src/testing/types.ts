@@ -17,7 +17,7 @@ type Part<Name extends string, Value> = [Value] extends [undefined]
       ? { [N in Name]?: Value }
       : { [N in Name]: Value };
 
-/** What a call sends besides its input. */
+/** The options of a call besides its input. */
 export interface CallOptions {
   readonly idempotencyKey?: string;
   /** Unix ms, by the sandbox's clock. */
@@ -79,7 +79,7 @@ type OptionalIfEmpty<Input> =
     ? [input?: Input, options?: CallOptions]
     : [input: Input, options?: CallOptions];
 
-/** How an Arazzo document is run. */
+/** Options for running an Arazzo document. */
 export interface RunOptions {
   readonly inputs?: Readonly<Record<string, unknown>>;
   /** Only this workflow, and those that it depends on. */
@@ -93,7 +93,10 @@ export interface ScenarioStep extends SandboxScenarioStep {
 
 export interface ScenarioResult {
   readonly steps: readonly ScenarioStep[];
-  /** Of a named scenario: the ids of what it created by type. Of a file: the outputs of its workflows by workflow. */
+  /**
+   * For a named scenario: the ids of the created resources, by type. For a file: the outputs of its workflows, by
+   * workflow.
+   */
   readonly outputs: Readonly<Record<string, unknown>>;
 }
 

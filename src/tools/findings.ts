@@ -3,7 +3,7 @@ export interface Finding {
   readonly name: string;
   readonly state: 'ok' | 'warning' | 'fault';
   readonly text: string;
-  /** What to do about it; left out if all is well. */
+  /** The advice; omitted if all is well. */
   readonly advice?: string;
 }
 

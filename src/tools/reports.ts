@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** What a command found, for the formats that other programs read. */
+/** The results of a command, for the formats that other programs read. */
 export interface Report {
   /** `custos coverage`. */
   readonly tool: string;
@@ -25,7 +25,7 @@ export interface Check {
   readonly name: string;
   /** `failed`: breaks the build. `skipped`: reported, and does not. */
   readonly outcome: 'passed' | 'failed' | 'skipped';
-  /** Of a check that did not pass: the id of its rule, and what was expected and found. */
+  /** For a failed check: the id of its rule, and the expected and found values. */
   readonly finding?: { readonly rule: string; readonly message: string; readonly details?: string };
   /** The file that the finding is about. */
   readonly file?: string | undefined;
@@ -93,7 +93,7 @@ export function escapeXml(text: string): string {
   );
 }
 
-/** What did not pass as SARIF 2.1.0, which code scanning reads. */
+/** The failed checks as SARIF 2.1.0, for code scanning. */
 export function sarifOf({ tool, version, rules, suites }: Report): object {
   const results = suites.flatMap(({ checks }) => checks).filter(({ outcome }) => outcome !== 'passed');
   return {

@@ -5,7 +5,7 @@ import type { BridgeClient, BridgeObject } from './client.ts';
 
 /** The most that the service returns. */
 const PAGE = 100;
-/** CHOICE: how far back the history is read when it is read first; what is older was before our first account. */
+/** CHOICE: how far back a history is read for the first time. Older deposits are from before our first account. */
 const MAX_PAGES_BACK = 50;
 /** CHOICE: the polling interval of a history without news, unless a notification announces some. */
 const QUIET_MS = 5_000;

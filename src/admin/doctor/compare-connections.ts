@@ -8,7 +8,10 @@ import { type Finding, fault, ok, warning } from '../../tools/findings.ts';
  */
 const NAME = 'one server';
 
-/** CHOICE: so many new connections show a proxy that leads to two nodes in turn, or by chance in 7 of 8 cases. */
+/**
+ * CHOICE: this many new connections reveal a proxy that alternates between two nodes, and in 7 of 8 cases a proxy that
+ * chooses at random.
+ */
 const CONNECTIONS = 4;
 const LIMIT_MS = 5_000;
 

@@ -25,7 +25,7 @@ Examples:
 
 Exit codes: 0 success, 1 failure, 2 invalid usage.`;
 
-/** `custos restored …`: what a restored database may not know, and when its servers go on. */
+/** `custos restored …`: reports the changes that a restored database may lack, and releases its servers. */
 export function restoredCommand(): Command {
   const restored = new Command('restored')
     .description('report what is in doubt after a restore, and let the servers go on')

@@ -100,7 +100,7 @@ async function record(flags: CoverageFlags): Promise<Recorded> {
 
 const MAX_ATTACHMENT_BYTES = 64 * 1024 * 1024;
 
-/** Reads an archive with the bodies that are in files beside it, and says which of them could not be read. */
+/** Reads an archive, including the bodies in files next to it, and reports the unreadable ones. */
 function readHar(
   file: string,
   readArchive: typeof import('../../tools/coverage/archive.ts').readArchive,

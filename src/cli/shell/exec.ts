@@ -17,7 +17,7 @@ Examples:
   $ custos exec -- sh -c 'curl \\
       --cacert "$CUSTOS_CA_FILE" "$CUSTOS_BASE_URL/openapi.json"'`;
 
-/** `custos exec`: runs a command beside a sandbox of its own. */
+/** `custos exec`: runs a command next to its own sandbox. */
 export function execCommand(): Command {
   const command = new Command('exec')
     .description('start a sandbox, run a command with it, and stop it')

@@ -3117,7 +3117,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "MAX_DEPTH"
  },
  {
-  "text": "canonical type names only, as compilers emit them: with `uint` in place of `uint256` the computed selector would differ from that of the calls.",
+  "text": "canonical type names only, as compilers emit them. With `uint` in place of `uint256`, the computed selector would differ from the selector of the calls.",
   "path": "src/engine/policy/conditions/abi-calldata.ts",
   "symbol": "ELEMENTARY"
  },

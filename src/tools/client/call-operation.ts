@@ -52,7 +52,7 @@ export function pathParametersOf({ path }: Pick<CallableOperation, 'path'>): str
   return [...path.matchAll(/\{([^{}]+)\}/g)].map(([, name = '']) => name);
 }
 
-/** What a call sends, apart from headers. */
+/** The parts of a call, apart from headers. */
 export interface CallInput {
   readonly path: Readonly<Record<string, string>>;
   /** Names may repeat. */
@@ -182,7 +182,7 @@ export function keyFromFile(file: string): KeyObject {
   try {
     key = text.includes('-----BEGIN') ? createPrivateKey(text) : fromPkcs8(text.replace(/^wallet-auth:/, ''));
   } catch {
-    // Not a key at all.
+    // The text is not a key.
   }
   if (key?.asymmetricKeyDetails?.namedCurve === 'prime256v1') return key;
   throw invalidKey(`--key: expected a P-256 private key as PEM or base64 PKCS #8 in \`${file}\``);
@@ -201,7 +201,7 @@ function invalidKey(fault: string): ConfigError {
   return new ConfigError('invalid option:', [fault]);
 }
 
-/** How a call is authorized, and its other headers. */
+/** The authorization of a call, and its other headers. */
 export interface CallHeaders {
   readonly signers?: readonly KeyObject[];
   /** A user's access token, instead of the app secret. */

@@ -75,7 +75,7 @@ function portOf({ base_url: url }: Pick<RunningSandboxFile, 'base_url'>): string
   return new URL(url).port;
 }
 
-/** Also empty when the folder is another user's. */
+/** Also empty when the folder belongs to another user. */
 function listFiles(): string[] {
   try {
     const folder = folderOfRunning();

@@ -18,7 +18,7 @@ export interface SandboxAddress {
 /** No sandbox responds at the address; it may be starting or stopped. */
 export class SandboxUnavailableError extends StartError {}
 
-/** Where a sandbox is, and the credentials of the app that it was started with. */
+/** The URL of a sandbox, and the credentials of the app that it was started with. */
 export interface SandboxPlace {
   readonly url: string;
   readonly caFile?: string;
@@ -26,7 +26,7 @@ export interface SandboxPlace {
   readonly appSecret: string;
   /** The word that its clients use for `service` in header names. */
   readonly prefix: string;
-  /** What the control plane asks of callers on other machines. */
+  /** The token that the control plane requires from callers on other machines. */
   readonly controlToken?: string;
   /** The JSON-RPC of its simulated chains: the name of one follows after a slash. */
   readonly rpcUrl?: string | undefined;
@@ -34,7 +34,7 @@ export interface SandboxPlace {
 
 export const DEFAULT_URL = 'https://127.0.0.1:4010';
 
-/** What every sandbox has unless it was started with other values. */
+/** The values of every sandbox that was started without others. */
 const defaults = { appId: acmeApp.id, appSecret: acmeApp.secret, prefix: 'service' };
 
 /**

@@ -25,7 +25,11 @@ export interface SandboxClient {
   readonly url: () => string;
   /** @throws SandboxUnavailableError; ConfigError when the sandbox returns 400; StartError for any other failure. */
   call<Body>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, options?: CallOptions): Promise<Body>;
-  /** Where the sandbox is now. @throws SandboxUnavailableError, StartError */
+  /**
+   * The current address of the sandbox.
+   *
+   * @throws SandboxUnavailableError, StartError
+   */
   place(): SandboxPlace;
   /** Sends any request and returns any response. @throws SandboxUnavailableError, StartError */
   send(request: SentRequest): Promise<ReceivedResponse>;

@@ -48,7 +48,7 @@ export function changeClock(client: SandboxClient, body: SetSandboxClockRequest)
   return client.call('PUT', '/clock', { body });
 }
 
-/** What becomes due next, earliest first. */
+/** The upcoming events, earliest first. */
 export async function listUpcoming(client: SandboxClient): Promise<readonly SandboxUpcomingEntry[]> {
   return (await client.call<SandboxUpcoming>('GET', '/clock/upcoming')).data;
 }
@@ -71,7 +71,7 @@ export function mineBlocks(
   return client.call('POST', '/blocks', { body });
 }
 
-/** Adds funds to an address, or to that of a wallet. */
+/** Adds funds to an address, or to the address of a wallet. */
 export async function fund(
   client: SandboxClient,
   recipient: string,
@@ -121,7 +121,7 @@ export async function saveSnapshot(
   return saved;
 }
 
-/** Loads a snapshot; one from a file replaces that of the name. */
+/** Loads a snapshot. A snapshot from a file replaces the one with the same name. */
 export async function loadSnapshot(
   client: SandboxClient,
   name: string,

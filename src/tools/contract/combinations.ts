@@ -4,7 +4,7 @@ import { type ContractDocument, type ContractResponse, operationsOf } from './co
 export interface Combination {
   /** `createWallet 400 invalid_data`, `createWallet 200`, `event wallet.created`. */
   readonly name: string;
-  /** As it is observed: some error codes are not sent, and each of them is the only one of its status. */
+  /** The code that can be observed: some error codes are not sent, and each of them is the only code of its status. */
   readonly recordedAs: string;
   readonly kind: 'success' | 'error' | 'event';
 }

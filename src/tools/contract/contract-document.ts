@@ -47,10 +47,10 @@ export function jsonSchemaOf(document: ContractDocument, message: unknown): Sche
   return content?.[JSON_TYPE]?.schema;
 }
 
-/** What a node is, behind any chain of references within the document. */
+/** The content of a node, behind any chain of references within the document. */
 export function resolveReference(document: ContractDocument, node: unknown): unknown {
   let current = node;
-  // A chain that ends in itself is no document; the limit ends it.
+  // Guards against cyclic `$ref`s.
   for (let step = 0; step < 100; step += 1) {
     const { $ref: reference } = (current ?? {}) as { $ref?: unknown };
     if (typeof reference !== 'string' || !reference.startsWith('#/')) return current;

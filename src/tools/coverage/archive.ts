@@ -36,11 +36,11 @@ interface Content {
   readonly mimeType?: string;
   readonly text?: string;
   readonly encoding?: string;
-  /** Playwright keeps bodies in files beside the archive (`content: 'attach'`). */
+  /** Playwright keeps bodies in files next to the archive (`content: 'attach'`). */
   readonly _file?: string;
 }
 
-/** Reads a file beside an archive; undefined where that is not possible. */
+/** Reads a file next to an archive; undefined where that is not possible. */
 export type ReadAttachment = (name: string) => string | undefined;
 
 /**

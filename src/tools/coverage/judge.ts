@@ -18,7 +18,7 @@ export interface Threshold {
 export interface Verdict {
   /** Why the coverage is not sufficient; empty if it is. */
   readonly faults: readonly string[];
-  /** Not covered and not in the list of the baseline. */
+  /** Combinations that are neither covered nor in the list of the baseline. */
   readonly unlisted: readonly string[];
   /** In the list, and covered by now or unknown to the contract: must be deleted from it. */
   readonly closed: readonly string[];

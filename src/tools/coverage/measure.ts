@@ -51,7 +51,7 @@ function outcomesOf(exchange: Exchange, prefix: string): string[] {
   ];
 }
 
-/** What is counted, in the order of the reports. */
+/** The counted items, in the order of the reports. */
 export const dimensions = {
   operations: 'operations called',
   statuses: 'statuses of operations',
@@ -92,7 +92,9 @@ interface EventCount {
   readonly acknowledged: number;
 }
 
-/** What was recorded. `eventCounts`: of a sandbox; without them, events are taken from the exchanges. */
+/**
+ * The recorded requests and events. `eventCounts`: from a sandbox; without them, events are taken from the exchanges.
+ */
 export interface Recorded {
   readonly exchanges: readonly Exchange[];
   readonly eventCounts?: readonly EventCount[];

@@ -29,7 +29,7 @@ interface Parameter {
   readonly schema?: unknown;
 }
 
-// What every sandbox with `--seed-data` has. The wallet has no owner, so the app secret suffices.
+// The resources of every sandbox with `--seed-data`. The wallet has no owner, so the app secret suffices.
 const seeded: Readonly<Record<string, string>> = { wallet_id: 'ext_wal_acme-ethereum' };
 
 /** `{{appId}}` in bodies and paths is the app that sends the request. */
@@ -86,7 +86,7 @@ function exampleOf(document: ContractDocument, { name, example, schema }: Parame
   return String(constant ?? choices[0] ?? name);
 }
 
-/** The examples of a JSON body; one without a value if there is no body. */
+/** The examples of a JSON body; a single empty example if there is no body. */
 function bodiesOf(document: ContractDocument, requestBody: unknown): [name: string, body: unknown][] {
   const { content = {} } = (resolveReference(document, requestBody) ?? {}) as {
     content?: Readonly<Record<string, { examples?: Readonly<Record<string, { value?: unknown }>> }>>;

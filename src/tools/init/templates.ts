@@ -11,7 +11,7 @@ import { sampleRequests } from './sample-requests.ts';
 export interface Template {
   readonly name: string;
   readonly summary: string;
-  /** What to do after the files were written. */
+  /** The next steps after the files were written. */
   readonly next: string;
 }
 
@@ -103,7 +103,7 @@ function samples(): ReturnType<typeof sampleRequests> {
   return sampleRequests(JSON.parse(text) as ContractDocument);
 }
 
-/** The package may be published under another name than that of its command. */
+/** The package may be published under another name than its command. */
 function withPackageName(text: string): string {
   return text.replaceAll(/\bcustos\/testing\b/g, `${packageName()}/testing`);
 }

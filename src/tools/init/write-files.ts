@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { makeFolder } from '../../config/make-folder.ts';
 import type { TemplateFile } from './templates.ts';
 
-/** What happened to a file. */
+/** The outcome for a file. */
 export interface Outcome {
   readonly path: string;
   readonly state: 'written' | 'replaced' | 'unchanged';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../config/package-root.ts';
 
-/** What is shown of an operation when it is found. */
+/** The fields of an operation in a search result. */
 interface FoundOperation {
   readonly operation: string;
   readonly method: string;
@@ -120,7 +120,7 @@ function singular(word: string): string {
   return word.length > 3 ? word.replace(/(?:ies|y|s)$/, '') : word;
 }
 
-/** What most of the id consists of counts most, a word in the description least. */
+/** A match that covers most of the id counts most, a word in the description least. */
 function scoreOf({ path, object }: Described, words: readonly string[]): number {
   const wanted = words.flatMap((word) => word.split('_')).map(singular);
   const exact = words.includes(object.operationId.toLowerCase()) ? 1 : 0;

@@ -52,7 +52,7 @@ function shapeOf(body: unknown): Map<string, Set<string>> {
     else for (const [name, inner] of Object.entries(value)) visit(inner, `${pointer}/${name}`, depth + 1);
   };
   visit(body, '', 0);
-  // What a sandbox says about refusals besides the contract.
+  // A sandbox's statements about refusals, besides the contract.
   for (const pointer of shape.keys())
     if (pointer.startsWith('/data') && codeOf({ status: 0, body }) !== 'none') shape.delete(pointer);
   return shape;

@@ -10,7 +10,7 @@ export interface Comparison {
   close(): Promise<void>;
 }
 
-/** Requests that wait for the sandbox; further ones are not compared. */
+/** The most requests that wait for the sandbox. More requests are not compared. */
 const MAX_QUEUED = 1_000;
 const DRAIN_MS = 60_000;
 

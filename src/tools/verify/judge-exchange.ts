@@ -101,14 +101,14 @@ export function judgeExchange(exchange: SeenExchange, codes: DocumentedCodes): F
   return [...findings, ...judgeResponse(exchange, { operation, codes, read })];
 }
 
-/** A browser's question before a request of a page of another origin. It is no operation, and any answer is right. */
+/** A browser's preflight for a page of another origin. It is not an operation, so any response is right. */
 function isPreflight({ method, requestHeaders }: SeenExchange): boolean {
   return (
     method === 'OPTIONS' && 'origin' in requestHeaders && 'access-control-request-method' in requestHeaders
   );
 }
 
-/** Of unknown paths: a server may ask for credentials first, so as not to reveal which paths exist. */
+/** For unknown paths, a server may require credentials first, so as not to reveal which paths exist. */
 const refusals: ReadonlySet<number> = new Set([401, 403, 404, 405, 429, 503]);
 
 function judgeRequest(
@@ -213,8 +213,8 @@ function judgeResponse(
 }
 
 /**
- * The contract describes no headers of responses: these are the ones that HTTP requires (RFC 9110 §15.5.2), or without
- * which a client cannot read the body or cannot know when to try again.
+ * The contract describes no response headers. These are required by HTTP (RFC 9110 §15.5.2), or without them a client
+ * cannot read the body or know when to retry.
  */
 function judgeHeaders(exchange: SeenExchange, operation: Operation): Finding[] {
   const { status, requestHeaders, responseHeaders, responseBody } = exchange;

@@ -42,7 +42,7 @@ export interface ExchangeTiming {
 
 export interface ProxyLimits {
   readonly bodyBytes: number;
-  /** What a body may decode to. */
+  /** The maximum size of a decoded body. */
   readonly decodedBytes: number;
   readonly timeoutMs: number;
   readonly connections: number;
@@ -104,7 +104,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
           void Promise.allSettled(judging).then(() => resolve());
         });
         server.closeIdleConnections();
-        // What is still open after a second is cut.
+        // Connections that are still open after a second are closed.
         setTimeout(() => server.closeAllConnections(), 1_000).unref();
       }),
   };
@@ -114,7 +114,7 @@ interface Passing {
   readonly options: ProxyOptions;
   readonly limits: ProxyLimits;
   readonly send: ReturnType<typeof openUpstream>;
-  /** What has been answered but not shown yet. */
+  /** Requests that have been answered but not reported yet. */
   readonly judging: Set<Promise<void>>;
 }
 
@@ -225,7 +225,7 @@ export function openUpstream({ url, ca, host }: Upstream, limits: ProxyLimits = 
               ...(host === undefined ? {} : { host }),
               ...(body.length > 0 ? { 'content-length': String(body.length) } : {}),
             },
-            // The certificate is that of the server, whatever host the client has named.
+            // The certificate belongs to the server, whatever host the client has named.
             ...(isTls ? { servername: /^[\d.]+$|:/.test(url.hostname) ? '' : url.hostname } : {}),
             signal: AbortSignal.timeout(limits.timeoutMs),
           },

@@ -8,7 +8,7 @@ export interface CountedFinding extends Finding {
   readonly example: string;
 }
 
-/** What a verification has found so far. */
+/** The findings of a verification so far. */
 export interface Verification {
   readonly requests: number;
   /** Requests to operations of the contract. */

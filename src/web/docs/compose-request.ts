@@ -1,9 +1,9 @@
 import type { OperationDocument, Parameter, Settings } from './operation-document.ts';
 import { canonicalJson } from './sign-payload.ts';
 
-/** What the reader filled in. */
+/** The reader's input. */
 export interface Filled {
-  /** By the name of the parameter; empty ones are not sent. */
+  /** Values by the name of the parameter. Empty values are not sent. */
   readonly parameters: Readonly<Record<string, string>>;
   /** Text of the body; undefined if the operation has none. */
   readonly body?: string | undefined;
@@ -86,7 +86,7 @@ function credentials({ appId, appSecret, userToken }: Filled, prefix: string): R
   return { ...header, authorization: `Basic ${btoa(String.fromCharCode(...bytes))}` };
 }
 
-/** What a parameter is filled with at first. Optional ones stay empty, because their examples exclude each other. */
+/** The initial value of a parameter. Optional parameters stay empty, because their examples exclude each other. */
 export function firstValue({ name, required, example, schema }: Parameter, { ids }: Settings): string {
   if (required !== true) return '';
   return ids[name] ?? (example === undefined ? String(schema.default ?? '') : String(example));

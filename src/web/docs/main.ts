@@ -45,7 +45,7 @@ function showCount(text: string, count: number): void {
 /** Lists the sections of the guides that have the words, besides `count` entries of the list. */
 async function searchSections(text: string, count: number): Promise<void> {
   const sections = text === '' ? [] : findSections(await readSections(), text);
-  // The reader may have typed on meanwhile.
+  // The reader may have typed more since.
   if (search?.value.trim() !== text) return;
   const items = sections.map(({ href, title }) => element('li', {}, element('a', { href }, title)));
   foundSections?.replaceChildren(...items);
@@ -77,7 +77,7 @@ async function show(): Promise<void> {
       read<OperationDocument>(`/docs/operations/${id}.json`),
       settings(),
     ]);
-    // The reader may have gone on meanwhile.
+    // The reader may have opened another page since.
     if (operationIn(location.hash) !== id) return;
     main?.replaceChildren(operationPage(operation, known));
     document.title = `${operation.summary} · Custos`;

@@ -74,7 +74,7 @@ export interface OperationDocument {
   readonly schemas: Schemas;
 }
 
-/** What the pages know about the server that serves them. */
+/** The facts that the pages have about the server that serves them. */
 export interface Settings {
   /** The word in header names: `service` in `service-app-id`. */
   readonly prefix: string;

@@ -2,7 +2,7 @@ import type { Schema, Schemas } from './operation-document.ts';
 
 const REFERENCE = '#/components/schemas/';
 
-/** The schema that a reference names, with what is written beside the reference. */
+/** The schema that a reference names, with the members next to the reference. */
 export function resolve(schema: Schema, schemas: Schemas): Schema {
   if (schema.$ref === undefined) return schema;
   const { $ref, ...own } = schema;
@@ -10,7 +10,7 @@ export function resolve(schema: Schema, schemas: Schemas): Schema {
   return target === undefined ? own : { ...resolve(target, schemas), ...own };
 }
 
-/** What kind of value it is, in a few words: `string`, `array of integer`, `one of 4`. */
+/** The kind of a value, in a few words: `string`, `array of integer`, `one of 4`. */
 export function kindOf(given: Schema, schemas: Schemas): string {
   const schema = resolve(given, schemas);
   if (schema.const !== undefined) return JSON.stringify(schema.const);
@@ -35,7 +35,7 @@ function kindOfBranches(branches: readonly Schema[], schemas: Schemas): string {
 /** Rules that a value must keep, such as `at most 64 characters`. */
 export function rulesOf(given: Schema, schemas: Schemas): string[] {
   const schema = resolve(given, schemas);
-  // The own format says more: `unix-ms` beside `int64`.
+  // Our own format says more: `unix-ms` in addition to `int64`.
   const format = schema['x-format'] ?? schema.format;
   const range = (least: number | undefined, most: number | undefined, unit: string): string[] => {
     if (least === undefined && most === undefined) return [];

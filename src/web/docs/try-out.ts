@@ -3,7 +3,7 @@ import { codeBlock, element } from './element.ts';
 import type { OperationDocument, Parameter, Settings } from './operation-document.ts';
 import { newSuffix, signPayload, withFreshNames } from './sign-payload.ts';
 
-/** What the reader typed, kept while the page is open. It is never stored. */
+/** The reader's input, kept while the page is open. It is never stored. */
 const typed = { appId: '', appSecret: '', userToken: '', privateKey: '' };
 
 /** The form that sends the operation to this server. */

@@ -8,7 +8,7 @@ import type {
 /** A field of the form. */
 export type DraftField = FaultField | 'probability' | 'count';
 
-/** What is typed into the form; the texts of effects that are not chosen are kept. */
+/** The input of the form. Texts of effects that are not chosen are kept. */
 export type FaultDraft = Readonly<Partial<Record<DraftField, string>>>;
 
 export const fieldTitles: Readonly<Record<DraftField, string>> = {
@@ -53,9 +53,9 @@ export function formFields(effect: SandboxFaultEffect): readonly DraftField[] {
 }
 
 /**
- * The rule that the form describes. Empty fields, and those that the effect does not use, are left out.
+ * The rule that the form describes. Empty fields, and fields that the effect does not use, are omitted.
  *
- * @throws Error for a text that is no number where one is expected.
+ * @throws Error for a text that is not a number where a number is expected.
  */
 export function faultRequest(effect: SandboxFaultEffect, draft: FaultDraft): AddSandboxFaultRequest {
   const given = formFields(effect).flatMap((field): [string, unknown][] => {
@@ -74,7 +74,7 @@ function readField(field: DraftField, text: string): unknown {
   return isShare ? number / 100 : number;
 }
 
-/** What a rule applies to, in words. */
+/** The target of a rule, in words. */
 export function selectionText(fault: SandboxFault): string {
   const parts = (['operation', 'app_id', 'wallet_id', 'chain', 'event_type'] as const).flatMap((field) =>
     fault[field] === null ? [] : [`${field.replace(/_(id|type)$/, '')} ${fault[field]}`],
@@ -82,7 +82,7 @@ export function selectionText(fault: SandboxFault): string {
   return parts.join(', ') || 'everything';
 }
 
-/** What a rule does, in words: `error unavailable`, `latency 200–2000 ms`. */
+/** The effect of a rule, in words: `error unavailable`, `latency 200–2000 ms`. */
 export function effectText(fault: SandboxFault): string {
   const { effect, code, delay_ms: delay, max_delay_ms: most, blocks } = fault;
   const retryAfter = fault.retry_after_seconds;

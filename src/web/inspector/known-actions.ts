@@ -1,7 +1,7 @@
 import type { WalletActionStep } from '../../generated/schemas.ts';
 import type { SandboxAction, SandboxEvent } from '../../sandbox/generated/schemas.ts';
 
-/** What is known of a wallet action from its events. */
+/** The facts about a wallet action from its events. */
 export interface KnownAction {
   readonly id: string;
   readonly walletId: string;

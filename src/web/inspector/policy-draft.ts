@@ -1,4 +1,4 @@
-/** What the page begins with. */
+/** The initial draft of the page. */
 export const explainDraft = {
   policy: JSON.stringify(
     {
@@ -42,7 +42,7 @@ export function readJson(text: string, what: string): Record<string, unknown> {
   throw new Error(`expected ${what} to be a JSON object, got \`${text.slice(0, 100)}\``);
 }
 
-/** What of a policy is replayed: its chain type and rules. */
+/** The replayed part of a policy: its chain type and rules. */
 export function replayDraft({ chain_type, rules }: Record<string, unknown>): Record<string, unknown> {
   return { chain_type, rules };
 }

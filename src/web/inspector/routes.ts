@@ -6,7 +6,7 @@ export interface Route {
   readonly query: Readonly<Record<string, string>>;
 }
 
-/** Reads the part of an address from `#` on. Without a page, it is that of requests. */
+/** Parses the part of an address from `#` on. Without a page, it is the page of requests. */
 export function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#?\/?/, '').split('?', 2);
   const [page = '', ...rest] = path

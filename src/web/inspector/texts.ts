@@ -33,7 +33,7 @@ export function durationText(ms: number): string {
   return `${Math.abs(value) >= 10 ? Math.round(value) : Math.round(value * 10) / 10} ${unit}`;
 }
 
-/** What becomes due, and when: `intent expires in 3 d, 2026-01-04 00:00:00.000 UTC`. */
+/** An upcoming event and its time: `intent expires in 3 d, 2026-01-04 00:00:00.000 UTC`. */
 export function markText({ kind, at_ms: atMs }: SandboxUpcomingEntry, nowMs: number): string {
   return `${kind.replaceAll('_', ' ')} in ${durationText(atMs - nowMs)}, ${dateAndTime(atMs)} UTC`;
 }
@@ -93,7 +93,7 @@ export function accountText(account: LinkedAccount): string {
   ].join(' ');
 }
 
-/** A user in words: an account that is no wallet if there is one, or the id. */
+/** A user in words: an account other than a wallet if there is one, or the id. */
 export function userText({ id, linked_accounts: accounts }: Pick<User, 'id' | 'linked_accounts'>): string {
   const shown = accounts.find(({ type }) => type !== 'wallet' && type !== 'smart_wallet') ?? accounts[0];
   return shown === undefined ? id : accountText(shown);
@@ -144,7 +144,7 @@ export function resourceHref({ type, id }: SandboxScenarioResource): string | un
 
 const MOST_VALUES = 20;
 
-/** What a condition observed, in words. */
+/** The observation of a condition, in words. */
 export function observedText({ state, values, reason }: PolicyObservation): string {
   if (state !== 'present') return reason === undefined ? state : `${state} (${reason})`;
   const shown = (values ?? []).slice(0, MOST_VALUES).map((value) => JSON.stringify(value));

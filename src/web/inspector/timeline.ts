@@ -1,18 +1,18 @@
 import type { SandboxEvent, SandboxTransaction } from '../../sandbox/generated/schemas.ts';
 
-/** What is known of a transaction from its events. */
+/** The facts about a transaction from its events. */
 export interface KnownTransaction {
   readonly id: string;
   readonly walletId: string;
   readonly caip2: string;
   readonly hash: string;
-  /** What happened to it, oldest first. */
+  /** The history, oldest first. */
   readonly steps: readonly { readonly name: string; readonly atMs: number }[];
 }
 
 const PREFIX = 'transaction.';
 
-/** The transactions that events are about, that of the newest event first. */
+/** The transactions of events, the one with the newest event first. */
 export function transactionsIn(events: readonly SandboxEvent[]): KnownTransaction[] {
   const found = new Map<string, KnownTransaction>();
   for (const { type, payload, created_at_ms: atMs } of events) {
@@ -33,8 +33,8 @@ export function transactionsIn(events: readonly SandboxEvent[]): KnownTransactio
 }
 
 /**
- * The transactions of a list, with the events about them; that of the newest event first. Events expire, transactions
- * do not: one without events has its status as its only step.
+ * The transactions of a list with their events, the one with the newest event first. Events expire, but transactions do
+ * not: without events, a transaction has its status as its only step.
  */
 export function knownTransactions(
   listed: readonly SandboxTransaction[],

@@ -23,7 +23,7 @@ const assets: Readonly<Record<string, readonly FaucetAsset[]>> = {
   ],
 };
 
-/** What the faucet offers to a wallet of this chain type; empty where it knows no asset by name. */
+/** The assets that the faucet offers to a wallet of this chain type; empty where it knows no asset by name. */
 export function faucetAssets(chainType: string): readonly FaucetAsset[] {
   return Object.hasOwn(assets, chainType) ? assets[chainType]! : [];
 }

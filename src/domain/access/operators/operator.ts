@@ -22,7 +22,7 @@ export interface OperatorCaller {
 }
 
 /**
- * Refuses an operator of another app. What other apps have looks absent.
+ * Refuses an operator of another app. Resources of other apps look absent.
  *
  * @throws ApiError not_found
  */

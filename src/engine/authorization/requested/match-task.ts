@@ -249,7 +249,7 @@ export function contractOwnersOf(task: WalletTask): readonly string[] {
   return (rawData.contract as readonly Fields[]).map((contract) => String(contract.owner_address));
 }
 
-/** The transaction that was sent to be signed, with what the server fills in. */
+/** The transaction to sign as the client sent it, and the fields that the server fills in. */
 function isSentTransaction(body: Body, task: SignTask): boolean {
   if (body.sponsor === true) return isSponsored(body, task);
   if (task.method !== 'eth_signTransaction') return false;

@@ -136,8 +136,8 @@ function requireUniqueSelector(
 // Solidity has no arrays of fixed length zero and no empty tuples.
 const ARRAYS = /(?<!\])(?:\[(?:[1-9][0-9]*)?\])+$/;
 const IDENTIFIER = /^[a-zA-Z$_][a-zA-Z0-9$_]*$/;
-// CHOICE: canonical type names only, as compilers emit them: with `uint` in place of `uint256` the computed selector
-// would differ from that of the calls.
+// CHOICE: canonical type names only, as compilers emit them. With `uint` in place of `uint256`, the computed selector
+// would differ from the selector of the calls.
 const ELEMENTARY =
   /^(?:address|bool|string|bytes(?:[1-9]|[12][0-9]|3[0-2])?|u?int(?:8|16|24|32|40|48|56|64|72|80|88|96|104|112|120|128|136|144|152|160|168|176|184|192|200|208|216|224|232|240|248|256)|tuple)$/;
 

@@ -221,7 +221,7 @@ export function readXrplTransaction(hex: string): ReadXrplTransaction {
     if (typeof json.TransactionType === 'string') return { transaction: json, bytes, fields };
   } catch (error) {
     if (error instanceof InvalidTransactionError) throw error;
-    // Anything else is the codec's or a malformed field, and refused below.
+    // Other types are rejected below, by the codec or for a malformed field.
   }
   throw new InvalidTransactionError('/transaction', 'expected one transaction in canonical serialization');
 }

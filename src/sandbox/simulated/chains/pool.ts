@@ -73,7 +73,7 @@ export interface Pool<Plan> {
   isKnown(hash: string): boolean;
   isPending(hash: string): boolean;
   senderOf(hash: string): string | undefined;
-  /** Also of transactions that were included. */
+  /** Includes transactions that blocks contain. */
   find(hash: string): PoolEntry<Plan> | undefined;
   waiting(sender: string, lane: string): readonly PoolEntry<Plan>[];
   /** Pending transactions due by `untilMs`, in order of arrival. */

@@ -73,7 +73,7 @@ export interface Step {
 
 export interface Criterion {
   readonly condition: string;
-  /** Of a regular expression. */
+  /** The length of a regular expression. */
   readonly context?: string;
   readonly type?: 'simple' | 'regex';
 }
@@ -171,7 +171,7 @@ const document = object({
   optional: { components: any },
 });
 
-/** What does not follow the shape of Arazzo 1.0, or uses a part of it that is not supported. */
+/** Thrown for a document that does not follow Arazzo 1.0, or uses an unsupported part of it. */
 function faultsOfShape(value: unknown): string[] {
   const faults: string[] = [];
   document(value, '', (fault) => void faults.push(fault));

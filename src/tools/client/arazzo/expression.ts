@@ -21,7 +21,7 @@ interface Message {
 
 type Outputs = Readonly<Record<string, unknown>>;
 
-/** What expressions refer to. */
+/** The values that expressions can refer to. */
 export interface Scope {
   readonly inputs: Readonly<Record<string, unknown>>;
   /** Outputs by step of this workflow, and by workflow. */
@@ -29,7 +29,7 @@ export interface Scope {
   readonly workflows: ReadonlyMap<string, { readonly inputs: Outputs; readonly outputs: Outputs }>;
   readonly sources: Readonly<Record<string, unknown>>;
   readonly exchange?: Exchange | undefined;
-  /** Of the workflow that a step has run. */
+  /** The outputs of the workflow that a step has run. */
   readonly outputs?: Outputs | undefined;
 }
 

@@ -13,7 +13,7 @@ import type { SentRequest } from '../sandbox-client.ts';
 import type { ArazzoDocument, Parameter, Step, Workflow } from './document.ts';
 import { asText, type Exchange, fill, type Scope } from './expression.ts';
 
-/** The request of a step, and what expressions see of it. */
+/** The request of a step, and the values of it that expressions can read. */
 interface StepRequest {
   readonly sent: SentRequest;
   readonly seen: Pick<Exchange, 'url' | 'method' | 'request'>;
@@ -30,7 +30,7 @@ export class UnsendableError extends Error {
 interface Sending {
   readonly place: SandboxPlace;
   readonly operation: CallableOperation;
-  /** Of the workflow; a parameter of the step with the same name and place wins. */
+  /** Parameters of the workflow. A parameter of the step with the same name and place takes precedence. */
   readonly parameters: readonly Parameter[];
 }
 

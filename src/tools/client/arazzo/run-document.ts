@@ -17,7 +17,7 @@ import {
 } from './expression.ts';
 import { operationIdOf, readInputs, requestOfStep, UnsendableError } from './request-of-step.ts';
 
-/** What a step did. */
+/** The outcome of a step. */
 interface StepResult {
   readonly operation: string;
   readonly exchange: Exchange | undefined;
@@ -131,11 +131,11 @@ export interface PlayedStep extends SandboxScenarioStep {
   readonly step: string;
   /** The criteria that were not satisfied, with what was observed; none for a success. */
   readonly failures: readonly string[];
-  /** What to do about a refusal. */
+  /** Advice about a refusal. */
   readonly hint: string | null;
 }
 
-/** What happened when a document was run. */
+/** The outcome of a document. */
 export interface PlayedDocument {
   readonly name: string;
   readonly succeeded: boolean;
@@ -156,13 +156,13 @@ export function isArazzoFile(text: string): boolean {
   return /[./\\]/.test(text);
 }
 
-/** Of all steps together, so that a `goto` in a circle ends. */
+/** The limit for all steps together, so that a circular `goto` ends. */
 const MAX_STEPS = 1000;
 const MAX_DEPTH = 10;
 /** CHOICE: Arazzo sets no limit. */
 const MAX_RETRY_AFTER_S = 30;
 
-/** What one run shares. */
+/** The state that one run shares. */
 interface Run {
   readonly client: SandboxClient;
   readonly document: ArazzoDocument;
@@ -333,7 +333,7 @@ function unsent(...failures: readonly string[]): StepResult {
   return { operation: '', exchange: undefined, requestId: null, failures };
 }
 
-/** The first action whose criteria are satisfied; those of the step come before those of the workflow. */
+/** The first action whose criteria are satisfied. Actions of the step come before those of the workflow. */
 function actionOf(
   step: Step,
   { workflow, hasFailed, scope }: { workflow: Workflow; hasFailed: boolean; scope: Scope },

@@ -62,7 +62,7 @@ interface UpcomingProps {
   readonly reload: () => void;
 }
 
-/** What becomes due, with the way there. */
+/** Upcoming events, each with a button that advances the clock to it. */
 function Upcoming({ upcoming: { now_ms: nowMs, data }, set, reload }: UpcomingProps) {
   const [next] = data;
   return (

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 
 interface ConfirmButtonProps {
   readonly children: string;
-  /** What happens, as a question on the second press: `Delete funded?`. */
+  /** The action, as a question on the second press: `Delete funded?`. */
   readonly question: string;
   readonly label?: string;
   readonly disabled?: boolean;

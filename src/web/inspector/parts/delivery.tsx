@@ -9,7 +9,7 @@ import { isRefusal } from './sent-result.tsx';
 
 interface DeliveryProps {
   readonly delivery: WebhookDelivery;
-  /** What was delivered, or where to. */
+  /** The delivered event, or the endpoint. */
   readonly children: ComponentChildren;
   readonly onReplayed: () => void;
 }

@@ -10,7 +10,7 @@ interface SearchableListProps<Row> {
   readonly title: string;
   /** One row, and several, in words: `['user', 'users']`. */
   readonly nouns: readonly [string, string];
-  /** What can be searched for. */
+  /** The searchable text. */
   readonly searchLabel: string;
   readonly rows: readonly Row[] | undefined;
   /** Why the rows cannot be read, or empty. */
@@ -20,11 +20,11 @@ interface SearchableListProps<Row> {
   readonly idOf: (row: Row) => string;
   readonly textsOf: (row: Row) => readonly (string | null | undefined)[];
   readonly rowClass?: (row: Row) => string;
-  /** What is shown of the row that is open; `row` is undefined if it is not in the list. */
+  /** The content of the open row; `row` is undefined if it is not in the list. */
   readonly detail: (id: string, row: Row | undefined) => ComponentChildren;
 }
 
-/** A page with a table that can be searched, and one of its rows beside it. */
+/** A page with a searchable table, and the open row next to it. */
 export function SearchableList<Row>(props: SearchableListProps<Row>) {
   const { page, title, nouns, rows = [], reload, idOf } = props;
   const { path, query } = route.value;

@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 
-/** What is loaded for a page. `value` is kept while it is loaded again. */
+/** The data of a page. `value` is kept while it is loaded again. */
 export interface Loaded<Value> {
   readonly value: Signal<Value | undefined>;
   /** The message of the failure, or empty. */

@@ -39,7 +39,7 @@ export function rowAfterKey(
   return target === undefined || count === 0 ? undefined : Math.min(count - 1, Math.max(0, target));
 }
 
-/** Where a list has to be scrolled so that a row is in view below its heading; `top` if it is already. */
+/** The scroll position at which a row is in view below its heading; `top` if it already is. */
 export function topShowing(
   row: number,
   list: { readonly rowHeight: number; readonly top: number; readonly height: number },

@@ -1,6 +1,6 @@
 import type { HttpArchive, RecordedRequest } from '../../../sandbox/generated/schemas.ts';
 
-/** What a request must match to be shown. Empty: anything. */
+/** The criteria for showing a request. An empty criterion matches everything. */
 export interface Filters {
   /** A part of the operation's name, of the method or of the path. */
   readonly text: string;

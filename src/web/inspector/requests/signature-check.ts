@@ -1,4 +1,4 @@
-/** What a refusal says about the signatures of its request, in `data.signature_check`. */
+/** The signature check of a refusal, in `data.signature_check`. */
 export interface SignatureCheck {
   readonly expected_payloads: readonly string[];
   readonly signatures: readonly CheckedSignature[];

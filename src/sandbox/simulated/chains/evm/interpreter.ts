@@ -80,7 +80,7 @@ export interface Interpreter {
   ): Promise<T>;
 }
 
-/** What ends an execution early, and what observes it. */
+/** The conditions that end an execution early, and its observers. */
 export interface Watch {
   /** Called now and then. The execution ends with the error that it throws. */
   readonly check?: () => void;

@@ -3,8 +3,8 @@ import { readWithBigints, writeWithBigints } from '../ledger.ts';
 import type { Overlay } from './overlay.ts';
 
 /*
- * What an execution has read is stored with its receipt, so that a tracer can execute the transaction again although the
- * chain keeps its latest state only. Code that was there before is left out: it does not change.
+ * The state that an execution has read is stored with its receipt. A tracer can then execute the transaction again,
+ * although the chain keeps only its latest state. Code that existed before is omitted, because it does not change.
  */
 
 /** The key of the code of an account, of its words, and so on: see `makeOverlay`. */
@@ -21,7 +21,7 @@ export function readsOf(overlay: Overlay): string {
   return writeWithBigints(reads);
 }
 
-/** What `readsOf` wrote, by key. */
+/** The output of `readsOf`, by key. */
 export function recallReads(text: string): ReadonlyMap<string, unknown> {
   const reads = readWithBigints(text) as readonly (readonly [string, unknown?])[];
   return new Map(

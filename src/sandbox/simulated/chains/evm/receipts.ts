@@ -74,7 +74,7 @@ export function findReceipt({ world: { store }, caip2 }: EvmState, hash: string)
   return row && toReceipt(row);
 }
 
-/** What a transaction has read. Undefined for deposits, and where it is not known. */
+/** The state that a transaction has read. Undefined for deposits, and where it is unknown. */
 export function findReads({ world: { store }, caip2 }: EvmState, hash: string): string | undefined {
   return (
     store.first<{ reads: string | null }>(

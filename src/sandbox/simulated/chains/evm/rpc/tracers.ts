@@ -15,7 +15,7 @@ const MOST_STEP_BYTES = 1_048_576;
 const MOST_FRAMES = 10_000;
 const WORD_BYTES = 32;
 
-/** What the whole call or transaction has used and returned. */
+/** The gas and the result of the whole call or transaction. */
 interface Traced {
   readonly overlay: Overlay;
   readonly gasUsed: bigint;

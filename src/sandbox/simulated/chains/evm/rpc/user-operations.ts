@@ -37,11 +37,11 @@ const REJECTED_BY_VALIDATION = -32_500;
 const REJECTED_BY_PAYMASTER = -32_501;
 const INVALID_SIGNATURE = -32_507;
 
-/** CHOICE: the gas that clients are told to allow besides that of their calls. */
+/** CHOICE: the gas that clients should allow in addition to that of their calls. */
 const VERIFICATION_GAS = 150_000n;
 const PRE_VERIFICATION_GAS = 50_000n;
 const PAYMASTER_GAS = 50_000n;
-/** What clients send as the factory of an account that an authorization makes. Source: Eip7702Support.sol. */
+/** The factory that clients send for an account that an authorization creates. Source: Eip7702Support.sol. */
 const DELEGATE_MARKERS = ['0x7702', '0x7702000000000000000000000000000000000000'];
 
 export const entryPoints = (): readonly string[] => [checksumAddress(ENTRY_POINT_ADDRESS.slice(2))];
@@ -144,7 +144,7 @@ function find(
   return { bundleHash, operation: decodeSponsoredOperation(hexToBytes(operation.slice(2))) };
 }
 
-/** What the paymaster adds to an operation. It sponsors every operation. Source: ERC-7677. */
+/** The fields that the paymaster adds to an operation. It sponsors every operation. Source: ERC-7677. */
 export function paymasterData(parts: EvmParts, [, entryPoint, chainId]: readonly unknown[]): object {
   requireEntryPoint(entryPoint);
   const asked = numberOf(chainId, 'chainId');
