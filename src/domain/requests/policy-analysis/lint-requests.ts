@@ -139,10 +139,11 @@ const preimages: Readonly<Record<string, MakePreimage>> = {
   cosmos: () => ({ bytes: cosmosPayment() }),
   near: nearPayment,
   stellar: () => ({ bytes: stellarPayment() }),
+  ton: () => ({ bytes: tonPayment() }),
 };
 
 /** Chain types that sign any 32-byte hash of a transaction, whose bytes cannot be hashed by `raw_sign`. */
-const hashed: ReadonlySet<string> = new Set(['bitcoin-taproot', 'pearl', 'starknet', 'ton']);
+const hashed: ReadonlySet<string> = new Set(['bitcoin-taproot', 'pearl', 'starknet']);
 
 export function* rawSignEffects(chainType: string, { sender, conditions }: LintSubject): Generator<Effect> {
   const make = Object.hasOwn(preimages, chainType) ? preimages[chainType] : undefined;
@@ -230,5 +231,22 @@ function stellarPayment(): Uint8Array {
     ...[account(0x11), u32(100), u64(1), u32(0), u32(0), u32(1), u32(0)],
     // PAYMENT of one stroop of the native asset
     ...[u32(1), account(0xde), u32(0), u64(1), u32(0)],
+  );
+}
+
+/**
+ * What the hash of a cell is the SHA-256 of: two descriptors || data || depth and hash of the cell that it refers to. The
+ * cell is the body that a wallet of version 4 verifies: subwallet || valid until || seqno || operation || mode, and the
+ * message to send. Source: TON docs, cell representation; wallet-v4-code.fc.
+ */
+function tonPayment(): Uint8Array {
+  const data = [0x29a9a317, 0xffffffff, 1].map((value) => littleEndian(BigInt(value), 4).reverse());
+  // One reference; 14 whole bytes, in half bytes; a message without references.
+  return concatBytes(
+    Uint8Array.of(1, 28),
+    ...data,
+    Uint8Array.of(0, 3),
+    new Uint8Array(2),
+    new Uint8Array(32).fill(0xde),
   );
 }

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+import { beginCell } from '@ton/core';
 import { zksync } from 'viem/chains';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { triedXrplTypes } from '../../../../src/domain/requests/policy-analysis/lint-xrpl.ts';
@@ -346,7 +348,7 @@ describe('lint', () => {
       // A transaction in amino JSON is text, and has a memo.
       { raw_signing: 'signRawMessageBytes' },
     ],
-    ...(['bitcoin-segwit', 'near', 'cosmos', 'stellar'] as const).flatMap((chainType): Case[] => [
+    ...(['bitcoin-segwit', 'near', 'cosmos', 'stellar', 'ton'] as const).flatMap((chainType): Case[] => [
       [
         `short messages on ${chainType}`,
         chainType,
@@ -378,6 +380,23 @@ describe('lint', () => {
     ],
     ['a DENY on exports of Spark', 'spark', [allow('*'), deny('exportPrivateKey')], {}],
   ];
+
+  test('tries the bytes of which the hash of a cell of TON is the SHA-256', async () => {
+    const rules = [allow('signRawMessageBytes', when('message', 'byte_length', 'lte', '64'))];
+    const { gaps } = await analyzePolicies(sandbox, 'lintPolicy', { policy: draft(rules, 'ton') });
+    const { bytes } = (gaps[0]!.passes.request as { params: { bytes: string } }).params;
+    // Depth and hash of the cell that it refers to do not say what that is.
+    const body = beginCell()
+      .storeUint(0x29a9a317, 32)
+      .storeUint(0xffffffff, 32)
+      .storeUint(1, 32)
+      .storeUint(3, 16);
+    const message = beginCell().storeUint(7, 32).endCell();
+    const cell = body.storeRef(message).endCell();
+    const tried = Buffer.from(bytes.slice(2), 'hex');
+    const preimage = Buffer.concat([tried.subarray(0, -32), message.hash()]);
+    expect(createHash('sha256').update(preimage).digest()).toEqual(cell.hash());
+  });
 
   test('tries typed data as ZKsync and Hyperliquid verify it', async () => {
     const tried = new Map(
