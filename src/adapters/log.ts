@@ -58,7 +58,7 @@ export function droppedLogLines(): number {
 function openOutput(descriptor: Descriptor): LogOutput {
   makeNonBlocking(descriptor);
   let waiting = '';
-  /** The bytes that are being written, and what they are. */
+  /** The bytes that are being written, and their kind. */
   let batch: Buffer = NOTHING;
   let batchIs: 'lines' | 'note' = 'lines';
   let state: 'idle' | 'writing' | 'busy reader' = 'idle';

@@ -17,7 +17,7 @@ export interface StartedProcess {
   retire(why: 'replaced' | 'stopped'): void;
 }
 
-/** A place that always has a running process. */
+/** A slot that always has a running process. */
 export interface KeptProcess<Process extends StartedProcess> {
   /** The process that works now; undefined between the end of one and the start of the next. */
   current(): Process | undefined;

@@ -108,7 +108,7 @@ async function verify(folder: string | undefined, flags: AuditFlags): Promise<vo
   const { verifyLog, verifyProof } = await import('../admin/audit/verify-log.ts');
   if (flags.proof !== undefined) {
     const { verifierFor } = await import('../admin/audit/log-folder.ts');
-    if (flags.record === undefined) throw invalid('--record: expected the record that --proof is about');
+    if (flags.record === undefined) throw invalid('--record: expected the record of --proof');
     if (flags.key === undefined && folder === undefined) throw invalid('--key: expected the key of the log');
     const verifier = verifierFor(resolve(folder ?? '.'), flags.key);
     const files = {

@@ -19,8 +19,8 @@ import { sandboxEntropy } from './sandbox-entropy.ts';
 import type { SandboxMemory } from './sandbox-memory.ts';
 
 /**
- * CHOICE: the clock of a seeded sandbox stands still at this time unless `--clock` says otherwise, so that times are the same
- * in every run.
+ * CHOICE: the clock of a seeded sandbox is frozen at this time, unless `--clock` says otherwise, so that times are the
+ * same in every run.
  */
 const seededStartMs = Date.UTC(2026, 0, 1);
 

@@ -15,7 +15,8 @@ type Followed = AnyChain & Required<Pick<AnyChain, 'transfersAfter'>>;
 
 /**
  * Reads new transfers on every chain that lists them, from the last stored position, and records the deposits of
- * wallets. Chains are called between transactions, each apart; after a crash the same transfers are read again.
+ * wallets. Chains are called between transactions, each independently. After a crash, the same transfers are read
+ * again.
  */
 export function followDeposits({ services, inUnit }: JobContext): Job {
   const report = outagesIn(services.log, 'the transfers of a chain could not be read; it is tried again');

@@ -15,7 +15,7 @@ const MOST_COUNTED = 100_000;
 /** The table and the column with the time at which a row is due. Each has a partial index, so all is one look-up. */
 const due = {
   transactions: sql`select min(next_check_at_ms) from transactions where next_check_at_ms is not null`,
-  // Others wait for the block of the previous transaction.
+  // Later transactions wait for the block of the previous one.
   wallet_action_steps: sql`select min(steps.next_check_at_ms) from wallet_action_steps steps
     join wallet_action_steps deposits on deposits.action_id = steps.action_id and deposits.position = steps.position - 1
     join transactions on transactions.id = deposits.transaction_id

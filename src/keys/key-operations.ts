@@ -385,7 +385,7 @@ function chainTypeOf({ purpose }: SealBinding): ChainType {
 /** A binding whose purpose is one of `plainPurposes`. */
 function requirePlain({ purpose, rowId, appId }: SealBinding): SealBinding {
   if (plainPurposes.has(purpose)) return { purpose, rowId, appId };
-  throw new VaultError('a secret with this purpose does not leave the vault, and callers seal none');
+  throw new VaultError('a secret with this purpose does not leave the vault, and callers cannot seal one');
 }
 
 /**

@@ -260,7 +260,7 @@ export interface ControllableCards {
     id: string,
     order: { readonly cents: bigint | undefined; readonly reference: string },
   ): Promise<ControlledPayment>;
-  /** While it is down, it cannot be reached. */
+  /** Takes the issuer down or up. While it is down, it cannot be reached. */
   setUp(isUp: boolean): void;
 }
 

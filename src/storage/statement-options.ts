@@ -27,5 +27,5 @@ export interface StatementOptions extends AbortableQueryOptions {
 
 /** After its last statement, a unit of work may only commit. */
 export function statementAfterLast(): Error {
-  return new Error('a statement follows the last one of its unit of work');
+  return new Error('a statement follows the last statement of its unit of work');
 }

@@ -24,7 +24,7 @@ import type { BridgeClient, BridgeObject } from './client.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The start of a customer: for one that the provider knows already, only terms and services. */
+/** The first step of a customer. If the provider already has the customer, only terms and services remain. */
 function contactBody(order: CustomerOrder): object {
   if (order.id !== undefined) return present(termsOf(order));
   // The hosted pages ask for a person's name.

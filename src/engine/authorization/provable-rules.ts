@@ -62,7 +62,7 @@ export function requireAllowed(agreed: AgreedPolicy, { action, unknown }: KnownA
   // Every value is in a condition set that an ALLOW rule names; DENY rules with one are left out.
   const facts: PolicyFacts = { nowMs, inConditionSet: () => true, aggregation: () => undefined };
   if (!exceedsComparisonLimit(policy, action, nowMs) && allowsAction(policy, action, facts)) return;
-  throw new UnauthorizedUseError(`the policy \`${policy.id}\` does not allow what is to be signed`);
+  throw new UnauthorizedUseError(`the policy \`${policy.id}\` does not allow this signature`);
 }
 
 function compiledPolicy({ content, digest }: AgreedPolicy, unknown: UnknownContent): CompiledPolicy {

@@ -186,7 +186,7 @@ function vouchedKeys(
   });
 }
 
-/** The members after the changes of a record, by the digest of these. */
+/** The members after the changes of a record, by the digest of the changes. */
 const followed = new LRUCache<string, QuorumMembers>({ max: 1_000 });
 
 /**
@@ -309,7 +309,7 @@ export async function requireParty(
     const around = { records, userKeys, vouchers, readVoucher, nowMs, depth: 0 };
     if (await isSignedBy(await currentQuorum(reference, around), evidence)) return place;
   }
-  throw new UnauthorizedUseError('the request lacks signatures of those who may do this');
+  throw new UnauthorizedUseError('the request lacks signatures that allow this');
 }
 
 /** The owner after a signed change, which names one by `owner` or `owner_id`, or leaves it as it is. */

@@ -61,7 +61,7 @@ export function readEvidence({ requests }: Evidence): EvidentRequest {
   if (differing.length === 0) return request;
   const text = JSON.stringify(request);
   if (differing.some((other) => JSON.stringify(readPayload(other)) !== text)) {
-    throw new UnauthorizedUseError('expected signatures of one request, got those of several');
+    throw new UnauthorizedUseError('expected signatures of one request, got signatures of several requests');
   }
   return request;
 }

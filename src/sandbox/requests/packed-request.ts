@@ -6,7 +6,7 @@ interface ByteQueue {
   add(bytes: Uint8Array): void;
   /** Memory for so many bytes that can be written without a copy, from `offset` on; undefined if it lies in two pieces. */
   room(most: number): Buffer | undefined;
-  /** The offset of the space in its memory. */
+  /** The offset in the memory at which `room` begins. */
   offset(): number;
   /** Adds the bytes that were written into the room. */
   keep(length: number): void;
@@ -16,13 +16,13 @@ interface ByteQueue {
   read(position: number, length: number): Buffer;
   /** Drops the oldest bytes. */
   drop(length: number): void;
-  /** Drops all, with their memory. */
+  /** Drops everything and frees the memory. */
   clear(): void;
 }
 
 const PIECE_BYTES = 262_144;
 
-/** So many pieces of dropped bytes are kept to be used again. */
+/** The number of pieces of dropped bytes that are kept for reuse. */
 const MOST_UNUSED = 4;
 
 /** Creates an empty queue. It takes pieces of memory as it needs them, and reuses those of dropped bytes. */

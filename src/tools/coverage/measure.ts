@@ -109,7 +109,7 @@ export function measure(document: ContractDocument, { exchanges, eventCounts }: 
   return measuring.finish();
 }
 
-/** The same one exchange at a time, for a server that answers others in between. */
+/** Like `measure`, but one exchange at a time, for a server that answers other requests in between. */
 export function startMeasuring(
   document: ContractDocument,
   eventCounts: Recorded['eventCounts'],

@@ -31,7 +31,7 @@ describe('what leaves the vault as it is', () => {
     ["apps' signing keys", bindings.signingKeyBinding(row)],
     ['keys for fingerprints', bindings.fingerprintKeyBinding(row)],
   ])('not %s', async (_, binding) => {
-    await expect(vault.seal(Buffer.from('secret'), binding)).rejects.toThrow('callers seal none');
+    await expect(vault.seal(Buffer.from('secret'), binding)).rejects.toThrow('callers cannot seal one');
     const sealed = await envelopes.seal(Buffer.from('secret'), binding);
     await expect(vault.open(sealed, binding)).rejects.toThrow('does not leave the vault');
   });

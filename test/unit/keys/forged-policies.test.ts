@@ -122,7 +122,7 @@ async function asks(
   return server.signs(wallet, task, { ...useOf(wallet, evidence), policies, ...forged });
 }
 
-const denied = 'does not allow what is to be signed';
+const denied = 'does not allow this signature';
 const notAgreed = 'as its owner has agreed to it';
 
 test('a policy limits who it is for: a signer, or the owner and the signers without one', async () => {

@@ -155,7 +155,7 @@ export async function resolveRoute(
   const at = `${pointer}/source`;
   if (source.mode === 'all' || source.mode === 'exclude') {
     if (depositChains(context, payer).length === 0) {
-      throw notSupported(at, 'there is no chain here on which deposits are converted');
+      throw notSupported(at, 'no chain on which deposits are converted is configured here');
     }
     if (source.mode === 'all') {
       return { ...resolved, filter: source, shown: { source, destination: shownDestination } };

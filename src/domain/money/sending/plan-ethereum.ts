@@ -177,7 +177,7 @@ export async function simulateAll(chain: EvmChain, calls: readonly EvmCall[]): P
     else if (index === 0) throw await refusalOf(chain, call, simulation);
     else {
       const pointer = '/params/transaction/gas_limit';
-      throw invalidField(pointer, `expected a gas limit: call ${index} cannot be run by itself`);
+      throw invalidField(pointer, `expected a gas limit: call ${index} fails without the calls before it`);
     }
   }
   return units;

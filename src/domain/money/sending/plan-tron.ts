@@ -18,7 +18,7 @@ const LIFETIME_MS = 60_000;
 
 export interface TronDraft {
   readonly caip2: string;
-  /** The wallet's. */
+  /** The address of the wallet. */
   readonly address: string;
   readonly rawData: TronRawDataForSend;
 }

@@ -101,7 +101,7 @@ function assetOf({ assets }: Asked, token: string | null): KnownAsset {
       ? tokenAddress === token
       : normalizeAddress(tokenAddress) === normalizeAddress(token),
   );
-  if (asset === undefined) throw new Error(`a transfer of ${token ?? 'the native asset'} was not asked for`);
+  if (asset === undefined) throw new Error(`a transfer of ${token ?? 'the native asset'} was not requested`);
   return asset;
 }
 

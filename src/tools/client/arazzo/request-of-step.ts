@@ -227,7 +227,7 @@ const checks: Readonly<Record<string, (value: unknown) => boolean>> = {
 };
 
 /**
- * The inputs of each workflow: what is given, and the defaults of its schema. Of the schema, `required`, `type` and
+ * The inputs of each workflow: the given values, and the defaults of its schema. Of the schema, `required`, `type` and
  * `default` count.
  *
  * @throws ConfigError for inputs that no workflow has, that are missing, or that have another type.
