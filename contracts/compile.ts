@@ -2,10 +2,11 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import * as AbiItem from 'ox/AbiItem';
 
 const HELP = `usage: npm run contracts [-- options]
 
-Compiles contracts/*.sol and writes their bytecode, slots and errors to
+Compiles contracts/*.sol and writes their bytecode, slots and ABIs to
 src/sandbox/simulated/chains/evm/contracts/generated/solidity.ts.
 
   --check        write nothing; fail when the file is out of date
@@ -27,17 +28,11 @@ interface Compiler {
 }
 
 interface Compiled {
-  readonly abi: readonly AbiItem[];
+  readonly abi: readonly AbiItem.AbiItem[];
   readonly evm: { readonly deployedBytecode: { readonly object: string } };
   readonly storageLayout: {
     readonly storage: readonly { readonly label: string; readonly slot: string; readonly offset: number }[];
   };
-}
-
-interface AbiItem {
-  readonly type: string;
-  readonly name?: string;
-  readonly inputs?: readonly { readonly name: string; readonly type: string }[];
 }
 
 interface Output {
@@ -74,7 +69,7 @@ function compileContracts(): string {
 
 /**
  * The runtime bytecode of the contracts that simulated EVM chains begin with, in hex. The slots are those of the
- * variables that begin a slot, the errors those of the contract's interface.
+ * variables that begin a slot.
  */
 export const solidity = {
 ${lines.join('')}} as const;
@@ -83,16 +78,14 @@ ${lines.join('')}} as const;
 
 function render({ abi, evm, storageLayout }: Compiled): string {
   const slots = storageLayout.storage.filter(({ offset }) => offset === 0);
-  const errors = abi
-    .filter(({ type }) => type === 'error')
-    .map(({ name, inputs = [] }) => {
-      return `error ${name}(${inputs.map((each) => `${each.type} ${each.name}`).join(', ')})`;
-    });
+  const items = abi.filter(({ type }) => ['error', 'event', 'function'].includes(type));
   return [
     '{',
     `    code: '${evm.deployedBytecode.object}',`,
     `    slots: { ${slots.map(({ label, slot }) => `${label.replace(/^_/, '')}: ${slot}`).join(', ')} },`,
-    `    errors: [${errors.map((error) => `'${error}'`).join(', ')}],`,
+    '    abi: [',
+    ...items.map((item) => `      '${AbiItem.format(item)}',`),
+    '    ],',
     '  }',
   ].join('\n');
 }

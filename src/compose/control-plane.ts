@@ -12,13 +12,13 @@ import {
   type ControlContext,
   type ControlHandler,
   type ControllableCards,
-  type ControllableChains,
   type ControllableClock,
   type ControllableFiat,
   type ControllablePrices,
   type ControllableSnapshots,
   controlHandlers,
 } from '../sandbox/control-plane.ts';
+import type { ControllableChains } from '../sandbox/controllable-chains.ts';
 import type { DocumentedErrors, FaultRules } from '../sandbox/faults/fault-rules.ts';
 import { definition } from '../sandbox/generated/definition.ts';
 import { type OperationId, operations } from '../sandbox/generated/operations.ts';

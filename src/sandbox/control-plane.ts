@@ -2,12 +2,12 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { OperatorCaller } from '../domain/access/operators/operator.ts';
 import type { AnalysisContext } from '../domain/requests/policy-analysis/explain-policy.ts';
 import type { CardEnvironment, CardPayment } from '../ports/cards.ts';
-import type { Incentives, VaultRates } from '../ports/chains.ts';
 import type { CustomerKind, CustomerSnapshot, FiatEnvironment, FiatProviders } from '../ports/fiat.ts';
 import type { KeyVault } from '../ports/key-vault.ts';
 import type { JwksSource } from '../ports/requests.ts';
 import type { Clock, Entropy, Ids, Log } from '../ports/runtime.ts';
 import type { UnitWork } from '../ports/unit-notes.ts';
+import type { ControllableChains } from './controllable-chains.ts';
 import type { DocumentedErrors, FaultRules } from './faults/fault-rules.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import { registry } from './generated/registry.ts';
@@ -50,112 +50,7 @@ export interface PolicyAnalysis {
   readonly analyze: <T>(work: (context: AnalysisContext) => Promise<T>) => Promise<T>;
 }
 
-/** A deposit by the faucet. */
-interface ChainDeposit {
-  readonly address: string;
-  readonly tokenAddress: string | null;
-  readonly rawAmount: bigint;
-  /** `decimals` and `symbol` apply to a token that does not exist yet. */
-  readonly decimals?: number | undefined;
-  readonly symbol?: string | undefined;
-}
-
-/** A new vault. `offset`: decimals of its shares minus those of the asset. */
-interface NewVault {
-  readonly name: string;
-  readonly asset: string;
-  readonly decimals: number;
-  readonly symbol: string;
-  readonly offset: number;
-  readonly apyBps: number;
-  readonly feeBps: number;
-  readonly feeKind: 'claimable' | 'shares';
-  readonly admin: string;
-}
-
-interface VaultChange {
-  readonly apyBps?: number | undefined;
-  readonly rawLiquidity?: bigint | undefined;
-  readonly isPaused?: boolean | undefined;
-}
-
-interface NewReward {
-  readonly address: string;
-  readonly tokenAddress: string;
-  readonly rawAmount: bigint;
-  readonly decimals: number;
-  readonly symbol: string;
-}
-
-/** Controls the vaults and rewards of simulated EVM chains. */
-interface ControllableEarn extends Incentives, VaultRates {
-  /** Returns its address. */
-  addVault(caip2: string, vault: NewVault): Promise<string>;
-  /** Returns the most that it could pay out when `rawLiquidity` exceeds that, and changes nothing then. */
-  changeVault(caip2: string, address: string, change: VaultChange): Promise<bigint | undefined>;
-  /** Returns false when the address would be given too much. */
-  addReward(caip2: string, reward: NewReward): Promise<boolean>;
-}
-
-/** Where all of an asset is: `given` by the faucet and `minted` by contracts is what all hold together. */
-interface AssetBooks {
-  readonly caip2: string;
-  readonly tokenAddress: string | null;
-  readonly given: bigint;
-  readonly minted: bigint;
-  readonly held: Readonly<Record<string, bigint>>;
-}
-
-/** An open connection to a client of JSON-RPC, which can receive notifications. */
-export interface RpcConnection {
-  /** Aborted when the connection closes. */
-  readonly closed: AbortSignal;
-  notify(message: object): void;
-}
-
-/** Who calls a method of JSON-RPC. */
-interface RpcCaller {
-  /** Aborted when the caller leaves. */
-  readonly signal: AbortSignal;
-  /** When its execution ends, by `performance.now()`. */
-  readonly endsAtMs: number;
-  /** Undefined for plain HTTP. */
-  readonly connection?: RpcConnection | undefined;
-}
-
-/** Controls the simulated chains. Only chains for which `has` returns true may be passed. */
-export interface ControllableChains {
-  has(caip2: string): boolean;
-  /** `tokenAddress`: null is the native asset. Undefined for a token that does not exist. */
-  decimalsOf(caip2: string, tokenAddress: string | null): Promise<number | undefined>;
-  /** `fault` names the invalid member of the deposit. */
-  fund(
-    caip2: string,
-    deposit: ChainDeposit,
-  ): Promise<
-    | { readonly hash: string; readonly rawBalance: bigint; readonly blockNumber: bigint }
-    | { readonly fault: 'address' | 'tokenAddress' | 'rawAmount'; readonly message: string }
-  >;
-  /** Answers a method of the Ethereum JSON-RPC, on an EVM chain. */
-  rpc(
-    caip2: string,
-    call: { readonly method: string; readonly params: readonly unknown[] },
-    caller: RpcCaller,
-  ): Promise<
-    | { readonly result: unknown }
-    | { readonly error: { readonly code: number; readonly message: string; readonly data?: string } }
-  >;
-  /** Where every asset is, in base units. */
-  books(): Promise<readonly AssetBooks[]>;
-  /** The vaults and rewards of EVM chains. */
-  readonly earn: ControllableEarn;
-  /** Mines blocks on one chain, or on every chain in use; returns the latest block numbers. */
-  mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
-  /** Changes what happens to a pending transaction; false when none with this hash waits for its first block. */
-  steer(caip2: string, hash: string, effect: 'drop' | 'replace' | 'revert'): Promise<boolean>;
-}
-
-/** A tester's decision about a customer of the simulated identity office. */
+/** What a tester decides about a customer of the simulated identity office. */
 interface CustomerDecision {
   readonly outcome:
     | 'terms_accepted'

@@ -1,4 +1,5 @@
-import type { ControlContext, RpcConnection } from './control-plane.ts';
+import type { ControlContext } from './control-plane.ts';
+import type { RpcConnection } from './controllable-chains.ts';
 import { moveBefore, moveTime, noteSnapshot, RpcTimeError } from './rpc-clock.ts';
 
 /** The part of the control plane that answers JSON-RPC. */

@@ -1,6 +1,6 @@
 import { chainNamed } from '../engine/assets/known-chains.ts';
 import { invalidField } from '../errors.ts';
-import type { ControllableChains } from './control-plane.ts';
+import type { ControllableChains } from './controllable-chains.ts';
 
 /** The CAIP-2 id of a simulated chain, given by id or name. Throws ApiError invalid_data. */
 export function requireSimulated(chains: ControllableChains, chain: string): string {

@@ -131,6 +131,54 @@ export const definition: Definition = {
         "responses": {}
       }
     },
+    "/_sandbox/chains": {
+      "get": {
+        "operationId": "listChains",
+        "tags": [
+          "chains"
+        ],
+        "summary": "List the chains in use",
+        "responses": {}
+      }
+    },
+    "/_sandbox/chains/{chain}/transactions": {
+      "get": {
+        "operationId": "listChainTransactions",
+        "tags": [
+          "chains"
+        ],
+        "summary": "List the transactions of a chain",
+        "responses": {}
+      }
+    },
+    "/_sandbox/abis": {
+      "get": {
+        "operationId": "listAbis",
+        "tags": [
+          "chains"
+        ],
+        "summary": "List the interfaces of contracts",
+        "responses": {}
+      }
+    },
+    "/_sandbox/abis/{name}": {
+      "put": {
+        "operationId": "putAbi",
+        "tags": [
+          "chains"
+        ],
+        "summary": "Upload the interface of a contract",
+        "responses": {}
+      },
+      "delete": {
+        "operationId": "deleteAbi",
+        "tags": [
+          "chains"
+        ],
+        "summary": "Delete the interface of a contract",
+        "responses": {}
+      }
+    },
     "/_sandbox/reset": {
       "post": {
         "operationId": "resetSandbox",

@@ -145,6 +145,16 @@ export interface Operations {
     body: schemas.DecideSandboxVerificationRequest;
     response: schemas.SandboxVerification;
   };
+  /** Delete the interface of a contract */
+  deleteAbi: {
+    path: {
+      /** The name of the contract. */
+      name: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.DeletedAbi;
+  };
   /** Delete the recorded requests */
   deleteRequests: {
     path: {};
@@ -302,12 +312,41 @@ export interface Operations {
     body: schemas.LintPolicyRequest;
     response: schemas.PolicyLint;
   };
+  /** List the interfaces of contracts */
+  listAbis: {
+    path: {};
+    query: {};
+    body: undefined;
+    response: schemas.SandboxAbis;
+  };
   /** List the apps */
   listApps: {
     path: {};
     query: {};
     body: undefined;
     response: schemas.SandboxApps;
+  };
+  /** List the transactions of a chain */
+  listChainTransactions: {
+    path: {
+      /** The CAIP-2 id, the name or the number of a simulated EVM chain. */
+      chain: string;
+    };
+    query: {
+      /** Continue after this one, with `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** Maximum number to return. Defaults to 100. */
+      limit?: number | undefined;
+    };
+    body: undefined;
+    response: schemas.ChainTransactions;
+  };
+  /** List the chains in use */
+  listChains: {
+    path: {};
+    query: {};
+    body: undefined;
+    response: schemas.SandboxChains;
   };
   /** List where operations differ */
   listDivergences: {
@@ -474,6 +513,16 @@ export interface Operations {
     query: {};
     body: schemas.MoveSandboxPricesRequest;
     response: schemas.SandboxPrices;
+  };
+  /** Upload the interface of a contract */
+  putAbi: {
+    path: {
+      /** The name of the contract. */
+      name: string;
+    };
+    query: {};
+    body: schemas.PutAbiRequest;
+    response: schemas.SandboxAbi;
   };
   /** Pay into a fiat deposit account */
   receiveFiatDeposit: {
@@ -935,6 +984,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  deleteAbi: {
+    id: "deleteAbi",
+    method: "DELETE",
+    path: "/_sandbox/abis/{name}",
+    tag: "chains",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   deleteRequests: {
     id: "deleteRequests",
     method: "DELETE",
@@ -1156,11 +1218,50 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  listAbis: {
+    id: "listAbis",
+    method: "GET",
+    path: "/_sandbox/abis",
+    tag: "chains",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   listApps: {
     id: "listApps",
     method: "GET",
     path: "/_sandbox/apps",
     tag: "apps",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  listChainTransactions: {
+    id: "listChainTransactions",
+    method: "GET",
+    path: "/_sandbox/chains/{chain}/transactions",
+    tag: "chains",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  listChains: {
+    id: "listChains",
+    method: "GET",
+    path: "/_sandbox/chains",
+    tag: "chains",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,
@@ -1355,6 +1456,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     id: "movePrices",
     method: "PUT",
     path: "/_sandbox/prices",
+    tag: "chains",
+    successStatus: 200,
+    hasBody: true,
+    bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  putAbi: {
+    id: "putAbi",
+    method: "PUT",
+    path: "/_sandbox/abis/{name}",
     tag: "chains",
     successStatus: 200,
     hasBody: true,

@@ -1543,6 +1543,120 @@ function validateDecideVerification(data, { instancePath = "", parentData, paren
  return errors === 0;
 }
 
+function validateDeleteAbi(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateDeleteAbi.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.name === void 0 && (missing1 = "name")) {
+        validateDeleteAbi.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.name !== void 0) {
+         let data1 = data0.name;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateDeleteAbi.errors = [{ instancePath: instancePath + "/path/name", schemaPath: "#/properties/path/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["name"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 100) {
+            validateDeleteAbi.errors = [{ instancePath: instancePath + "/path/name", schemaPath: "#/properties/path/properties/name/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+            return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateDeleteAbi.errors = [{ instancePath: instancePath + "/path/name", schemaPath: "#/properties/path/properties/name/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateDeleteAbi.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        validateDeleteAbi.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+         validateDeleteAbi.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateDeleteAbi.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateDeleteAbi.errors = vErrors;
+ return errors === 0;
+}
+
 function validateDeleteRequests(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3357,6 +3471,69 @@ function validateLintPolicy(data, { instancePath = "", parentData, parentDataPro
  return errors === 0;
 }
 
+function validateListAbis(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateListAbis.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateListAbis.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (errors === _errs3) {
+       if (!(data1 && typeof data1 == "object" && !Array.isArray(data1))) {
+        validateListAbis.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data2 = data.headers;
+       const _errs5 = errors;
+       if (errors === _errs5) {
+        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+         validateListAbis.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateListAbis.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateListAbis.errors = vErrors;
+ return errors === 0;
+}
+
 function validateListApps(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3417,6 +3594,315 @@ function validateListApps(data, { instancePath = "", parentData, parentDataPrope
   }
  }
  validateListApps.errors = vErrors;
+ return errors === 0;
+}
+
+function validateListChainTransactions(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateListChainTransactions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.chain === void 0 && (missing1 = "chain")) {
+        validateListChainTransactions.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.chain !== void 0) {
+         let data1 = data0.chain;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateListChainTransactions.errors = [{ instancePath: instancePath + "/path/chain", schemaPath: "#/properties/path/properties/chain/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["chain"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 64) {
+            validateListChainTransactions.errors = [{ instancePath: instancePath + "/path/chain", schemaPath: "#/properties/path/properties/chain/maxLength", keyword: "maxLength", params: { limit: 64 }, message: "must NOT have more than 64 characters" }];
+            return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateListChainTransactions.errors = [{ instancePath: instancePath + "/path/chain", schemaPath: "#/properties/path/properties/chain/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateListChainTransactions.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+       if (data2.limit !== void 0) {
+        let data3 = data2.limit;
+        const _errs8 = errors;
+        if (errors === _errs8) {
+         if (typeof data3 === "string") {
+          if (!formatIntegerText.test(data3)) {
+           validateListChainTransactions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/allOf/0/properties/limit/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+           return false;
+          }
+         }
+         if (errors === _errs8) {
+          if (Array.isArray(data3)) {
+           var valid4 = true;
+           const len0 = data3.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data4 = data3[i0];
+            const _errs9 = errors;
+            if (errors === _errs9) {
+             if (typeof data4 === "string") {
+              if (!formatIntegerText.test(data4)) {
+               validateListChainTransactions.errors = [{ instancePath: instancePath + "/query/limit/" + i0, schemaPath: "#/properties/query/allOf/0/properties/limit/items/format", keyword: "format", params: { format: "integer-text" }, message: 'must match format "integer-text"' }];
+               return false;
+              }
+             }
+            }
+            var valid4 = _errs9 === errors;
+            if (!valid4) {
+             break;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+      if (errors === _errs5) {
+       if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+        if (data2.cursor !== void 0) {
+         let data5 = data2.cursor;
+         const _errs10 = errors;
+         if (typeof data5 !== "string") {
+          let dataType1 = typeof data5;
+          let coerced1 = void 0;
+          if (dataType1 == "object" && Array.isArray(data5) && data5.length == 1) {
+           data5 = data5[0];
+           dataType1 = typeof data5;
+           if (typeof data5 === "string") {
+            coerced1 = data5;
+           }
+          }
+          if (!(coerced1 !== void 0)) {
+           if (dataType1 == "number" || dataType1 == "boolean") {
+            coerced1 = "" + data5;
+           } else if (data5 === null) {
+            coerced1 = "";
+           } else {
+            validateListChainTransactions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced1 !== void 0) {
+           data5 = coerced1;
+           if (data2 !== void 0) {
+            data2["cursor"] = coerced1;
+           }
+          }
+         }
+         if (errors === _errs10) {
+          if (typeof data5 === "string") {
+           if (ucs2length(data5) > 40) {
+            validateListChainTransactions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/maxLength", keyword: "maxLength", params: { limit: 40 }, message: "must NOT have more than 40 characters" }];
+            return false;
+           } else {
+            if (!pattern2.test(data5)) {
+             validateListChainTransactions.errors = [{ instancePath: instancePath + "/query/cursor", schemaPath: "#/properties/query/properties/cursor/pattern", keyword: "pattern", params: { pattern: "^[0-9]{1,16}\\.[0-9]{1,16}$" }, message: 'must match pattern "^[0-9]{1,16}\\.[0-9]{1,16}$"' }];
+             return false;
+            }
+           }
+          }
+         }
+         var valid5 = _errs10 === errors;
+        } else {
+         var valid5 = true;
+        }
+        if (valid5) {
+         if (data2.limit !== void 0) {
+          let data6 = data2.limit;
+          const _errs12 = errors;
+          if (!(typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6))) {
+           let dataType2 = typeof data6;
+           let coerced2 = void 0;
+           if (dataType2 == "object" && Array.isArray(data6) && data6.length == 1) {
+            data6 = data6[0];
+            dataType2 = typeof data6;
+            if (typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6)) {
+             coerced2 = data6;
+            }
+           }
+           if (!(coerced2 !== void 0)) {
+            if (dataType2 === "boolean" || data6 === null || dataType2 === "string" && data6 && data6 == +data6 && !(data6 % 1)) {
+             coerced2 = +data6;
+            } else {
+             validateListChainTransactions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+             return false;
+            }
+           }
+           if (coerced2 !== void 0) {
+            data6 = coerced2;
+            if (data2 !== void 0) {
+             data2["limit"] = coerced2;
+            }
+           }
+          }
+          if (errors === _errs12) {
+           if (typeof data6 == "number" && isFinite(data6)) {
+            if (data6 > 1e3 || isNaN(data6)) {
+             validateListChainTransactions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/maximum", keyword: "maximum", params: { comparison: "<=", limit: 1e3 }, message: "must be <= 1000" }];
+             return false;
+            } else {
+             if (data6 < 1 || isNaN(data6)) {
+              validateListChainTransactions.errors = [{ instancePath: instancePath + "/query/limit", schemaPath: "#/properties/query/properties/limit/minimum", keyword: "minimum", params: { comparison: ">=", limit: 1 }, message: "must be >= 1" }];
+              return false;
+             }
+            }
+           }
+          }
+          var valid5 = _errs12 === errors;
+         } else {
+          var valid5 = true;
+         }
+        }
+       } else {
+        validateListChainTransactions.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data7 = data.headers;
+       const _errs14 = errors;
+       if (errors === _errs14) {
+        if (!(data7 && typeof data7 == "object" && !Array.isArray(data7))) {
+         validateListChainTransactions.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs14 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateListChainTransactions.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateListChainTransactions.errors = vErrors;
+ return errors === 0;
+}
+
+const pattern2 = new RegExp("^[0-9]{1,16}\\.[0-9]{1,16}$", "u");
+function validateListChains(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateListChains.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateListChains.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (errors === _errs3) {
+       if (!(data1 && typeof data1 == "object" && !Array.isArray(data1))) {
+        validateListChains.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data2 = data.headers;
+       const _errs5 = errors;
+       if (errors === _errs5) {
+        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+         validateListChains.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateListChains.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateListChains.errors = vErrors;
  return errors === 0;
 }
 
@@ -3666,7 +4152,7 @@ function validateListEvents(data, { instancePath = "", parentData, parentDataPro
             validateListEvents.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
             return false;
            } else {
-            if (!pattern2.test(data6)) {
+            if (!pattern3.test(data6)) {
              validateListEvents.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/pattern", keyword: "pattern", params: { pattern: "^(start|now|msg_[0-9a-z]+|[0-9a-z]+\\.[0-9]{1,15})$" }, message: 'must match pattern "^(start|now|msg_[0-9a-z]+|[0-9a-z]+\\.[0-9]{1,15})$"' }];
              return false;
             }
@@ -4041,7 +4527,7 @@ function validateListEvents(data, { instancePath = "", parentData, parentDataPro
  return errors === 0;
 }
 
-const pattern2 = new RegExp("^(start|now|msg_[0-9a-z]+|[0-9a-z]+\\.[0-9]{1,15})$", "u");
+const pattern3 = new RegExp("^(start|now|msg_[0-9a-z]+|[0-9a-z]+\\.[0-9]{1,15})$", "u");
 function validateListFaults(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -4647,7 +5133,7 @@ function validateListRequests(data, { instancePath = "", parentData, parentDataP
             validateListRequests.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
             return false;
            } else {
-            if (!pattern3.test(data6)) {
+            if (!pattern4.test(data6)) {
              validateListRequests.errors = [{ instancePath: instancePath + "/query/after", schemaPath: "#/properties/query/properties/after/pattern", keyword: "pattern", params: { pattern: "^(start|now|[0-9a-f-]{36}|[0-9a-f]{8}\\.[0-9]{1,15})$" }, message: 'must match pattern "^(start|now|[0-9a-f-]{36}|[0-9a-f]{8}\\.[0-9]{1,15})$"' }];
              return false;
             }
@@ -5022,7 +5508,7 @@ function validateListRequests(data, { instancePath = "", parentData, parentDataP
  return errors === 0;
 }
 
-const pattern3 = new RegExp("^(start|now|[0-9a-f-]{36}|[0-9a-f]{8}\\.[0-9]{1,15})$", "u");
+const pattern4 = new RegExp("^(start|now|[0-9a-f-]{36}|[0-9a-f]{8}\\.[0-9]{1,15})$", "u");
 function validateListSandboxActions(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -6014,6 +6500,120 @@ function validateMovePrices(data, { instancePath = "", parentData, parentDataPro
   }
  }
  validateMovePrices.errors = vErrors;
+ return errors === 0;
+}
+
+function validatePutAbi(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validatePutAbi.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.name === void 0 && (missing1 = "name")) {
+        validatePutAbi.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.name !== void 0) {
+         let data1 = data0.name;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validatePutAbi.errors = [{ instancePath: instancePath + "/path/name", schemaPath: "#/properties/path/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["name"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 100) {
+            validatePutAbi.errors = [{ instancePath: instancePath + "/path/name", schemaPath: "#/properties/path/properties/name/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+            return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validatePutAbi.errors = [{ instancePath: instancePath + "/path/name", schemaPath: "#/properties/path/properties/name/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validatePutAbi.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        validatePutAbi.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+         validatePutAbi.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validatePutAbi.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validatePutAbi.errors = vErrors;
  return errors === 0;
 }
 
@@ -8218,7 +8818,7 @@ function validateUploadSnapshot(data, { instancePath = "", parentData, parentDat
          }
          if (errors === _errs3) {
           if (typeof data1 === "string") {
-           if (!pattern4.test(data1)) {
+           if (!pattern5.test(data1)) {
             validateUploadSnapshot.errors = [{ instancePath: instancePath + "/path/name", schemaPath: "#/properties/path/properties/name/pattern", keyword: "pattern", params: { pattern: "^[a-z0-9][a-z0-9._-]{0,63}$" }, message: 'must match pattern "^[a-z0-9][a-z0-9._-]{0,63}$"' }];
             return false;
            }
@@ -8275,7 +8875,7 @@ function validateUploadSnapshot(data, { instancePath = "", parentData, parentDat
  return errors === 0;
 }
 
-const pattern4 = new RegExp("^[a-z0-9][a-z0-9._-]{0,63}$", "u");
+const pattern5 = new RegExp("^[a-z0-9][a-z0-9._-]{0,63}$", "u");
 function validateUseVerificationPage(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -8407,6 +9007,7 @@ export {
  validateCreateEarnVault as createEarnVault,
  validateDecideDeviceCode as decideDeviceCode,
  validateDecideVerification as decideVerification,
+ validateDeleteAbi as deleteAbi,
  validateDeleteRequests as deleteRequests,
  validateDeleteSnapshot as deleteSnapshot,
  validateDownloadSnapshot as downloadSnapshot,
@@ -8424,7 +9025,10 @@ export {
  validateGetRequest as getRequest,
  validateGetVerificationPage as getVerificationPage,
  validateLintPolicy as lintPolicy,
+ validateListAbis as listAbis,
  validateListApps as listApps,
+ validateListChainTransactions as listChainTransactions,
+ validateListChains as listChains,
  validateListDivergences as listDivergences,
  validateListEvents as listEvents,
  validateListFaults as listFaults,
@@ -8440,6 +9044,7 @@ export {
  validateMeasureCoverage as measureCoverage,
  validateMineBlocks as mineBlocks,
  validateMovePrices as movePrices,
+ validatePutAbi as putAbi,
  validateReceiveFiatDeposit as receiveFiatDeposit,
  validateRefundCardPayment as refundCardPayment,
  validateRefundFiatDeposit as refundFiatDeposit,

@@ -2510,6 +2510,98 @@ function validateMoveSandboxPricesRequest(data, { instancePath = "", parentData,
 
 const schemaMoveSandboxPricesRequest = { "$id": "MoveSandboxPricesRequest", "type": "object", "required": ["prices"], "additionalProperties": false, "properties": { "prices": { "type": "object", "minProperties": 1, "maxProperties": 100, "additionalProperties": { "type": ["string", "null"], "pattern": "^\\d{1,20}(\\.\\d{1,20})?$" } } } };
 const pattern8 = new RegExp("^\\d{1,20}(\\.\\d{1,20})?$", "u");
+function validatePutAbiRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.abi === void 0 && (missing0 = "abi")) {
+    validatePutAbiRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "abi" || key0 === "address")) {
+      validatePutAbiRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.abi !== void 0) {
+      let data0 = data.abi;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        if (data0.length > 2e3) {
+         validatePutAbiRequest.errors = [{ instancePath: instancePath + "/abi", schemaPath: "#/properties/abi/maxItems", keyword: "maxItems", params: { limit: 2e3 }, message: "must NOT have more than 2000 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data0.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          let data1 = data0[i0];
+          const _errs4 = errors;
+          if (errors === _errs4) {
+           if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
+           } else {
+            validatePutAbiRequest.errors = [{ instancePath: instancePath + "/abi/" + i0, schemaPath: "#/properties/abi/items/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+            return false;
+           }
+          }
+          var valid1 = _errs4 === errors;
+          if (!valid1) {
+           break;
+          }
+         }
+        }
+       } else {
+        validatePutAbiRequest.errors = [{ instancePath: instancePath + "/abi", schemaPath: "#/properties/abi/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.address !== void 0) {
+       let data2 = data.address;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (typeof data2 === "string") {
+         if (ucs2length(data2) > 42) {
+          validatePutAbiRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 42 }, message: "must NOT have more than 42 characters" }];
+          return false;
+         } else {
+          if (!pattern9.test(data2)) {
+           validatePutAbiRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/pattern", keyword: "pattern", params: { pattern: "^0x[0-9a-fA-F]{40}$" }, message: 'must match pattern "^0x[0-9a-fA-F]{40}$"' }];
+           return false;
+          }
+         }
+        } else {
+         validatePutAbiRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validatePutAbiRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validatePutAbiRequest.errors = vErrors;
+ return errors === 0;
+}
+
+const pattern9 = new RegExp("^0x[0-9a-fA-F]{40}$", "u");
 function validateReceiveSandboxDepositRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -2534,7 +2626,7 @@ function validateReceiveSandboxDepositRequest(data, { instancePath = "", parentD
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (!pattern9.test(data0)) {
+        if (!pattern10.test(data0)) {
          validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/amount", schemaPath: "#/properties/amount/pattern", keyword: "pattern", params: { pattern: "^\\d{1,12}(\\.\\d{1,2})?$" }, message: 'must match pattern "^\\d{1,12}(\\.\\d{1,2})?$"' }];
          return false;
         }
@@ -2671,7 +2763,7 @@ function validateReceiveSandboxDepositRequest(data, { instancePath = "", parentD
 }
 
 const schemaReceiveSandboxDepositRequest = { "$id": "ReceiveSandboxDepositRequest", "type": "object", "required": ["amount", "deposit_account_id", "reference"], "additionalProperties": false, "properties": { "amount": { "type": "string", "pattern": "^\\d{1,12}(\\.\\d{1,2})?$" }, "deposit_account_id": { "type": "string", "maxLength": 100 }, "outcome": { "type": "string", "enum": ["completed", "in_review", "refunded"] }, "payment_rail": { "type": "string", "minLength": 1, "maxLength": 50 }, "reference": { "type": "string", "minLength": 1, "maxLength": 100 }, "sender_name": { "type": "string", "minLength": 1, "maxLength": 200 } } };
-const pattern9 = new RegExp("^\\d{1,12}(\\.\\d{1,2})?$", "u");
+const pattern10 = new RegExp("^\\d{1,12}(\\.\\d{1,2})?$", "u");
 function validateRefundSandboxPaymentRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -2950,7 +3042,7 @@ function validateSaveSnapshotRequest(data, { instancePath = "", parentData, pare
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (!pattern10.test(data0)) {
+        if (!pattern11.test(data0)) {
          validateSaveSnapshotRequest.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/pattern", keyword: "pattern", params: { pattern: "^[a-z0-9][a-z0-9._-]{0,63}$" }, message: 'must match pattern "^[a-z0-9][a-z0-9._-]{0,63}$"' }];
          return false;
         }
@@ -2971,7 +3063,7 @@ function validateSaveSnapshotRequest(data, { instancePath = "", parentData, pare
  return errors === 0;
 }
 
-const pattern10 = new RegExp("^[a-z0-9][a-z0-9._-]{0,63}$", "u");
+const pattern11 = new RegExp("^[a-z0-9][a-z0-9._-]{0,63}$", "u");
 function validateSendSandboxRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3594,6 +3686,7 @@ const requestValidators = {
  createEarnVault: { params: params.createEarnVault, body: validateCreateSandboxEarnVaultRequest },
  decideDeviceCode: { params: params.decideDeviceCode, body: validateDecideSandboxDeviceCodeRequest },
  decideVerification: { params: params.decideVerification, body: validateDecideSandboxVerificationRequest },
+ deleteAbi: { params: params.deleteAbi },
  deleteRequests: { params: params.deleteRequests },
  deleteSnapshot: { params: params.deleteSnapshot },
  downloadSnapshot: { params: params.downloadSnapshot },
@@ -3611,7 +3704,10 @@ const requestValidators = {
  getRequest: { params: params.getRequest },
  getVerificationPage: { params: params.getVerificationPage },
  lintPolicy: { params: params.lintPolicy, body: validateLintPolicyRequest },
+ listAbis: { params: params.listAbis },
  listApps: { params: params.listApps },
+ listChainTransactions: { params: params.listChainTransactions },
+ listChains: { params: params.listChains },
  listDivergences: { params: params.listDivergences },
  listEvents: { params: params.listEvents },
  listFaults: { params: params.listFaults },
@@ -3627,6 +3723,7 @@ const requestValidators = {
  measureCoverage: { params: params.measureCoverage },
  mineBlocks: { params: params.mineBlocks, body: validateMineSandboxBlocksRequest },
  movePrices: { params: params.movePrices, body: validateMoveSandboxPricesRequest },
+ putAbi: { params: params.putAbi, body: validatePutAbiRequest },
  receiveFiatDeposit: { params: params.receiveFiatDeposit, body: validateReceiveSandboxDepositRequest },
  refundCardPayment: { params: params.refundCardPayment, body: validateRefundSandboxPaymentRequest },
  refundFiatDeposit: { params: params.refundFiatDeposit },

@@ -1553,6 +1553,51 @@ function validateSandboxVerification(data, { instancePath = "", parentData, pare
  return errors === 0;
 }
 
+function validateDeletedAbi(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name")) {
+    validateDeletedAbi.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name")) {
+      validateDeletedAbi.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      let data0 = data.name;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 100) {
+         validateDeletedAbi.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+         return false;
+        }
+       } else {
+        validateDeletedAbi.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateDeletedAbi.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateDeletedAbi.errors = vErrors;
+ return errors === 0;
+}
+
 function validateDeletedRequests(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -5164,6 +5209,161 @@ function validateLintedRequest(data, { instancePath = "", parentData, parentData
  return errors === 0;
 }
 
+function validateSandboxAbis(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data")) {
+    validateSandboxAbis.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data")) {
+      validateSandboxAbis.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        if (data0.length > 500) {
+         validateSandboxAbis.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/maxItems", keyword: "maxItems", params: { limit: 500 }, message: "must NOT have more than 500 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data0.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs4 = errors;
+          if (!validateSandboxAbi(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateSandboxAbi.errors : vErrors.concat(validateSandboxAbi.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs4 === errors;
+          if (!valid1) {
+           break;
+          }
+         }
+        }
+       } else {
+        validateSandboxAbis.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxAbis.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxAbis.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxAbi(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name") || data.address === void 0 && (missing0 = "address") || data.items === void 0 && (missing0 = "items")) {
+    validateSandboxAbi.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name" || key0 === "address" || key0 === "items")) {
+      validateSandboxAbi.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      let data0 = data.name;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 100) {
+         validateSandboxAbi.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+         return false;
+        }
+       } else {
+        validateSandboxAbi.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.address !== void 0) {
+       let data1 = data.address;
+       const _errs4 = errors;
+       if (typeof data1 !== "string" && data1 !== null) {
+        validateSandboxAbi.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: schemaSandboxAbi.properties.address.type }, message: "must be string,null" }];
+        return false;
+       }
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 42) {
+          validateSandboxAbi.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 42 }, message: "must NOT have more than 42 characters" }];
+          return false;
+         }
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.items !== void 0) {
+        let data2 = data.items;
+        const _errs6 = errors;
+        if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2))) {
+         validateSandboxAbi.errors = [{ instancePath: instancePath + "/items", schemaPath: "#/properties/items/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+         return false;
+        }
+        if (errors === _errs6) {
+         if (typeof data2 == "number" && isFinite(data2)) {
+          if (data2 > 2e3 || isNaN(data2)) {
+           validateSandboxAbi.errors = [{ instancePath: instancePath + "/items", schemaPath: "#/properties/items/maximum", keyword: "maximum", params: { comparison: "<=", limit: 2e3 }, message: "must be <= 2000" }];
+           return false;
+          } else {
+           if (data2 < 0 || isNaN(data2)) {
+            validateSandboxAbi.errors = [{ instancePath: instancePath + "/items", schemaPath: "#/properties/items/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+            return false;
+           }
+          }
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxAbi.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxAbi.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxAbi = { "$id": "SandboxAbi", "type": "object", "required": ["name", "address", "items"], "additionalProperties": false, "properties": { "name": { "type": "string", "maxLength": 100 }, "address": { "type": ["string", "null"], "maxLength": 42 }, "items": { "type": "integer", "minimum": 0, "maximum": 2e3 } } };
 function validateSandboxApps(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -5218,6 +5418,911 @@ function validateSandboxApps(data, { instancePath = "", parentData, parentDataPr
  return errors === 0;
 }
 
+function validateChainTransactions(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
+    validateChainTransactions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data" || key0 === "next_cursor")) {
+      validateChainTransactions.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        if (data0.length > 1e3) {
+         validateChainTransactions.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/maxItems", keyword: "maxItems", params: { limit: 1e3 }, message: "must NOT have more than 1000 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data0.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs4 = errors;
+          if (!validateChainTransaction(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateChainTransaction.errors : vErrors.concat(validateChainTransaction.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs4 === errors;
+          if (!valid1) {
+           break;
+          }
+         }
+        }
+       } else {
+        validateChainTransactions.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.next_cursor !== void 0) {
+       let data2 = data.next_cursor;
+       const _errs5 = errors;
+       if (typeof data2 !== "string" && data2 !== null) {
+        validateChainTransactions.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/type", keyword: "type", params: { type: schemaChainTransactions.properties.next_cursor.type }, message: "must be string,null" }];
+        return false;
+       }
+       if (errors === _errs5) {
+        if (typeof data2 === "string") {
+         if (ucs2length(data2) > 40) {
+          validateChainTransactions.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/maxLength", keyword: "maxLength", params: { limit: 40 }, message: "must NOT have more than 40 characters" }];
+          return false;
+         }
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateChainTransactions.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateChainTransactions.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaChainTransactions = { "$id": "ChainTransactions", "type": "object", "required": ["data", "next_cursor"], "additionalProperties": false, "properties": { "data": { "type": "array", "maxItems": 1e3, "items": { "$ref": "ChainTransaction" } }, "next_cursor": { "type": ["string", "null"], "maxLength": 40 } } };
+function validateChainTransaction(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.hash === void 0 && (missing0 = "hash") || data.block_number === void 0 && (missing0 = "block_number") || data.block_at_ms === void 0 && (missing0 = "block_at_ms") || data.from === void 0 && (missing0 = "from") || data.to === void 0 && (missing0 = "to") || data.contract_address === void 0 && (missing0 = "contract_address") || data.value === void 0 && (missing0 = "value") || data.data === void 0 && (missing0 = "data") || data.gas_used === void 0 && (missing0 = "gas_used") || data.is_deposit === void 0 && (missing0 = "is_deposit") || data.reason === void 0 && (missing0 = "reason") || data.call === void 0 && (missing0 = "call") || data.logs === void 0 && (missing0 = "logs")) {
+    validateChainTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!hasOwnProperty.call(schemaChainTransaction.properties, key0)) {
+      validateChainTransaction.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.hash !== void 0) {
+      let data0 = data.hash;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 66) {
+         validateChainTransaction.errors = [{ instancePath: instancePath + "/hash", schemaPath: "#/properties/hash/maxLength", keyword: "maxLength", params: { limit: 66 }, message: "must NOT have more than 66 characters" }];
+         return false;
+        }
+       } else {
+        validateChainTransaction.errors = [{ instancePath: instancePath + "/hash", schemaPath: "#/properties/hash/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.block_number !== void 0) {
+       let data1 = data.block_number;
+       const _errs4 = errors;
+       if (!(typeof data1 == "number" && (!(data1 % 1) && !isNaN(data1)) && isFinite(data1))) {
+        validateChainTransaction.errors = [{ instancePath: instancePath + "/block_number", schemaPath: "#/properties/block_number/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+        return false;
+       }
+       if (errors === _errs4) {
+        if (typeof data1 == "number" && isFinite(data1)) {
+         if (data1 > 9007199254740991 || isNaN(data1)) {
+          validateChainTransaction.errors = [{ instancePath: instancePath + "/block_number", schemaPath: "#/properties/block_number/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 }, message: "must be <= 9007199254740991" }];
+          return false;
+         } else {
+          if (data1 < 0 || isNaN(data1)) {
+           validateChainTransaction.errors = [{ instancePath: instancePath + "/block_number", schemaPath: "#/properties/block_number/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+           return false;
+          }
+         }
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.block_at_ms !== void 0) {
+        let data2 = data.block_at_ms;
+        const _errs6 = errors;
+        if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2))) {
+         validateChainTransaction.errors = [{ instancePath: instancePath + "/block_at_ms", schemaPath: "#/properties/block_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+         return false;
+        }
+        if (errors === _errs6) {
+         if (typeof data2 == "number" && isFinite(data2)) {
+          if (data2 > 9007199254740991 || isNaN(data2)) {
+           validateChainTransaction.errors = [{ instancePath: instancePath + "/block_at_ms", schemaPath: "#/properties/block_at_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 }, message: "must be <= 9007199254740991" }];
+           return false;
+          } else {
+           if (data2 < 0 || isNaN(data2)) {
+            validateChainTransaction.errors = [{ instancePath: instancePath + "/block_at_ms", schemaPath: "#/properties/block_at_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+            return false;
+           }
+          }
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.from !== void 0) {
+         let data3 = data.from;
+         const _errs8 = errors;
+         if (errors === _errs8) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 42) {
+            validateChainTransaction.errors = [{ instancePath: instancePath + "/from", schemaPath: "#/properties/from/maxLength", keyword: "maxLength", params: { limit: 42 }, message: "must NOT have more than 42 characters" }];
+            return false;
+           }
+          } else {
+           validateChainTransaction.errors = [{ instancePath: instancePath + "/from", schemaPath: "#/properties/from/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.to !== void 0) {
+          let data4 = data.to;
+          const _errs10 = errors;
+          if (typeof data4 !== "string" && data4 !== null) {
+           validateChainTransaction.errors = [{ instancePath: instancePath + "/to", schemaPath: "#/properties/to/type", keyword: "type", params: { type: schemaChainTransaction.properties.to.type }, message: "must be string,null" }];
+           return false;
+          }
+          if (errors === _errs10) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 42) {
+             validateChainTransaction.errors = [{ instancePath: instancePath + "/to", schemaPath: "#/properties/to/maxLength", keyword: "maxLength", params: { limit: 42 }, message: "must NOT have more than 42 characters" }];
+             return false;
+            }
+           }
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.contract_address !== void 0) {
+           let data5 = data.contract_address;
+           const _errs12 = errors;
+           if (typeof data5 !== "string" && data5 !== null) {
+            validateChainTransaction.errors = [{ instancePath: instancePath + "/contract_address", schemaPath: "#/properties/contract_address/type", keyword: "type", params: { type: schemaChainTransaction.properties.contract_address.type }, message: "must be string,null" }];
+            return false;
+           }
+           if (errors === _errs12) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 42) {
+              validateChainTransaction.errors = [{ instancePath: instancePath + "/contract_address", schemaPath: "#/properties/contract_address/maxLength", keyword: "maxLength", params: { limit: 42 }, message: "must NOT have more than 42 characters" }];
+              return false;
+             }
+            }
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.value !== void 0) {
+            let data6 = data.value;
+            const _errs14 = errors;
+            if (errors === _errs14) {
+             if (typeof data6 === "string") {
+              if (ucs2length(data6) > 78) {
+               validateChainTransaction.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/maxLength", keyword: "maxLength", params: { limit: 78 }, message: "must NOT have more than 78 characters" }];
+               return false;
+              }
+             } else {
+              validateChainTransaction.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+            }
+            var valid0 = _errs14 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.data !== void 0) {
+             const _errs16 = errors;
+             if (typeof data.data !== "string") {
+              validateChainTransaction.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+              return false;
+             }
+             var valid0 = _errs16 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.gas_used !== void 0) {
+              let data8 = data.gas_used;
+              const _errs18 = errors;
+              if (errors === _errs18) {
+               if (typeof data8 === "string") {
+                if (ucs2length(data8) > 20) {
+                 validateChainTransaction.errors = [{ instancePath: instancePath + "/gas_used", schemaPath: "#/properties/gas_used/maxLength", keyword: "maxLength", params: { limit: 20 }, message: "must NOT have more than 20 characters" }];
+                 return false;
+                }
+               } else {
+                validateChainTransaction.errors = [{ instancePath: instancePath + "/gas_used", schemaPath: "#/properties/gas_used/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                return false;
+               }
+              }
+              var valid0 = _errs18 === errors;
+             } else {
+              var valid0 = true;
+             }
+             if (valid0) {
+              if (data.is_deposit !== void 0) {
+               const _errs20 = errors;
+               if (typeof data.is_deposit !== "boolean") {
+                validateChainTransaction.errors = [{ instancePath: instancePath + "/is_deposit", schemaPath: "#/properties/is_deposit/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+                return false;
+               }
+               var valid0 = _errs20 === errors;
+              } else {
+               var valid0 = true;
+              }
+              if (valid0) {
+               if (data.reason !== void 0) {
+                let data10 = data.reason;
+                const _errs22 = errors;
+                if (typeof data10 !== "string" && data10 !== null) {
+                 validateChainTransaction.errors = [{ instancePath: instancePath + "/reason", schemaPath: "#/properties/reason/type", keyword: "type", params: { type: schemaChainTransaction.properties.reason.type }, message: "must be string,null" }];
+                 return false;
+                }
+                var valid0 = _errs22 === errors;
+               } else {
+                var valid0 = true;
+               }
+               if (valid0) {
+                if (data.call !== void 0) {
+                 let data11 = data.call;
+                 const _errs24 = errors;
+                 const _errs25 = errors;
+                 let valid1 = false;
+                 let passing0 = null;
+                 const _errs26 = errors;
+                 if (!validateDecodedItem(data11, { instancePath: instancePath + "/call", parentData: data, parentDataProperty: "call", rootData })) {
+                  vErrors = vErrors === null ? validateDecodedItem.errors : vErrors.concat(validateDecodedItem.errors);
+                  errors = vErrors.length;
+                 }
+                 var _valid0 = _errs26 === errors;
+                 if (_valid0) {
+                  valid1 = true;
+                  passing0 = 0;
+                 }
+                 const _errs27 = errors;
+                 if (data11 !== null) {
+                  const err0 = { instancePath: instancePath + "/call", schemaPath: "#/properties/call/oneOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                  if (vErrors === null) {
+                   vErrors = [err0];
+                  } else {
+                   vErrors.push(err0);
+                  }
+                  errors++;
+                 }
+                 var _valid0 = _errs27 === errors;
+                 if (_valid0 && valid1) {
+                  valid1 = false;
+                  passing0 = [passing0, 1];
+                 } else {
+                  if (_valid0) {
+                   valid1 = true;
+                   passing0 = 1;
+                  }
+                 }
+                 if (!valid1) {
+                  const err1 = { instancePath: instancePath + "/call", schemaPath: "#/properties/call/oneOf", keyword: "oneOf", params: { passingSchemas: passing0 }, message: "must match exactly one schema in oneOf" };
+                  if (vErrors === null) {
+                   vErrors = [err1];
+                  } else {
+                   vErrors.push(err1);
+                  }
+                  errors++;
+                  validateChainTransaction.errors = vErrors;
+                  return false;
+                 } else {
+                  errors = _errs25;
+                  if (vErrors !== null) {
+                   if (_errs25) {
+                    vErrors.length = _errs25;
+                   } else {
+                    vErrors = null;
+                   }
+                  }
+                 }
+                 var valid0 = _errs24 === errors;
+                } else {
+                 var valid0 = true;
+                }
+                if (valid0) {
+                 if (data.logs !== void 0) {
+                  let data12 = data.logs;
+                  const _errs29 = errors;
+                  if (errors === _errs29) {
+                   if (Array.isArray(data12)) {
+                    var valid2 = true;
+                    const len0 = data12.length;
+                    for (let i0 = 0; i0 < len0; i0++) {
+                     const _errs31 = errors;
+                     if (!validateChainLog(data12[i0], { instancePath: instancePath + "/logs/" + i0, parentData: data12, parentDataProperty: i0, rootData })) {
+                      vErrors = vErrors === null ? validateChainLog.errors : vErrors.concat(validateChainLog.errors);
+                      errors = vErrors.length;
+                     }
+                     var valid2 = _errs31 === errors;
+                     if (!valid2) {
+                      break;
+                     }
+                    }
+                   } else {
+                    validateChainTransaction.errors = [{ instancePath: instancePath + "/logs", schemaPath: "#/properties/logs/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                    return false;
+                   }
+                  }
+                  var valid0 = _errs29 === errors;
+                 } else {
+                  var valid0 = true;
+                 }
+                }
+               }
+              }
+             }
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateChainTransaction.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateChainTransaction.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaChainTransaction = { "$id": "ChainTransaction", "type": "object", "required": ["hash", "block_number", "block_at_ms", "from", "to", "contract_address", "value", "data", "gas_used", "is_deposit", "reason", "call", "logs"], "additionalProperties": false, "properties": { "hash": { "type": "string", "maxLength": 66 }, "block_number": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "block_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "from": { "type": "string", "maxLength": 42 }, "to": { "type": ["string", "null"], "maxLength": 42 }, "contract_address": { "type": ["string", "null"], "maxLength": 42 }, "value": { "type": "string", "maxLength": 78 }, "data": { "type": "string" }, "gas_used": { "type": "string", "maxLength": 20 }, "is_deposit": { "type": "boolean" }, "reason": { "type": ["string", "null"] }, "call": { "oneOf": [{ "$ref": "DecodedItem" }, { "type": "null" }] }, "logs": { "type": "array", "items": { "$ref": "ChainLog" } } } };
+function validateChainLog(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.address === void 0 && (missing0 = "address") || data.topics === void 0 && (missing0 = "topics") || data.data === void 0 && (missing0 = "data") || data.event === void 0 && (missing0 = "event")) {
+    validateChainLog.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "address" || key0 === "topics" || key0 === "data" || key0 === "event")) {
+      validateChainLog.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.address !== void 0) {
+      let data0 = data.address;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 42) {
+         validateChainLog.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 42 }, message: "must NOT have more than 42 characters" }];
+         return false;
+        }
+       } else {
+        validateChainLog.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.topics !== void 0) {
+       let data1 = data.topics;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (Array.isArray(data1)) {
+         if (data1.length > 4) {
+          validateChainLog.errors = [{ instancePath: instancePath + "/topics", schemaPath: "#/properties/topics/maxItems", keyword: "maxItems", params: { limit: 4 }, message: "must NOT have more than 4 items" }];
+          return false;
+         } else {
+          var valid1 = true;
+          const len0 = data1.length;
+          for (let i0 = 0; i0 < len0; i0++) {
+           let data2 = data1[i0];
+           const _errs6 = errors;
+           if (errors === _errs6) {
+            if (typeof data2 === "string") {
+             if (ucs2length(data2) > 66) {
+              validateChainLog.errors = [{ instancePath: instancePath + "/topics/" + i0, schemaPath: "#/properties/topics/items/maxLength", keyword: "maxLength", params: { limit: 66 }, message: "must NOT have more than 66 characters" }];
+              return false;
+             }
+            } else {
+             validateChainLog.errors = [{ instancePath: instancePath + "/topics/" + i0, schemaPath: "#/properties/topics/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           var valid1 = _errs6 === errors;
+           if (!valid1) {
+            break;
+           }
+          }
+         }
+        } else {
+         validateChainLog.errors = [{ instancePath: instancePath + "/topics", schemaPath: "#/properties/topics/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.data !== void 0) {
+        const _errs8 = errors;
+        if (typeof data.data !== "string") {
+         validateChainLog.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs8 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.event !== void 0) {
+         let data4 = data.event;
+         const _errs10 = errors;
+         const _errs11 = errors;
+         let valid2 = false;
+         let passing0 = null;
+         const _errs12 = errors;
+         if (!validateDecodedItem(data4, { instancePath: instancePath + "/event", parentData: data, parentDataProperty: "event", rootData })) {
+          vErrors = vErrors === null ? validateDecodedItem.errors : vErrors.concat(validateDecodedItem.errors);
+          errors = vErrors.length;
+         }
+         var _valid0 = _errs12 === errors;
+         if (_valid0) {
+          valid2 = true;
+          passing0 = 0;
+         }
+         const _errs13 = errors;
+         if (data4 !== null) {
+          const err0 = { instancePath: instancePath + "/event", schemaPath: "#/properties/event/oneOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+          if (vErrors === null) {
+           vErrors = [err0];
+          } else {
+           vErrors.push(err0);
+          }
+          errors++;
+         }
+         var _valid0 = _errs13 === errors;
+         if (_valid0 && valid2) {
+          valid2 = false;
+          passing0 = [passing0, 1];
+         } else {
+          if (_valid0) {
+           valid2 = true;
+           passing0 = 1;
+          }
+         }
+         if (!valid2) {
+          const err1 = { instancePath: instancePath + "/event", schemaPath: "#/properties/event/oneOf", keyword: "oneOf", params: { passingSchemas: passing0 }, message: "must match exactly one schema in oneOf" };
+          if (vErrors === null) {
+           vErrors = [err1];
+          } else {
+           vErrors.push(err1);
+          }
+          errors++;
+          validateChainLog.errors = vErrors;
+          return false;
+         } else {
+          errors = _errs11;
+          if (vErrors !== null) {
+           if (_errs11) {
+            vErrors.length = _errs11;
+           } else {
+            vErrors = null;
+           }
+          }
+         }
+         var valid0 = _errs10 === errors;
+        } else {
+         var valid0 = true;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateChainLog.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateChainLog.errors = vErrors;
+ return errors === 0;
+}
+
+function validateDecodedItem(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name") || data.arguments === void 0 && (missing0 = "arguments")) {
+    validateDecodedItem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name" || key0 === "arguments")) {
+      validateDecodedItem.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.name !== "string") {
+       validateDecodedItem.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.arguments !== void 0) {
+       let data1 = data.arguments;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (Array.isArray(data1)) {
+         var valid1 = true;
+         const len0 = data1.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs6 = errors;
+          if (!validateDecodedArgument(data1[i0], { instancePath: instancePath + "/arguments/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateDecodedArgument.errors : vErrors.concat(validateDecodedArgument.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs6 === errors;
+          if (!valid1) {
+           break;
+          }
+         }
+        } else {
+         validateDecodedItem.errors = [{ instancePath: instancePath + "/arguments", schemaPath: "#/properties/arguments/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateDecodedItem.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateDecodedItem.errors = vErrors;
+ return errors === 0;
+}
+
+function validateDecodedArgument(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name") || data.type === void 0 && (missing0 = "type") || data.value === void 0 && (missing0 = "value")) {
+    validateDecodedArgument.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name" || key0 === "type" || key0 === "value")) {
+      validateDecodedArgument.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.name !== "string") {
+       validateDecodedArgument.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.type !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.type !== "string") {
+        validateDecodedArgument.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.value !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.value !== "string") {
+         validateDecodedArgument.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateDecodedArgument.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateDecodedArgument.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxChains(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data")) {
+    validateSandboxChains.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data")) {
+      validateSandboxChains.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        if (data0.length > 1e3) {
+         validateSandboxChains.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/maxItems", keyword: "maxItems", params: { limit: 1e3 }, message: "must NOT have more than 1000 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data0.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs4 = errors;
+          if (!validateSandboxChain(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateSandboxChain.errors : vErrors.concat(validateSandboxChain.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs4 === errors;
+          if (!valid1) {
+           break;
+          }
+         }
+        }
+       } else {
+        validateSandboxChains.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxChains.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxChains.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxChain(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.caip2 === void 0 && (missing0 = "caip2") || data.name === void 0 && (missing0 = "name") || data.block_number === void 0 && (missing0 = "block_number") || data.block_at_ms === void 0 && (missing0 = "block_at_ms") || data.is_evm === void 0 && (missing0 = "is_evm")) {
+    validateSandboxChain.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "caip2" || key0 === "name" || key0 === "block_number" || key0 === "block_at_ms" || key0 === "is_evm")) {
+      validateSandboxChain.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.caip2 !== void 0) {
+      let data0 = data.caip2;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 200) {
+         validateSandboxChain.errors = [{ instancePath: instancePath + "/caip2", schemaPath: "#/properties/caip2/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+         return false;
+        }
+       } else {
+        validateSandboxChain.errors = [{ instancePath: instancePath + "/caip2", schemaPath: "#/properties/caip2/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.name !== void 0) {
+       let data1 = data.name;
+       const _errs4 = errors;
+       if (typeof data1 !== "string" && data1 !== null) {
+        validateSandboxChain.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: schemaSandboxChain.properties.name.type }, message: "must be string,null" }];
+        return false;
+       }
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 200) {
+          validateSandboxChain.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+          return false;
+         }
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.block_number !== void 0) {
+        let data2 = data.block_number;
+        const _errs6 = errors;
+        if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2))) {
+         validateSandboxChain.errors = [{ instancePath: instancePath + "/block_number", schemaPath: "#/properties/block_number/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+         return false;
+        }
+        if (errors === _errs6) {
+         if (typeof data2 == "number" && isFinite(data2)) {
+          if (data2 > 9007199254740991 || isNaN(data2)) {
+           validateSandboxChain.errors = [{ instancePath: instancePath + "/block_number", schemaPath: "#/properties/block_number/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 }, message: "must be <= 9007199254740991" }];
+           return false;
+          } else {
+           if (data2 < 0 || isNaN(data2)) {
+            validateSandboxChain.errors = [{ instancePath: instancePath + "/block_number", schemaPath: "#/properties/block_number/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+            return false;
+           }
+          }
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.block_at_ms !== void 0) {
+         let data3 = data.block_at_ms;
+         const _errs8 = errors;
+         if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3))) {
+          validateSandboxChain.errors = [{ instancePath: instancePath + "/block_at_ms", schemaPath: "#/properties/block_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+          return false;
+         }
+         if (errors === _errs8) {
+          if (typeof data3 == "number" && isFinite(data3)) {
+           if (data3 > 9007199254740991 || isNaN(data3)) {
+            validateSandboxChain.errors = [{ instancePath: instancePath + "/block_at_ms", schemaPath: "#/properties/block_at_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 }, message: "must be <= 9007199254740991" }];
+            return false;
+           } else {
+            if (data3 < 0 || isNaN(data3)) {
+             validateSandboxChain.errors = [{ instancePath: instancePath + "/block_at_ms", schemaPath: "#/properties/block_at_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+             return false;
+            }
+           }
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.is_evm !== void 0) {
+          const _errs10 = errors;
+          if (typeof data.is_evm !== "boolean") {
+           validateSandboxChain.errors = [{ instancePath: instancePath + "/is_evm", schemaPath: "#/properties/is_evm/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxChain.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxChain.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxChain = { "$id": "SandboxChain", "type": "object", "required": ["caip2", "name", "block_number", "block_at_ms", "is_evm"], "additionalProperties": false, "properties": { "caip2": { "type": "string", "maxLength": 200 }, "name": { "type": ["string", "null"], "maxLength": 200 }, "block_number": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "block_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "is_evm": { "type": "boolean" } } };
 function validateSandboxDivergences(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -8959,6 +10064,7 @@ const responseValidators = {
  createEarnVault: { 200: validateSandboxEarnVaultClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  decideDeviceCode: { 200: validateSandboxDeviceCode, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  decideVerification: { 200: validateSandboxVerification, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
+ deleteAbi: { 200: validateDeletedAbi, 400: validateError, 404: validateError, 500: validateError },
  deleteRequests: { 200: validateDeletedRequests, 400: validateError, 500: validateError },
  deleteSnapshot: { 200: validateDeletedSnapshot, 404: validateError, 500: validateError },
  downloadSnapshot: { 200: validateSnapshotContent, 404: validateError, 500: validateError },
@@ -8976,7 +10082,10 @@ const responseValidators = {
  getRequest: { 200: validateRecordedExchange, 400: validateError, 404: validateError, 500: validateError },
  getVerificationPage: { 200: validateSandboxVerificationPage, 404: validateError, 500: validateError },
  lintPolicy: { 200: validatePolicyLint, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
+ listAbis: { 200: validateSandboxAbis, 500: validateError },
  listApps: { 200: validateSandboxApps, 500: validateError },
+ listChainTransactions: { 200: validateChainTransactions, 400: validateError, 500: validateError },
+ listChains: { 200: validateSandboxChains, 500: validateError },
  listDivergences: { 200: validateSandboxDivergences, 400: validateError, 404: validateError, 500: validateError },
  listEvents: { 200: validateSandboxEvents, 400: validateError, 404: validateError, 500: validateError },
  listFaults: { 200: validateSandboxFaults, 500: validateError },
@@ -8992,6 +10101,7 @@ const responseValidators = {
  measureCoverage: { 200: validateSandboxCoverage, 400: validateError, 500: validateError },
  mineBlocks: { 200: validateSandboxBlocks, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  movePrices: { 200: validateSandboxPricesClosed, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
+ putAbi: { 200: validateSandboxAbi, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  receiveFiatDeposit: { 200: validateSandboxFiatDepositClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  refundCardPayment: { 200: validateSandboxCardPaymentClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  refundFiatDeposit: { 200: validateSandboxFiatDepositClosed, 400: validateError, 404: validateError, 500: validateError },

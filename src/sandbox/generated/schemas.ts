@@ -100,11 +100,49 @@ export type CaptureSandboxPaymentRequest = {
   amount?: SandboxCardAmount | undefined;
 };
 
+export type ChainLog = {
+  address: string;
+  topics: string[];
+  data: string;
+  /** Null for unknown events. */
+  event: DecodedItem | null;
+};
+
 /** A call of JSON-RPC 2.0, or a batch of at most 1,000. */
 export type ChainRpcRequest = { [key: string]: unknown } | unknown[];
 
 /** A response of JSON-RPC 2.0, or one for each call of the batch. */
 export type ChainRpcResponse = { [key: string]: unknown } | unknown[];
+
+export type ChainTransaction = {
+  hash: string;
+  block_number: number;
+  /** Unix ms. */
+  block_at_ms: number;
+  from: string;
+  /** Null for the creation of a contract. */
+  to: string | null;
+  /** The contract that it created. */
+  contract_address: string | null;
+  /** The native asset, in base units. */
+  value: string;
+  /** Calldata in hex. */
+  data: string;
+  gas_used: string;
+  /** Whether it was paid without a transaction. */
+  is_deposit: boolean;
+  /** Why it reverted; null when it succeeded. */
+  reason: string | null;
+  /** The function that it called; null for plain transfers, creations and unknown functions. */
+  call: DecodedItem | null;
+  logs: ChainLog[];
+};
+
+export type ChainTransactions = {
+  data: ChainTransaction[];
+  /** Where the next page begins; null on the last one. */
+  next_cursor: string | null;
+};
 
 export type ChangeOperatorRoleRequest = {
   role: OperatorRole;
@@ -203,6 +241,24 @@ export type DecideSandboxVerificationRequest = {
   requirements_due?: string[] | undefined;
   /** Endorsements whose status differs from that of the customer. */
   endorsements?: SandboxEndorsement[] | undefined;
+};
+
+export type DecodedArgument = {
+  /** Empty for a parameter without a name. */
+  name: string;
+  /** The type in the ABI. */
+  type: string;
+  /** Numbers in decimal, addresses and bytes in hex, lists and structs as JSON. */
+  value: string;
+};
+
+export type DecodedItem = {
+  name: string;
+  arguments: DecodedArgument[];
+};
+
+export type DeletedAbi = {
+  name: string;
 };
 
 export type DeletedRequests = {
@@ -501,6 +557,13 @@ export type PolicyUnitTrace = {
   rules: PolicyRuleTrace[];
 };
 
+export type PutAbiRequest = {
+  /** Functions, events and errors. Other items are ignored. */
+  abi: { [key: string]: unknown }[];
+  /** The contract that it belongs to. Defaults to any. */
+  address?: string | undefined;
+};
+
 /** Money that arrives at the simulated bank. */
 export type ReceiveSandboxDepositRequest = {
   /** Amount in the currency of the account, at most two decimals. */
@@ -631,6 +694,18 @@ export type ReplaySandboxRequest = {
   sign_as?: SandboxSigners | undefined;
 };
 
+export type SandboxAbi = {
+  name: string;
+  /** The contract that it belongs to; null for any. */
+  address: string | null;
+  /** Number of functions, events and errors. */
+  items: number;
+};
+
+export type SandboxAbis = {
+  data: SandboxAbi[];
+};
+
 export type SandboxAction = {
   /** Id. */
   id: string;
@@ -755,8 +830,25 @@ export type SandboxCardPayment = {
   transaction_hash: string | null;
 };
 
+export type SandboxChain = {
+  /** CAIP-2 id. */
+  caip2: string;
+  /** The name in the API; null for a chain that it does not name. */
+  name: string | null;
+  /** The latest block. */
+  block_number: number;
+  /** The time of the latest block, Unix ms. */
+  block_at_ms: number;
+  /** Whether `/_sandbox/rpc/{chain}` and its transactions are available. */
+  is_evm: boolean;
+};
+
 /** CAIP-2 id of a simulated chain, for example `eip155:8453`, or its name in the contract, for example `base`. */
 export type SandboxChainId = string;
+
+export type SandboxChains = {
+  data: SandboxChain[];
+};
 
 export type SandboxClock = {
   now_ms: number;

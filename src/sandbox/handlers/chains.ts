@@ -4,6 +4,7 @@ import { assetNamed } from '../../engine/assets/known-assets.ts';
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import { ApiError, invalidField, notFound } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
+import type { DecodedItem, StoredAbi } from '../controllable-chains.ts';
 import type { SandboxTransactionEffect } from '../generated/schemas.ts';
 import { answerMessage } from '../json-rpc.ts';
 import { requireSimulated, rpcChain } from '../named-chain.ts';
@@ -142,3 +143,64 @@ function tokenAddressOf(
 
 export const callChainRpc: Handler<'callChainRpc'> = async ({ path, body }, context) =>
   answerMessage(context, rpcChain(context.chains, path.chain), body, context);
+
+export const listChains: Handler<'listChains'> = async (_, { chains }) => ({
+  data: await Promise.all(
+    (await chains.used()).map(async (caip2) => {
+      const { number, seconds } = await chains.head(caip2);
+      const isEvm = caip2.startsWith('eip155:');
+      const name = chainOfCaip2(caip2)?.name ?? null;
+      return { caip2, name, block_number: number, block_at_ms: seconds * 1000, is_evm: isEvm };
+    }),
+  ),
+});
+
+export const listChainTransactions: Handler<'listChainTransactions'> = async (
+  { path, query },
+  { chains },
+) => {
+  const caip2 = rpcChain(chains, path.chain);
+  const { limit = 100, cursor: before } = query;
+  const found = await chains.transactions(caip2, { limit: limit + 1, before });
+  const page = found.slice(0, limit);
+  return {
+    data: page.map(({ hash, block, sender, recipient, contract, ...each }) => ({
+      ...{ hash, block_number: block.number, block_at_ms: block.seconds * 1000, from: sender, to: recipient },
+      ...{ contract_address: contract, value: String(each.value), data: each.data },
+      ...{ gas_used: String(each.gasUsed), is_deposit: each.isDeposit, reason: each.reason ?? null },
+      call: decodedView(each.call),
+      logs: each.logs.map(({ address, topics, data, event }) => ({
+        ...{ address, topics: [...topics], data, event: decodedView(event) },
+      })),
+    })),
+    next_cursor: found.length > limit ? page.at(-1)!.position : null,
+  };
+};
+
+export const listAbis: Handler<'listAbis'> = async (_, { chains }) => ({
+  data: (await chains.abis()).list().map(abiView),
+});
+
+export const putAbi: Handler<'putAbi'> = async ({ path, body }, { chains }) => {
+  const { name } = path;
+  const address = body.address?.toLowerCase() ?? null;
+  const stored = (await chains.abis()).put({ name, address, items: body.abi });
+  if (stored === 'malformed') {
+    throw invalidField('/abi', 'expected the functions, events and errors of an ABI in JSON');
+  }
+  if (stored === 'too many') throw new ApiError('invalid_state', 'the sandbox keeps at most 500 interfaces');
+  return abiView(stored);
+};
+
+export const deleteAbi: Handler<'deleteAbi'> = async ({ path }, { chains }) => {
+  if (!(await chains.abis()).remove(path.name)) throw notFound('Interface');
+  return { name: path.name };
+};
+
+function decodedView(decoded: DecodedItem | undefined) {
+  return decoded === undefined ? null : { name: decoded.name, arguments: [...decoded.arguments] };
+}
+
+function abiView({ name, address, items }: StoredAbi) {
+  return { name, address, items: items.length };
+}

@@ -15,6 +15,7 @@ export const pages: readonly PageEntry[] = [
   { id: 'wallets', title: 'Wallets', load: () => import('./pages/wallets.tsx') },
   { id: 'actions', title: 'Actions', load: () => import('./pages/actions.tsx') },
   { id: 'transactions', title: 'Transactions', load: () => import('./pages/transactions.tsx') },
+  { id: 'chains', title: 'Chains', load: () => import('./pages/chains.tsx') },
   { id: 'events', title: 'Events', load: () => import('./pages/events.tsx') },
   { id: 'webhooks', title: 'Webhooks', load: () => import('./pages/webhooks.tsx') },
   { id: 'clock', title: 'Clock', load: () => import('./pages/clock.tsx') },

@@ -10,6 +10,11 @@ import type {
 } from '../../sandbox/generated/schemas.ts';
 import { hrefOf } from './routes.ts';
 
+/** The first and last digits of an address. */
+export function shortAddress(address: string): string {
+  return address.length <= 12 ? address : `${address.slice(0, 6)}…${address.slice(-4)}`;
+}
+
 /** Unix milliseconds as the time of day, UTC: `00:00:02.500`. */
 export function timeOfDay(ms: number): string {
   return new Date(ms).toISOString().slice(11, 23);

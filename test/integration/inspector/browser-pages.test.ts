@@ -86,6 +86,34 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
       expect(await page.getByLabel('Send again').textContent()).toContain('200');
     }));
 
+  test('a transfer on a chain is shown in the words of an interface that was uploaded', async () => {
+    const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+    for (const asset of ['eth', 'usdc']) {
+      await fund(sandbox, wallet.address, { chain: 'base', asset, rawAmount: 10n ** 18n });
+    }
+    await call(sandbox, 'transferFromWallet', {
+      path: { wallet_id: wallet.id },
+      body: {
+        source: { asset: 'usdc', chain: 'base', amount: '3' },
+        destination: { address: `0x${'5a'.repeat(20)}` },
+      },
+    });
+    sandbox.clock.advance(60_000);
+    await sandbox.settle();
+    const inputs = ['payee', 'units'].map((name, index) => ({ name, type: ['address', 'uint256'][index] }));
+    const artifact = { contractName: 'Dollar', abi: [{ type: 'function', name: 'transfer', inputs }] };
+    await story('chains/eip155:8453', async (page) => {
+      await page.getByLabel('Upload files').setInputFiles({
+        ...{ name: 'Dollar.json', mimeType: 'application/json' },
+        buffer: Buffer.from(JSON.stringify(artifact)),
+      });
+      await page.getByText('1 interface uploaded').waitFor();
+      await page.locator('.rows .row', { hasText: 'transfer' }).first().click();
+      await page.getByText('payee', { exact: true }).waitFor();
+      await page.getByText('3000000', { exact: true }).first().waitFor();
+    });
+  });
+
   test('a transaction is shown from its broadcast to its confirmation', () =>
     story('transactions', async (page) => {
       const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });

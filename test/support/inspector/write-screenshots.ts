@@ -94,6 +94,7 @@ const pages: Readonly<Record<string, Shown>> = {
   wallet: { path: `wallets/${alice.id}` },
   actions: { path: `actions/${action.id}` },
   transactions: { path: 'transactions', arrange: openFirst },
+  chains: { path: 'chains', arrange: (page) => page.getByText('transfer').first().click() },
   events: { path: 'events?text=wallet', arrange: openFirst },
   webhooks: { path: 'webhooks', arrange: openFirst },
   clock: { path: 'clock' },

@@ -20,9 +20,12 @@ import { type FiatControls, simulateFiatProviders } from '../fiat/providers.ts';
 import { type MovablePrices, movablePrices } from '../prices.ts';
 import type { AssetBooks } from './books.ts';
 import { type SimulatedEarn, simulateEarn } from './earn.ts';
+import type { Abis } from './evm/abis.ts';
 import type { VaultPlan } from './evm/contracts/vaults.ts';
 import type { RpcCall, RpcCaller, RpcOutcome } from './evm/rpc/calls.ts';
+import type { ListedTransaction } from './evm/transaction-list.ts';
 import { NATIVE } from './ledger.ts';
+import type { Block } from './pool.ts';
 import { FEE_PAYER_ADDRESS, PAYMASTER_ADDRESS, tempoChains } from './sponsors.ts';
 import { steerPending, type TransactionEffect } from './steer-transaction.ts';
 import type { ChainStore } from './store.ts';
@@ -61,6 +64,15 @@ export interface SimulatedChains extends Chains {
   rpc(caip2: string, call: RpcCall, caller: RpcCaller): Promise<RpcOutcome>;
   /** Changes what happens to a pending transaction; false when none with this hash waits for its first block. */
   steer(caip2: string, hash: string, effect: TransactionEffect): Promise<boolean>;
+  /** The latest block of a chain. */
+  head(caip2: string): Promise<Block>;
+  /** The included transactions of an EVM chain, newest first. */
+  transactions(
+    caip2: string,
+    page: { limit: number; before: string | undefined },
+  ): Promise<readonly ListedTransaction[]>;
+  /** The interfaces of contracts that are known beside those of the sandbox. */
+  abis(): Promise<Pick<Abis, 'list' | 'put' | 'remove'>>;
   /** The sum of an asset over all accounts, including fees. */
   total(caip2: string, tokenAddress: string | null): Promise<bigint>;
   /** Where every asset of the EVM, Solana and Tron chains in use is. */
@@ -299,6 +311,19 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     async steer(caip2, hash, effect) {
       const [store] = [await open(), await caughtUp(caip2)];
       return store.atomically(() => steerPending(store, caip2, { hash, effect }));
+    },
+    head: async (caip2) => (await caughtUp(caip2)).head(),
+    async transactions(caip2, page) {
+      const [{ evm }, { listTransactions }] = await Promise.all([
+        caughtUp(caip2),
+        import('./evm/transaction-list.ts'),
+      ]);
+      assert(evm, `expected an EVM chain, got \`${caip2}\``);
+      return listTransactions(evm, page);
+    },
+    async abis() {
+      const [store, { makeAbis }] = await Promise.all([open(), import('./evm/abis.ts')]);
+      return makeAbis(store);
     },
     total: async (caip2, tokenAddress) => (await simulatedOf(caip2)).ledger.total(assetOf(tokenAddress)),
     async books() {

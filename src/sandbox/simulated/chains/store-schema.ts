@@ -196,6 +196,10 @@ alter table chains add column next_seconds integer;
 alter table evm_receipts add column reads text;
 `;
 
+const abis = `
+create table abis (name text primary key, address text, items text not null) strict, without rowid;
+`;
+
 /** The steps from one version of the store to the next, oldest first. A released step is never changed. */
 export const chainStoreSteps: readonly string[] = [
   initial,
@@ -207,4 +211,5 @@ export const chainStoreSteps: readonly string[] = [
   developerFees,
   bytecode,
   reorganizedBlocks,
+  abis,
 ];

@@ -30,6 +30,7 @@ const TABLES = [
   'fiat_books',
   'fiat_stocks',
   'contract_state',
+  'abis',
   'evm_code',
   'evm_receipts',
   'evm_storage',

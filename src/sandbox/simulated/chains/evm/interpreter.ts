@@ -9,16 +9,14 @@ import {
   type Message,
 } from '@ethereumjs/evm';
 import { Address, createAddressFromString } from '@ethereumjs/util';
-import * as AbiError from 'ox/AbiError';
 import * as AbiParameters from 'ox/AbiParameters';
 import { bytesTo0xHex, bytesToHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
-import { once } from '../../../../engine/load-once.ts';
 import { ENTRY_POINT_ADDRESS } from '../../../../engine/signing/ethereum/simple-account.ts';
 import { createMutex } from '../../../../storage/mutex.ts';
 import { type Movement, NATIVE, RevertError } from '../ledger.ts';
 import type { Block } from '../pool.ts';
 import { hasNativeAsset } from '../sponsors.ts';
-import { solidity } from './contracts/generated/solidity.ts';
+import type { Abis } from './abis.ts';
 import { callEntryPoint } from './entry-point.ts';
 import type { Forks } from './forks.ts';
 import type { Overlay } from './overlay.ts';
@@ -114,7 +112,14 @@ interface Running {
   pauseMs: number;
 }
 
-export async function makeInterpreter(chainId: bigint, forks: Pick<Forks, 'hashOf'>): Promise<Interpreter> {
+/**
+ * @param forks the hashes of blocks.
+ * @param abis what the errors of contracts mean.
+ */
+export async function makeInterpreter(
+  chainId: bigint,
+  { forks, abis }: { forks: Pick<Forks, 'hashOf'>; abis: Pick<Abis, 'error'> },
+): Promise<Interpreter> {
   const mutex = createMutex();
   let running: Running | undefined;
   const current = (): Running => {
@@ -179,7 +184,7 @@ export async function makeInterpreter(chainId: bigint, forks: Pick<Forks, 'hashO
         return await work({
           movements,
           hasNestedCalls: () => current().hasNestedCalls,
-          run: (call) => runTopCall(evm, current(), call),
+          run: (call) => runTopCall(evm, current(), { call, abis }),
         });
       } finally {
         evm.events.removeListener('step', onStep);
@@ -209,7 +214,11 @@ function transfersIn({ state }: Overlay, logs: readonly EvmLog[]): Movement[] {
   });
 }
 
-async function runTopCall(evm: EVM, running: Running, call: TopCall): Promise<CallResult> {
+async function runTopCall(
+  evm: EVM,
+  running: Running,
+  { call, abis }: { call: TopCall; abis: Pick<Abis, 'error'> },
+): Promise<CallResult> {
   const { overlay, block } = running;
   const { state } = overlay;
   const none = { gasUsed: 0n, refund: 0n, returned: new Uint8Array(), logs: [] };
@@ -240,7 +249,7 @@ async function runTopCall(evm: EVM, running: Running, call: TopCall): Promise<Ca
   }
   const refund = execResult.gasRefund ?? 0n;
   const returned = execResult.returnValue;
-  const revert = revertOf(execResult);
+  const revert = revertOf(execResult, abis);
   return { gasUsed: execResult.executionGasUsed, refund, returned, revert, logs };
 }
 
@@ -265,18 +274,21 @@ const REVERTED = 'execution reverted';
 const SHOWN_DATA = 264;
 
 /** Why a call failed, as geth says it. Undefined when it succeeded. */
-function revertOf({ exceptionError, returnValue }: ExecResult): RevertError | undefined {
+function revertOf(
+  { exceptionError, returnValue }: ExecResult,
+  abis: Pick<Abis, 'error'>,
+): RevertError | undefined {
   if (exceptionError === undefined) return undefined;
   const { errorMessages } = EVMError;
   if (exceptionError.error === errorMessages.INSUFFICIENT_BALANCE) {
     return new RevertError('insufficient funds for transfer', true);
   }
   if (exceptionError.error !== errorMessages.REVERT) return new RevertError(exceptionError.error);
-  return new RevertError(reasonOf(bytesToHex(returnValue)));
+  return new RevertError(reasonOf(bytesToHex(returnValue), abis));
 }
 
 /** The message of an error that a contract has returned, in hex digits. */
-export function reasonOf(data: string): string {
+export function reasonOf(data: string, abis: Pick<Abis, 'error'>): string {
   if (data === '') return REVERTED;
   const parameters = `0x${data.slice(8)}` as const;
   try {
@@ -286,27 +298,13 @@ export function reasonOf(data: string): string {
     if (data.startsWith(PANIC_SELECTOR)) {
       return `${REVERTED}: panic code 0x${AbiParameters.decode(panicInputs, parameters)[0].toString(16)}`;
     }
-    const known = knownErrors().get(data.slice(0, 8));
-    if (known !== undefined) {
-      const values = AbiParameters.decode(known.inputs, parameters) as readonly unknown[];
-      return `${REVERTED}: ${known.name}(${values.map((value) => String(value).toLowerCase()).join(', ')})`;
-    }
   } catch {
     // The contract has encoded it wrongly.
   }
-  return `${REVERTED}: custom error 0x${data.slice(0, SHOWN_DATA)}`;
+  const known = abis.error(`0x${data}`);
+  if (known === undefined) return `${REVERTED}: custom error 0x${data.slice(0, SHOWN_DATA)}`;
+  return `${REVERTED}: ${known.name}(${known.arguments.map(({ value }) => value).join(', ')})`;
 }
-
-/** The errors of the contracts of the sandbox, by their selectors. */
-const knownErrors = once(() => {
-  const errors = Object.values(solidity).flatMap((contract): readonly string[] => contract.errors);
-  return new Map(
-    errors.map((text) => {
-      const error = AbiError.from(text) as AbiError.AbiError;
-      return [AbiError.getSelector(error).slice(2), error] as const;
-    }),
-  );
-});
 
 async function pause(running: Running): Promise<void> {
   if (performance.now() < running.pauseMs) return;

@@ -125,6 +125,22 @@ export function latestReceipt({
   );
 }
 
+/** The receipts before a position, newest first, at most `limit`. */
+export function receiptsBefore(
+  { world: { store }, caip2 }: EvmState,
+  { before, limit }: { before: { block: number; index: number } | undefined; limit: number },
+): readonly Receipt[] {
+  const { block, index } = before ?? { block: Number.MAX_SAFE_INTEGER, index: 0 };
+  return store
+    .all<ReceiptRow>(
+      `select content, position, first_log from evm_receipts
+       where caip2 = ? and (block_number, position) < (?, ?)
+       order by block_number desc, position desc limit ?`,
+      ...[caip2, block, index, limit],
+    )
+    .map(toReceipt);
+}
+
 function toReceipt({ content, position, first_log: firstLog }: ReceiptRow): Receipt {
   return { ...(readWithBigints(content) as NewReceipt), index: position, firstLog };
 }

@@ -64,6 +64,9 @@ export function tracerOf(options: unknown): ResultTracer {
   throw invalid(`expected \`callTracer\`, \`prestateTracer\` or no tracer, got \`${String(name)}\``);
 }
 
+// A trace has the reason of `Error(string)` only, as on anvil.
+const noAbis = { error: () => undefined };
+
 function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unknown>>): ResultTracer {
   const open: Frame[] = [];
   let top: Frame | undefined;
@@ -96,7 +99,7 @@ function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unknown>>)
     const isRevert = exceptionError.error === 'revert';
     frame.error = isRevert ? 'execution reverted' : exceptionError.error;
     if (isRevert && output.startsWith('0x08c379a0')) {
-      frame.revertReason = reasonOf(output.slice(2)).replace('execution reverted: ', '');
+      frame.revertReason = reasonOf(output.slice(2), noAbis).replace('execution reverted: ', '');
     }
     dropLogs(frame);
   };

@@ -1,0 +1,220 @@
+import type * as AbiError from 'ox/AbiError';
+import * as AbiEvent from 'ox/AbiEvent';
+import type * as AbiFunction from 'ox/AbiFunction';
+import * as AbiItem from 'ox/AbiItem';
+import * as AbiParameters from 'ox/AbiParameters';
+import type * as Hex from 'ox/Hex';
+import { once } from '../../../../engine/load-once.ts';
+import type { ChainStore } from '../store.ts';
+import { solidity } from './contracts/generated/solidity.ts';
+
+/*
+ * What calls, events and errors of contracts mean, by the interfaces of the sandbox's own contracts and those that users
+ * upload.
+ */
+
+type Item = AbiError.AbiError | AbiEvent.AbiEvent | AbiFunction.AbiFunction;
+
+/** The interface of a contract. */
+interface NamedAbi {
+  readonly name: string;
+  /** Lower-case 0x hex. Null: of any contract. */
+  readonly address: string | null;
+  readonly items: readonly Item[];
+}
+
+/** A function, event or error with the values of its parameters, in words. */
+export interface Decoded {
+  readonly name: string;
+  readonly arguments: readonly {
+    readonly name: string;
+    readonly type: string;
+    readonly value: string;
+  }[];
+}
+
+/** The interfaces that are known on all chains of a store. */
+export interface Abis {
+  list(): readonly NamedAbi[];
+  /** Stores an interface in JSON; it replaces one of the same name. */
+  put(abi: {
+    name: string;
+    address: string | null;
+    items: readonly unknown[];
+  }): NamedAbi | 'malformed' | 'too many';
+  /** Returns false when there is none of this name. */
+  remove(name: string): boolean;
+  /** Undefined for data that no known function has. */
+  call(to: string, data: string): Decoded | undefined;
+  event(log: { address: string; topics: readonly string[]; data: string }): Decoded | undefined;
+  /** The error in the data of a revert. */
+  error(data: string): Decoded | undefined;
+}
+
+const MOST_ABIS = 500;
+
+// Source: Solidity documentation, "Contract ABI Specification", types.
+const TYPE =
+  /^(u?int(8|16|24|32|40|48|56|64|72|80|88|96|1[0-9][0-9]|2[0-5][0-9])?|address|bool|string|function|tuple|bytes([1-9]|[12][0-9]|3[0-2])?)(\[[0-9]*\])*$/;
+const NAME = /^[a-zA-Z_$][a-zA-Z0-9_$]*$/;
+const kinds: readonly unknown[] = ['error', 'event', 'function'];
+
+/** Reads the items of an interface in JSON. Undefined when one of them is malformed; other kinds are left out. */
+function readAbi(items: readonly unknown[]): readonly Item[] | undefined {
+  const objects = items.filter(isObject);
+  if (objects.length !== items.length) return undefined;
+  const own = objects.filter(({ type }) => kinds.includes(type));
+  const isRead = own.every(
+    ({ name, inputs }) => typeof name === 'string' && NAME.test(name) && areParameters(inputs),
+  );
+  return isRead ? (own as unknown[] as Item[]) : undefined;
+}
+
+function areParameters(inputs: unknown): boolean {
+  if (inputs === undefined) return true;
+  return (
+    Array.isArray(inputs) &&
+    inputs.every(
+      (input) =>
+        isObject(input) &&
+        TYPE.test(String(input.type)) &&
+        (!String(input.type).startsWith('tuple') || areParameters(input.components ?? [])),
+    )
+  );
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+const own = once((): readonly NamedAbi[] =>
+  Object.entries(solidity).map(([name, { abi }]) => ({
+    ...{ name, address: null },
+    items: abi.map((text) => AbiItem.from(text as never) as Item),
+  })),
+);
+
+interface Row {
+  readonly name: string;
+  readonly address: string | null;
+  readonly items: string;
+}
+
+export function makeAbis(store: ChainStore): Abis {
+  let indexed: { readonly rows: readonly Row[]; readonly known: readonly Known[] } | undefined;
+  const rowsNow = (): readonly Row[] => store.all<Row>('select name, address, items from abis order by name');
+
+  /** The index of the stored interfaces, which is made again when one of them has changed. */
+  function knownNow(): readonly Known[] {
+    const rows = rowsNow();
+    const before = indexed?.rows;
+    const isSame =
+      before?.length === rows.length &&
+      rows.every(({ name, items, address }, index) => {
+        const row = before[index]!;
+        return row.name === name && row.address === address && row.items === items;
+      });
+    if (!isSame) indexed = { rows, known: [...rows.map(toAbi), ...own()].flatMap(index) };
+    return indexed!.known;
+  }
+
+  function find(kind: Item['type'], selector: string, address?: string): readonly Known[] {
+    const found = knownNow().filter((each) => each.item.type === kind && each.selector === selector);
+    const its = found.filter((each) => each.address === address && address !== undefined);
+    return [...its, ...found.filter((each) => each.address === null)];
+  }
+
+  return {
+    list: () => rowsNow().map(toAbi),
+    put({ name, address, items }) {
+      const read = readAbi(items);
+      if (read === undefined) return 'malformed';
+      if (rowsNow().filter((row) => row.name !== name).length >= MOST_ABIS) return 'too many';
+      store.run('insert or replace into abis values (?, ?, ?)', name, address, JSON.stringify(read));
+      return { name, address, items: read };
+    },
+    remove(name) {
+      if (!rowsNow().some((row) => row.name === name)) return false;
+      store.run('delete from abis where name = ?', name);
+      return true;
+    },
+    call: (to, data) =>
+      firstDecoded(find('function', data.slice(0, 10), to), ({ item }) =>
+        valuesOf(item, AbiParameters.decode(item.inputs, `0x${data.slice(10)}`)),
+      ),
+    event: ({ address, topics, data }) =>
+      firstDecoded(find('event', topics[0] ?? '', address), ({ item }) => {
+        const event = item as AbiEvent.AbiEvent;
+        if (
+          event.inputs.filter(({ indexed: isIndexed }) => isIndexed === true).length !==
+          topics.length - 1
+        ) {
+          return undefined;
+        }
+        const log = { topics: topics as [Hex.Hex, ...Hex.Hex[]], data: data as Hex.Hex };
+        return valuesOf(item, AbiEvent.decode(event, log) as Record<string, unknown> | readonly unknown[]);
+      }),
+    error: (data) =>
+      firstDecoded(find('error', data.slice(0, 10)), ({ item }) =>
+        valuesOf(item, AbiParameters.decode(item.inputs, `0x${data.slice(10)}`)),
+      ),
+  };
+}
+
+interface Known {
+  readonly item: Item;
+  /** Four bytes of a function or an error, 32 of an event. */
+  readonly selector: string;
+  readonly address: string | null;
+}
+
+function index({ address, items }: NamedAbi): Known[] {
+  return items.map((item) => {
+    const hash = AbiItem.getSignatureHash(item);
+    return { item, address, selector: item.type === 'event' ? hash : hash.slice(0, 10) };
+  });
+}
+
+function toAbi({ name, address, items }: Row): NamedAbi {
+  return { name, address, items: JSON.parse(items) as readonly Item[] };
+}
+
+function firstDecoded(
+  candidates: readonly Known[],
+  decode: (known: Known) => Decoded['arguments'] | undefined,
+): Decoded | undefined {
+  for (const known of candidates) {
+    try {
+      const decoded = decode(known);
+      if (decoded !== undefined) return { name: known.item.name, arguments: decoded };
+    } catch {
+      // Another contract has a function with the same selector, or the data is malformed.
+    }
+  }
+  return undefined;
+}
+
+function valuesOf(
+  { inputs }: Item,
+  values: Record<string, unknown> | readonly unknown[],
+): Decoded['arguments'] {
+  const isList = Array.isArray(values);
+  return inputs.map(({ name = '', type }, position) => ({
+    ...{ name, type },
+    value: inWords(isList ? values[position] : (values as Record<string, unknown>)[name]),
+  }));
+}
+
+/** Numbers in decimals, addresses and bytes in lower-case hex, lists and structs as JSON. */
+function inWords(value: unknown): string {
+  if (typeof value === 'object' && value !== null) {
+    return JSON.stringify(value, (_, member: unknown) =>
+      typeof member === 'bigint' ? String(member) : lowerHex(member),
+    );
+  }
+  return String(lowerHex(value));
+}
+
+function lowerHex(value: unknown): unknown {
+  return typeof value === 'string' && /^0x[0-9a-fA-F]*$/.test(value) ? value.toLowerCase() : value;
+}

@@ -1,0 +1,72 @@
+import { readWithBigints } from '../ledger.ts';
+import type { ChainStore } from '../store.ts';
+import type { Decoded } from './abis.ts';
+import type { EvmParts } from './parts.ts';
+import type { EvmPlan } from './plan.ts';
+import { type EvmLog, type NewReceipt, type Receipt, receiptsBefore } from './receipts.ts';
+
+/** An included transaction, with what its call and its events mean. Addresses are lower-case 0x hex. */
+export interface ListedTransaction
+  extends Pick<NewReceipt, 'hash' | 'block' | 'sender' | 'recipient' | 'contract' | 'gasUsed'> {
+  /** Where it is in the list. */
+  readonly position: string;
+  readonly value: bigint;
+  /** Calldata in 0x hex. */
+  readonly data: string;
+  readonly call: Decoded | undefined;
+  readonly logs: readonly (EvmLog & { readonly event: Decoded | undefined })[];
+  /** Why it reverted. Undefined when it succeeded. */
+  readonly reason: string | undefined;
+  /** Whether the faucet, the bank, the exchange or the issuer of cards has paid, without a transaction. */
+  readonly isDeposit: boolean;
+}
+
+interface TransactionRow {
+  readonly plan: string;
+  readonly reason: string | null;
+}
+
+/**
+ * The included transactions of a chain, newest first.
+ *
+ * @param before where the last page ended. Undefined: the newest.
+ */
+export function listTransactions(
+  parts: EvmParts,
+  { limit, before }: { limit: number; before: string | undefined },
+): readonly ListedTransaction[] {
+  return receiptsBefore(parts.state, { limit, before: positionIn(before) }).map((receipt) =>
+    listed(parts, receipt),
+  );
+}
+
+function positionIn(text: string | undefined): { block: number; index: number } | undefined {
+  const [block, index] = (text ?? '').split('.').map(Number);
+  return block === undefined || index === undefined ? undefined : { block, index };
+}
+
+function listed({ world: { store }, caip2, abis }: EvmParts, receipt: Receipt): ListedTransaction {
+  const { hash, block, sender, recipient, contract, gasUsed, logs, index } = receipt;
+  const row = store.first<TransactionRow>(
+    'select plan, reason from transactions where caip2 = ? and hash = ?',
+    ...[caip2, hash],
+  );
+  const [first] = row === undefined ? [] : (readWithBigints(row.plan) as EvmPlan).calls;
+  const { to = null, data = '0x', value = nativeDeposit(store, caip2, hash) } = first ?? {};
+  return {
+    ...{ hash, block, sender, recipient, contract, gasUsed, value, data },
+    position: `${block.number}.${index}`,
+    call: to === null || data === '0x' ? undefined : abis.call(to, data),
+    logs: logs.map((log) => ({ ...log, event: abis.event(log) })),
+    reason: row?.reason ?? undefined,
+    isDeposit: row === undefined,
+  };
+}
+
+function nativeDeposit(store: ChainStore, caip2: string, hash: string): bigint {
+  const row = store.first<{ amount: string }>(
+    `select amount from transfers where caip2 = ? and hash = ? and asset = ''`,
+    ...[caip2, hash],
+  );
+  return BigInt(row?.amount ?? 0);
+}

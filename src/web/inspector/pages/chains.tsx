@@ -1,0 +1,262 @@
+import { useSignal } from '@preact/signals';
+import type {
+  ChainLog,
+  ChainTransaction,
+  DecodedItem,
+  SandboxChain,
+} from '../../../sandbox/generated/schemas.ts';
+import { abiOf, contractsIn } from '../abi-files.ts';
+import { control } from '../control.ts';
+import { CodeBlock } from '../parts/code-block.tsx';
+import { Fact } from '../parts/fact.tsx';
+import { useLoaded } from '../parts/use-loaded.tsx';
+import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
+import { goTo, route } from '../router.tsx';
+import { hrefOf } from '../routes.ts';
+import { dateAndTime, shortAddress, timeOfDay } from '../texts.ts';
+
+const columns: readonly Column<ChainTransaction>[] = [
+  { title: 'Time', name: 'time', cell: ({ block_at_ms: atMs }) => timeOfDay(atMs) },
+  { title: 'What', name: 'operation', cell: (transaction) => whatOf(transaction) },
+  { title: 'From', name: 'wallet', cell: ({ from }) => shortAddress(from) },
+  { title: 'To', name: 'wallet', cell: ({ to, contract_address: made }) => shortAddress(to ?? made ?? '') },
+  { title: 'Block', name: 'code', cell: ({ block_number: block }) => String(block) },
+];
+
+/** What blocks of the EVM chains include, of wallets and of any other sender, in the words of known interfaces. */
+export function Page() {
+  const [named, hash] = route.value.path;
+  const chains = useLoaded((signal) => control('listChains', {}, signal), []);
+  const evm = chains.value.value?.data.filter(({ is_evm: isEvm }) => isEvm) ?? [];
+  const chain = evm.find(({ caip2 }) => caip2 === named) ?? evm[0];
+  const caip2 = chain?.caip2;
+  const { value, error, reload } = useLoaded(
+    async (signal) =>
+      caip2 === undefined
+        ? []
+        : (await control('listChainTransactions', { path: { chain: caip2 }, query: { limit: 1000 } }, signal))
+            .data,
+    [caip2],
+  );
+  const rows = value.value ?? [];
+  const opened = rows.find((row) => row.hash === hash);
+  const readAgain = () => {
+    chains.reload();
+    reload();
+  };
+  return (
+    <div class={`page split ${opened === undefined ? '' : 'opened'}`}>
+      <section class="list" aria-label="Chains">
+        <h1>Chains</h1>
+        {[chains.error.value, error.value]
+          .filter((message) => message !== '')
+          .map((message) => (
+            <p role="alert" key={message}>
+              {message}
+            </p>
+          ))}
+        {chain === undefined ? (
+          chains.value.value !== undefined && (
+            <p class="empty">No EVM chain is in use yet. Fund a wallet, or send a request to its JSON-RPC.</p>
+          )
+        ) : (
+          <ChainBar chain={chain} evm={evm} readAgain={readAgain} />
+        )}
+        {rows.length > 0 && (
+          <VirtualTable
+            label="Transactions, the newest first"
+            rows={rows}
+            columns={columns}
+            idOf={({ hash: id }) => id}
+            opened={hash}
+            open={({ hash: id }) => goTo(hrefOf('chains', [caip2!, id]))}
+            rowClass={({ reason }) => (reason === null ? '' : 'refused')}
+          />
+        )}
+        {chain !== undefined && value.value?.length === 0 && <p class="empty">No transactions yet.</p>}
+        <Interfaces changed={reload} />
+      </section>
+      {opened !== undefined && <TransactionDetail caip2={caip2!} transaction={opened} />}
+    </div>
+  );
+}
+
+interface BarProps {
+  readonly chain: SandboxChain;
+  readonly evm: readonly SandboxChain[];
+  readonly readAgain: () => void;
+}
+
+function ChainBar({ chain, evm, readAgain }: BarProps) {
+  return (
+    <>
+      <p class="fields">
+        <label>
+          Chain
+          <select
+            value={chain.caip2}
+            onChange={({ currentTarget }) => goTo(hrefOf('chains', [currentTarget.value]))}
+          >
+            {evm.map(({ caip2, name }) => (
+              <option key={caip2} value={caip2}>
+                {name ?? caip2}
+              </option>
+            ))}
+          </select>
+        </label>
+        <button type="button" onClick={readAgain}>
+          Read again
+        </button>
+      </p>
+      <p>
+        Block {chain.block_number}. JSON-RPC: <code>/_sandbox/rpc/{chain.name ?? chain.caip2}</code>
+      </p>
+    </>
+  );
+}
+
+interface DetailProps {
+  readonly caip2: string;
+  readonly transaction: ChainTransaction;
+}
+
+function TransactionDetail({ caip2, transaction }: DetailProps) {
+  const { hash, from, to, contract_address: made, reason, call, logs } = transaction;
+  return (
+    <section class="detail" aria-label="Transaction">
+      <p>
+        <a class="back" href={hrefOf('chains', [caip2])}>
+          Close
+        </a>
+      </p>
+      <h2>{whatOf(transaction)}</h2>
+      <dl>
+        <Fact name="Status">
+          {reason === null ? <span class="good">succeeded</span> : <span class="bad">{reason}</span>}
+        </Fact>
+        <Fact name="Time">
+          {dateAndTime(transaction.block_at_ms)} UTC, block {transaction.block_number}
+        </Fact>
+        <Fact name="Hash">{hash}</Fact>
+        <Fact name="From">{from}</Fact>
+        {to !== null && <Fact name="To">{to}</Fact>}
+        {made !== null && <Fact name="New contract">{made}</Fact>}
+        {transaction.value !== '0' && <Fact name="Value">{transaction.value}</Fact>}
+        <Fact name="Gas">{transaction.gas_used}</Fact>
+      </dl>
+      {call !== null && <Item title={`Call of ${call.name}`} item={call} />}
+      {logs.map((log, index) => (
+        <Log key={index} log={log} />
+      ))}
+      <CodeBlock value={transaction} label="Transaction" />
+    </section>
+  );
+}
+
+function Log({ log }: { readonly log: ChainLog }) {
+  const { address, event, topics, data } = log;
+  if (event !== null) return <Item title={`${event.name} of ${shortAddress(address)}`} item={event} />;
+  return (
+    <>
+      <h3>Event of {shortAddress(address)}</h3>
+      <p>No uploaded interface has it.</p>
+      <CodeBlock value={{ topics, data }} label="Event" />
+    </>
+  );
+}
+
+function Item({ title, item }: { readonly title: string; readonly item: DecodedItem }) {
+  return (
+    <>
+      <h3>{title}</h3>
+      <dl>
+        {item.arguments.map(({ name, type, value }, index) => (
+          <Fact key={index} name={name === '' ? type : name}>
+            {value}
+          </Fact>
+        ))}
+      </dl>
+    </>
+  );
+}
+
+/** In a few words. */
+function whatOf({
+  is_deposit: isDeposit,
+  call,
+  to,
+  logs,
+  data,
+  contract_address: made,
+}: ChainTransaction): string {
+  if (isDeposit) return 'deposit';
+  if (call !== null) return call.name;
+  if (to === null) return made === null ? 'failed creation' : 'new contract';
+  if (data !== '0x') return data.slice(0, 10);
+  return logs.length === 0 ? 'payment' : 'payment to a contract';
+}
+
+/** The interfaces that were uploaded, and the files to upload. */
+function Interfaces({ changed }: { readonly changed: () => void }) {
+  const { value, error, reload } = useLoaded((signal) => control('listAbis', {}, signal), []);
+  const note = useSignal('');
+  const upload = async (input: HTMLInputElement): Promise<void> => {
+    const files = [...(input.files ?? [])];
+    input.value = '';
+    try {
+      const found = contractsIn(await Promise.all(files.map(abiOf)));
+      for (const { name, abi } of found) await control('putAbi', { path: { name }, body: { abi } });
+      note.value =
+        found.length === 0
+          ? 'no file has an ABI'
+          : `${found.length} ${found.length === 1 ? 'interface' : 'interfaces'} uploaded`;
+      reload();
+      changed();
+    } catch (cause) {
+      note.value = (cause as Error).message;
+    }
+  };
+  const remove = async (name: string): Promise<void> => {
+    try {
+      await control('deleteAbi', { path: { name } });
+      note.value = `${name} deleted`;
+      reload();
+      changed();
+    } catch (cause) {
+      note.value = (cause as Error).message;
+    }
+  };
+  const abis = value.value?.data ?? [];
+  return (
+    <>
+      <h2>Interfaces</h2>
+      <p>
+        Calls, events and errors of your contracts are shown in their own words when the sandbox knows their
+        ABIs. Choose artifacts of Foundry or Hardhat, or files with an ABI.
+      </p>
+      <p class="fields">
+        <label>
+          Upload files
+          <input
+            type="file"
+            multiple
+            accept=".json"
+            onChange={({ currentTarget }) => upload(currentTarget)}
+          />
+        </label>
+        <span role="status">{note.value}</span>
+      </p>
+      {error.value !== '' && <p role="alert">{error.value}</p>}
+      <ul>
+        {abis.map(({ name, items }) => (
+          <li key={name}>
+            {name}: {items} functions, events and errors{' '}
+            <button type="button" onClick={() => remove(name)}>
+              Delete
+            </button>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
