@@ -136,7 +136,7 @@ describe('subscriptions', () => {
     await expect.poll(() => [blocks!.length, logs!.length, pending!.length]).toEqual([1, 1, 1]);
     expect([logs![0], pending![0]]).toMatchObject([{ transactionHash: hash, eventName: 'Transfer' }, hash]);
     for (const stop of stops) stop();
-    (await watcher.transport.getRpcClient()).socket.close();
+    (await watcher.transport.getRpcClient()).close();
   });
 
   test('plain HTTP carries none; a connection has at most 100', async () => {
@@ -194,7 +194,7 @@ describe('reorganizations', () => {
     expect(await ask('eth_getFilterChanges', filter)).toMatchObject(reported);
     await expect.poll(() => seen.slice(1)).toMatchObject(reported);
     await expect(ask('anvil_reorg', 1_000)).rejects.toThrow('expected a depth from 1 to');
-    (await watcher.transport.getRpcClient()).socket.close();
+    (await watcher.transport.getRpcClient()).close();
   });
 
   test('a fault rule that abandons a block changes the hashes from it on', async () => {
@@ -315,6 +315,21 @@ describe('development methods', () => {
     await expect(ask('eth_sendTransaction', { from: stranger, to: stranger })).rejects.toThrow(
       'unknown account',
     );
+  });
+
+  test('the first call of each chain is answered', async () => {
+    // Without a client, which would send it again.
+    for (const id of [91_001, 91_002]) {
+      const call = { jsonrpc: '2.0', id: 1, method: 'anvil_setNonce', params: [stranger, '0x1'] };
+      const response = await fetch(`${sandbox.rpcUrl}/${id}`, { method: 'POST', body: JSON.stringify(call) });
+      expect(await response.json()).toEqual({ jsonrpc: '2.0', id: 1, result: null });
+    }
+  });
+
+  test('a transaction has its value and nonce, also when they are zero', async () => {
+    const { ask, writer } = await onNewChain();
+    const hash = await writer.sendTransaction({ to: stranger });
+    expect(await ask('eth_getTransactionByHash', hash)).toMatchObject({ value: '0x0', nonce: '0x0' });
   });
 
   test('a pending transaction can be dropped', async () => {

@@ -157,7 +157,7 @@ describe('over WebSocket', () => {
     const client = createPublicClient({ chain: base, transport: webSocket(`${socketUrl()}/base`) });
     const [chainId, block] = await Promise.all([client.getChainId(), client.getBlockNumber()]);
     expect([chainId, block > 0n]).toEqual([base.id, true]);
-    const { socket } = await client.transport.getRpcClient();
+    const socket = await client.transport.getRpcClient();
     socket.close();
   });
 

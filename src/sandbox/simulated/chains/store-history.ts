@@ -10,7 +10,7 @@ import type { ChainStore } from './store.ts';
 const LASTING = ['reorganizations'];
 const OTHERS = /^(exchange|fiat|issuer)_/;
 
-/** CHOICE: the latest 200,000 changes can be taken back, which takes about 60 MB. */
+/** CHOICE: at least the latest 200,000 changes can be taken back, and at most twice as many are kept: about 120 MB. */
 const MOST_CHANGES = 200_000;
 
 interface Column {
@@ -19,7 +19,7 @@ interface Column {
 }
 
 /** The changes of EVM chains, which can be taken back. */
-export interface History {
+interface History {
   /** Begins to record changes, unless it has begun. */
   begin(): void;
   /** The number of the latest change. */
@@ -43,9 +43,17 @@ export function makeHistory(store: ChainStore): History {
   /** Changes up to this one are no longer known, for any chain. */
   const deleted = (): number =>
     store.first<{ last: number | null }>('select max(position) as last from temp.deleted_changes')?.last ?? 0;
-  const position = (): number =>
-    store.first<{ last: number }>("select seq as last from temp.sqlite_sequence where name = 'changes'")
-      ?.last ?? 0;
+  /** Also deletes the oldest changes, rarely and many at once, whether or not a client takes any back. */
+  function position(): number {
+    const last =
+      store.first<{ last: number }>("select seq as last from temp.sqlite_sequence where name = 'changes'")
+        ?.last ?? 0;
+    if (last - deleted() > 2 * MOST_CHANGES) {
+      store.run('delete from temp.changes where id <= ?', last - MOST_CHANGES);
+      store.run('insert into temp.deleted_changes (position) values (?)', last - MOST_CHANGES);
+    }
+    return last;
+  }
   return {
     begin() {
       if (content === store.content()) return;
@@ -68,11 +76,6 @@ export function makeHistory(store: ChainStore): History {
       for (const { sql } of changes) store.exec(sql);
       // With those that taking them back has made.
       store.run('delete from temp.changes where caip2 = ? and id > ?', caip2, to);
-      const least = position() - MOST_CHANGES;
-      if (least > deleted()) {
-        store.run('delete from temp.changes where id <= ?', least);
-        store.run('insert into temp.deleted_changes (position) values (?)', least);
-      }
       return true;
     },
   };

@@ -3,7 +3,7 @@ import { bytesTo0xHex, hexToBytes } from '../../../../../engine/crypto/encoding.
 import { termsOf } from '../../chain-terms.ts';
 import { NATIVE } from '../../ledger.ts';
 import { hasNativeAsset } from '../../sponsors.ts';
-import { type History, makeHistory } from '../../store-history.ts';
+import { makeHistory } from '../../store-history.ts';
 import { acceptTransaction } from '../accept-transaction.ts';
 import { dryRun } from '../dry-run.ts';
 import { FAUCET_ADDRESS, give } from '../faucet.ts';
@@ -65,7 +65,7 @@ export interface Development {
 export function makeDevelopment(parts: EvmParts): Development {
   const { world, caip2, state, pool, blocks, forks } = parts;
   const { store } = world;
-  const history: History = makeHistory(store);
+  const history = makeHistory(store);
   const impersonated = new Set<string>();
   let impersonatesAll = false;
   let isAutomatic = false;

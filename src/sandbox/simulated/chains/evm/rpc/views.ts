@@ -162,7 +162,8 @@ export function transactionBy(parts: EvmParts, hash: string) {
       ...view,
       ...{ ...place, from, input: view.input ?? data ?? '0x', type: rpcTypes[envelope.type] },
       gasPrice: typeof price === 'bigint' ? quantity(price) : price,
-      to: view.to ?? null,
+      // Older clients expect what is zero too.
+      ...{ to: view.to ?? null, value: view.value ?? '0x0', nonce: view.nonce ?? '0x0' },
     };
   }
   return {
