@@ -490,7 +490,7 @@ describe('fiat deposit accounts', () => {
     ]);
     const books = body.data as { given: string; minted: string; held: Record<string, string> }[];
     const usdc = books.find(({ held }) => held.bank !== undefined)!;
-    expect(Object.keys(usdc.held).sort()).toEqual(['accounts', 'bank', 'pools']);
+    expect(Object.keys(usdc.held).sort()).toEqual(['accounts', 'bank', 'borrowers', 'pools']);
     const all = Object.values(usdc.held).reduce((sum, amount) => sum + BigInt(amount), 0n);
     expect(all).toBe(BigInt(usdc.given) + BigInt(usdc.minted));
   });
