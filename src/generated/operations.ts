@@ -141,7 +141,7 @@ export interface Operations {
   /** Add an entry to the allowlist */
   createAllowlistEntry: {
     path: {
-      /** App id. Any other app than the authenticated one returns 404. */
+      /** App id. It must be that of the authenticated app; any other returns 404. */
       app_id: string;
     };
     query: {};
@@ -362,7 +362,7 @@ export interface Operations {
   /** Remove an entry from the allowlist */
   deleteAllowlistEntry: {
     path: {
-      /** App id. Any other app than the authenticated one returns 404. */
+      /** App id. It must be that of the authenticated app; any other returns 404. */
       app_id: string;
     };
     query: {};
@@ -592,7 +592,7 @@ export interface Operations {
   /** Get the settings of the app */
   getApp: {
     path: {
-      /** App id. Any other app than the authenticated one returns 404. */
+      /** App id. It must be that of the authenticated app; any other returns 404. */
       app_id: string;
     };
     query: {};
@@ -626,7 +626,7 @@ export interface Operations {
   /** List test accounts */
   getAppTestCredentials: {
     path: {
-      /** App id. Any other app than the authenticated one returns 404. */
+      /** App id. It must be that of the authenticated app; any other returns 404. */
       app_id: string;
     };
     query: {};
@@ -1158,7 +1158,7 @@ export interface Operations {
   /** List the allowlist */
   listAllowlistEntries: {
     path: {
-      /** App id. Any other app than the authenticated one returns 404. */
+      /** App id. It must be that of the authenticated app; any other returns 404. */
       app_id: string;
     };
     query: {};

@@ -73,7 +73,7 @@ export interface KeyVaultOptions extends MasterKeyVaultOptions {
   readonly building?: BuildingSettings | undefined;
   /** The most transactions that one signed request may sign. Default: unlimited. */
   readonly signaturesPerRequest?: number | undefined;
-  /** The journal of these counts. Default: none, so a restart forgets them. */
+  /** Keeps the number of signatures of each request across restarts. Default: none. */
   readonly journal?: SigningJournal | undefined;
 }
 
@@ -230,8 +230,8 @@ export function vaultOn(
         ),
       };
     },
-    // NOTE: no evidence is required. A caller who can use such a key for anything can export it and import it under an
-    // authority anyway.
+    // NOTE: no evidence is required. The key has no authority yet, so whoever can use it could also export it and
+    // import it again under an authority.
     async sealUnderAuthority(sealed, binding, authority) {
       chainTypeOf(binding);
       return envelopes.withSecret(sealed, bindingUnder(binding, undefined), (secret) =>
@@ -356,8 +356,8 @@ function policyBinding({ purpose, rowId, appId }: SealBinding, content: string):
 }
 
 /**
- * The address shows which calls a wallet makes to itself and, on Tron, whose funds a contract moves. It is the text of
- * the account, or `41` and its hex.
+ * Refuses addresses that are not those of the key. Policies rely on the address to recognize the calls that a wallet
+ * makes to itself and, on Tron, whose funds a contract moves. On Tron it is in base58, or in hex after `41`.
  */
 async function requireAddresses(
   chainType: ChainType,

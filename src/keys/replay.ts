@@ -37,7 +37,7 @@ export interface ReplayOptions {
   readonly whileAsking?: <T>(ask: () => Promise<T>) => Promise<T>;
   /**
    * Acquires the mutex of a name: that of the wallet to sign with, or of a row that the work locks after it has signed.
-   * The result releases the mutex, and says whether other requests held it first.
+   * Returns a handle that releases the mutex and says whether this call had to wait for another request.
    */
   readonly acquireMutex?: (name: string) => Promise<Held>;
 }

@@ -3,7 +3,7 @@ import type { ErrorCode } from '../generated/errors.ts';
 import type { UnitContext } from './unit-notes.ts';
 
 /** One use of an idempotency key by an app. */
-export interface KeyUse {
+export interface IdempotencyUse {
   readonly appId: string;
   readonly key: string;
   /** A digest of the operation, its path and its body. The same key with another fingerprint is refused. */
@@ -34,18 +34,18 @@ export interface Idempotency {
    * @throws ApiError invalid_data when the key was used with another fingerprint, or its first use is still in
    * progress; the 401 of the operation when those who authorized the first request did not sign this one.
    */
-  begin(em: SqlEntityManager, use: KeyUse): Promise<StoredResponse | undefined>;
+  begin(em: SqlEntityManager, use: IdempotencyUse): Promise<StoredResponse | undefined>;
   /**
    * Stores the response in the transaction of `em`. A refusal does not overwrite a stored response, unless it
    * `replaces` that of the same request.
    */
   keep(
     em: SqlEntityManager,
-    use: KeyUse,
+    use: IdempotencyUse,
     answer: StoredResponse,
     options?: { readonly replaces: boolean },
   ): Promise<void>;
-  end(use: KeyUse): void;
+  end(use: IdempotencyUse): void;
 }
 
 /** A request with authorization signatures. */

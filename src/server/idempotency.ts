@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { canonicalJson, NotCanonicalizableError } from '../engine/crypto/canonical-json.ts';
 import { ApiError } from '../errors.ts';
-import type { KeyUse } from '../ports/requests.ts';
+import type { IdempotencyUse } from '../ports/requests.ts';
 import { operationOf, type RequestState } from './request-state.ts';
 
 const HEADER = 'service-idempotency-key';
@@ -32,7 +32,7 @@ export function refuseUnusedKey(state: RequestState): void {
  * The idempotency key of a request with its fingerprint; undefined if none is sent or the operation does not support
  * them.
  */
-export function keyUseOf(state: RequestState): KeyUse | undefined {
+export function idempotencyUseOf(state: RequestState): IdempotencyUse | undefined {
   const operation = operationOf(state);
   const key = operation.idempotent ? state.headers[HEADER] : undefined;
   if (typeof key !== 'string') return undefined;

@@ -5,7 +5,13 @@ import { createReplays, type Replay, UnansweredCallError } from '../keys/replay.
 import { inSpan } from '../observability/spans.ts';
 import type { AuditTrail, WriteFreeze } from '../ports/audit.ts';
 import { type AfterCommitWork, keepPlan, type Planned, type Services } from '../ports/operation-context.ts';
-import type { Idempotency, KeyUse, SignedRequest, SingleUse, StoredResponse } from '../ports/requests.ts';
+import type {
+  Idempotency,
+  IdempotencyUse,
+  SignedRequest,
+  SingleUse,
+  StoredResponse,
+} from '../ports/requests.ts';
 import { type Admission, type Permit, permitOf } from './admission.ts';
 import {
   afterCommitUnits,
@@ -16,7 +22,7 @@ import {
 } from './audit.ts';
 import type { Authenticate } from './authenticate.ts';
 import { refusalBody } from './error-response.ts';
-import { isStoredRefusal, keyUseOf } from './idempotency.ts';
+import { idempotencyUseOf, isStoredRefusal } from './idempotency.ts';
 import { createKeyedMutex, type KeyedMutex } from './keyed-mutex.ts';
 import {
   type AnyHandler,
@@ -65,7 +71,7 @@ const MAX_ATTEMPTS = 3;
 interface Work {
   readonly handler: AnyHandler;
   readonly permit: Permit;
-  readonly use: KeyUse | undefined;
+  readonly use: IdempotencyUse | undefined;
   /** The app accepts its signed payloads only once. */
   readonly isSingleUse?: boolean;
   /** Undefined for a handler without a plan. */
@@ -115,12 +121,12 @@ async function runOperation(
   const startReplays = () =>
     createReplays(services, { whileAsking: permit.whileAsking, acquireMutex: mutex.acquire });
   let replays = startReplays();
-  let use: KeyUse | undefined;
+  let use: IdempotencyUse | undefined;
   try {
     // The state in which the credentials were checked may have been replaced.
     if (wasHeld === true) await options.authenticate?.(state);
     if (freeze?.reason() !== undefined) await requireReleased(state, freeze);
-    use = keyUseOf(state);
+    use = idempotencyUseOf(state);
     // Computing the canonical form of a large body takes long, so other requests get a turn first.
     if (use !== undefined && state.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
     const planned = await planOf(handler, state, options);

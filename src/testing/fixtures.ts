@@ -4,7 +4,7 @@ type Use<Value> = (value: Value) => Promise<void>;
 
 /** The fixtures of a test. */
 export interface SandboxContext {
-  /** The sandbox of the worker, in the state in which the test before has left it. */
+  /** The worker's sandbox, in the state in which the previous test left it. */
   readonly startedSandbox: TestSandbox;
   /** The same, in the state after its start. */
   readonly sandbox: TestSandbox;

@@ -42,7 +42,7 @@ export {
   type ScenarioStep,
 } from './types.ts';
 
-/** How a sandbox starts; each option is one of `custos sandbox`. */
+/** Options for starting a sandbox; each corresponds to an option of `custos sandbox`. */
 export interface StartOptions {
   /** Same ids, keys and addresses in every run, and a clock that stands still at the start of 2026. Default: `test`. */
   readonly seed?: string | undefined;

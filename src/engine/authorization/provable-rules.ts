@@ -21,7 +21,8 @@ export type UnknownContent = 'all' | readonly string[];
  * and the content of an action that the server builds. An ALLOW rule loses conditions on these, and a DENY rule with
  * one is left out.
  *
- * INVARIANT: what the rules allow, these allow too, whatever the server knows.
+ * INVARIANT: the returned rules allow every action that the given rules allow, whatever the values are that only the
+ * server knows.
  */
 export function provableRules(rules: readonly RuleInput[], unknown: UnknownContent): readonly RuleInput[] {
   return rules.flatMap((rule) => {

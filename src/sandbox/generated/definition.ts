@@ -5,7 +5,7 @@ interface DefinedOperation {
   tags: string[];
   summary: string;
   security?: Record<string, string[]>[];
-  /** Empty: the type of openapi-backend requires it. */
+  /** Always empty. It is here because the type of openapi-backend requires the property. */
   responses: {};
 }
 

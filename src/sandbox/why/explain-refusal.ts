@@ -8,7 +8,7 @@ import { whySignatures } from './signatures.ts';
 import { type KnownOperation, whyUnknownPath } from './unknown-path.ts';
 import { whyInvalid } from './validation.ts';
 
-/** Facts of a sandbox beyond the refused request. */
+/** What an explanation needs to know about the sandbox, besides the refused request. */
 export interface RefusalFacts {
   /** The word that clients use for `service`. */
   readonly prefix: string;

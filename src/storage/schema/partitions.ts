@@ -161,7 +161,7 @@ function sizeOf({ rows, elapsedMs }: { readonly rows: number; readonly elapsedMs
   return roundUp(Math.min(MOST_ROWS, Math.max(LEAST_ROWS, wanted)));
 }
 
-/** Rounded to whole bundles of the audit log. */
+/** Rounds up to whole bundles of 256 records of the audit log. */
 function roundUp(count: number): number {
   return Math.ceil(count / 256) * 256;
 }

@@ -32,7 +32,7 @@ export interface GroupCommit {
   commit(hasWritten: boolean): Promise<void> | undefined;
   /** Rolls back the open transaction only. Resolves when everything that it has read is committed, or has failed. */
   rollback(): Promise<void> | undefined;
-  /** Throws if an error has ended the open transaction. SQLite would commit the next statement on its own. */
+  /** Throws if an error has ended the open transaction: SQLite would commit the next statement outside of it. */
   requireOpen(): void;
   /** An error, such as a full disk, has made SQLite roll back everything. */
   lose(error: unknown): void;

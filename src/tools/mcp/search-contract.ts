@@ -82,7 +82,7 @@ function search(operations: readonly Described[], text: string, limit: number): 
   const words = text
     .toLowerCase()
     .split(/[^a-z0-9_]+/)
-    .filter((word) => word !== '' && !emptyWords.has(word));
+    .filter((word) => word !== '' && !stopWords.has(word));
   return operations
     .map((operation) => ({ operation, score: scoreOf(operation, words) }))
     .filter(({ score }) => score > 0)
@@ -93,8 +93,8 @@ function search(operations: readonly Described[], text: string, limit: number): 
     }));
 }
 
-/** Words that say nothing about an operation. */
-const emptyWords = new Set([
+/** Words that the search ignores. */
+const stopWords = new Set([
   'a',
   'an',
   'and',

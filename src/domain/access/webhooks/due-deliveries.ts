@@ -240,7 +240,10 @@ export async function countWaitingDeliveries(em: SqlEntityManager): Promise<Wait
   };
 }
 
-/** Gives up all waiting deliveries. Endpoints can have them replayed. */
+/**
+ * Gives up all waiting deliveries, and all events that have no deliveries yet. Deliveries can be replayed through the
+ * API, those events cannot.
+ */
 export async function skipWaitingDeliveries(em: SqlEntityManager, nowMs: number): Promise<void> {
   await em.nativeUpdate(OutboxEventEntity, { fannedOutAtMs: null }, { fannedOutAtMs: nowMs });
   await em.nativeUpdate(

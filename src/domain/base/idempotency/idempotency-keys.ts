@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { verifySignatures } from '../../../engine/authorization/request-signatures.ts';
 import { inSlices } from '../../../engine/in-slices.ts';
 import { ApiError } from '../../../errors.ts';
-import type { Idempotency, KeyUse, StoredResponse } from '../../../ports/requests.ts';
+import type { Idempotency, IdempotencyUse, StoredResponse } from '../../../ports/requests.ts';
 import { tryLockName } from '../../../storage/locks.ts';
 import { prepareQuery } from '../../../storage/prepared-query.ts';
 
@@ -15,7 +15,7 @@ import { prepareQuery } from '../../../storage/prepared-query.ts';
  * `insufficient_correct_authorization_signatures`.
  */
 export async function requireSigners(
-  { signatures, canonicalPayloads }: KeyUse['proof'],
+  { signatures, canonicalPayloads }: IdempotencyUse['proof'],
   signers: readonly string[],
 ): Promise<void> {
   if (signers.length === 0) return;
@@ -58,7 +58,7 @@ const LIFETIME_MS = 24 * 60 * 60 * 1000;
  * Throws `invalid_data` with the messages that published clients match, and the codes of `requireSigners`.
  */
 export function idempotencyKeys(): Idempotency {
-  const atWork = new Map<string, KeyUse>();
+  const atWork = new Map<string, IdempotencyUse>();
   return {
     async begin(em, use) {
       const name = nameOf(use);
@@ -121,7 +121,7 @@ const selectKept = prepareQuery<
     .where('created_at_ms', '>', afterMs),
 );
 
-async function findKept(em: SqlEntityManager, use: KeyUse): Promise<StoredResponse | undefined> {
+async function findKept(em: SqlEntityManager, use: IdempotencyUse): Promise<StoredResponse | undefined> {
   const {
     rows: [record],
   } = await selectKept(em, { appId: use.appId, key: use.key, afterMs: use.nowMs - LIFETIME_MS });
@@ -138,7 +138,7 @@ async function findKept(em: SqlEntityManager, use: KeyUse): Promise<StoredRespon
 
 async function keep(
   em: SqlEntityManager,
-  use: KeyUse,
+  use: IdempotencyUse,
   { status, text, signers }: StoredResponse,
   { replaces } = { replaces: false },
 ): Promise<void> {
@@ -164,7 +164,7 @@ async function keep(
     .execute();
 }
 
-function nameOf({ appId, key }: KeyUse): string {
+function nameOf({ appId, key }: IdempotencyUse): string {
   return `${appId}\n${key}`;
 }
 

@@ -31,7 +31,7 @@ export async function listGrants({ app, em, proof }: OperationContext): Promise<
 }
 
 /**
- * Revokes a grant of the caller, or any of the app for its secret.
+ * Revokes one of the user's own grants or, for a caller with the app's secret, any grant of the app.
  *
  * @throws ApiError not_found also for a grant that was already revoked.
  */

@@ -34,7 +34,7 @@ export function rootOf(read: ReadSubtree, size: number): Promise<Uint8Array> {
   return rangeHash(read, { begin: 0, end: size });
 }
 
-/** MTH(D[begin:end]) of a range that is split as the tree is. */
+/** MTH(D[begin:end]) of RFC 6962, section 2.1. The range must be one that the tree is split into. */
 async function rangeHash(read: ReadSubtree, { begin, end }: Range): Promise<Uint8Array> {
   const count = end - begin;
   if (count === 0) return emptyRoot;

@@ -43,7 +43,7 @@ function varint(value: bigint): Uint8Array {
 /** No message that is read here has as many fields; one of 150 KB that has 75,000 would hold the thread. */
 const MAX_FIELDS = 64;
 
-/** The fields of a message in order of appearance. Throws InvalidBytesError, also for a message with too many. */
+/** The fields of a message in order of appearance. Throws InvalidBytesError for a message that is malformed or has more than `MAX_FIELDS`. */
 export function readProtobuf(message: Uint8Array): readonly ProtobufField[] {
   const reader = createByteReader(message);
   const fields: ProtobufField[] = [];

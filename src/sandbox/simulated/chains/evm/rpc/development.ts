@@ -117,7 +117,7 @@ export function makeDevelopment(parts: EvmParts): Development {
   /**
    * Replaces the latest blocks by empty ones. Their transactions become pending again.
    *
-   * CHOICE: deposits of the faucet, and payments of the simulated exchange, bank and card issuer in those blocks are
+   * CHOICE: deposits from the faucet in those blocks, and payments by the simulated exchange, bank and card issuer, are
    * lost, because they are not transactions that a block could include again.
    */
   function reorganize(depth: bigint): void {

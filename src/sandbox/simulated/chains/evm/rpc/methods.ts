@@ -121,7 +121,7 @@ const methods: Readonly<Record<string, Method>> = {
   },
   eth_estimateGas: async ({ parts }, [call, block], caller) => {
     if (block !== undefined) requireLatest(parts, block);
-    // The data of a revert comes from a call without a limit.
+    // The call is run first: unlike the estimate, it returns the data of a revert.
     await callOnly(parts, call, { overrides: undefined, caller });
     const { from, to, value, data, authorizationList } = callOf(call);
     const estimate = await dryRun(watched(await parts.interpreter(), watchOf(caller)), parts.state, {

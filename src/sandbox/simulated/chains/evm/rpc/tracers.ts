@@ -138,7 +138,7 @@ function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unknown>>)
   };
 }
 
-/** Counts the logs that are left, in the order in which they were emitted. */
+/** Numbers the logs from 0 in the order in which they were emitted, without those of reverted calls. */
 function numberLogs(top: Frame): void {
   const all = (frame: Frame): LogFrame[] => [...(frame.logs ?? []), ...(frame.calls ?? []).flatMap(all)];
   const logs = all(top).sort((one, other) => Number(one.index) - Number(other.index));
