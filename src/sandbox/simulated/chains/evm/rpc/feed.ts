@@ -24,6 +24,8 @@ const PUSH_MS = 50;
 /** The replaced blocks that a listener who asks late still learns of. */
 const MOST_REMOVALS = 256;
 const MOST_REMOVED = 10_000;
+/** The notifications of many subscribers give other work a turn after this long. */
+const SLICE_MS = 10;
 
 type Kind = 'logs' | 'newHeads' | 'newPendingTransactions';
 
@@ -170,12 +172,18 @@ export function makeFeed(parts: EvmParts): Feed {
     const now = [content, blocks.head().number, block, index, lastPending(), removalCount].join(' ');
     if (now === seen) return;
     seen = now;
+    const heads = new Map<number, object | null>();
+    let turnMs = performance.now() + SLICE_MS;
     for (const [id, each] of subscriptions) {
+      if (performance.now() > turnMs) {
+        await new Promise((resolve) => setImmediate(resolve));
+        turnMs = performance.now() + SLICE_MS;
+      }
       if (each.isBusy) continue;
       each.isBusy = true;
       try {
         for (const result of await newsOf(each)) {
-          const shown = each.kind === 'newHeads' ? headOf(parts, result as number) : result;
+          const shown = each.kind === 'newHeads' ? headIn(heads, result as number) : result;
           const params = { subscription: id, result: shown };
           each.connection.notify({ jsonrpc: '2.0', method: 'eth_subscription', params });
         }
@@ -183,6 +191,13 @@ export function makeFeed(parts: EvmParts): Feed {
         each.isBusy = false;
       }
     }
+  }
+
+  /** The same header for all subscribers. */
+  function headIn(heads: Map<number, object | null>, number: number): object | null {
+    const head = heads.get(number) ?? headOf(parts, number);
+    heads.set(number, head);
+    return head;
   }
 
   /** One push at a time, as long as somebody listens. */
