@@ -64,7 +64,7 @@ export interface RunOptions {
   readonly notesEffects?: boolean | undefined;
 }
 
-// How often a transaction runs in total, including its handler, if it collides with others.
+/** Times that a transaction runs with its handler, if it collides with others. */
 const MAX_ATTEMPTS = 3;
 
 /** What one request runs; the same in every run. */
@@ -123,8 +123,7 @@ async function runOperation(
   let replays = startReplays();
   let use: IdempotencyUse | undefined;
   try {
-    // The state in which the credentials were checked may have been replaced.
-    if (wasHeld === true) await options.authenticate?.(state);
+    if (wasHeld === true) await options.authenticate?.(state); // The state that was checked may have been replaced.
     if (freeze?.reason() !== undefined) await requireReleased(state, freeze);
     use = idempotencyUseOf(state);
     // Computing the canonical form of a large body takes long, so other requests get a turn first.
@@ -397,6 +396,5 @@ async function keep(
 }
 
 function repeat({ status, text }: StoredResponse): Answer {
-  const headers = { 'idempotent-replayed': 'true' };
-  return text === undefined ? { status, headers } : { status, text, headers };
+  return { status, headers: { 'idempotent-replayed': 'true' }, ...(text === undefined ? {} : { text }) };
 }
