@@ -8,6 +8,7 @@ export const inspectorPages: readonly string[] = [
   'wallets',
   'actions',
   'transactions',
+  'chains',
   'events',
   'webhooks',
   'clock',

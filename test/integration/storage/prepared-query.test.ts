@@ -69,7 +69,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       await insertApp(unit.em, app('a'), { isLast: true });
       expect(holdsConnection(unit.em)).toBe(false);
       expect(await names()).toEqual([{ id: 'a' }]);
-      await expect(insertApp(unit.em, app('b'))).rejects.toThrow('follows the last one');
+      await expect(insertApp(unit.em, app('b'))).rejects.toThrow('follows the last statement');
       await unit.rollback();
       expect(await names()).toEqual([{ id: 'a' }]);
     });

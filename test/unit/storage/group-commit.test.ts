@@ -67,7 +67,7 @@ describe('transactions of one turn of the event loop', () => {
     await insert(transaction, 'a');
     await insertLast(transaction, 'b');
     expect(committed()).toEqual(['a', 'b']);
-    await expect(insert(transaction, 'c')).rejects.toThrow('a statement follows the last one');
+    await expect(insert(transaction, 'c')).rejects.toThrow('a statement follows the last statement');
     await transaction.rollback().execute();
     expect(committed()).toEqual(['a', 'b']);
   });
