@@ -1,9 +1,11 @@
 import fc from 'fast-check';
-import { encodeFunctionData, erc20Abi, erc4626Abi, type Hex, parseAbi } from 'viem';
+import { decodeFunctionResult, encodeFunctionData, erc20Abi, erc4626Abi, type Hex, parseAbi } from 'viem';
 import { expect, test } from 'vitest';
+import { bytesTo0xHex } from '../../../src/engine/crypto/encoding.ts';
 import { pairAddress } from '../../../src/sandbox/simulated/chains/evm/contracts/addresses.ts';
 import { addReward, provenRewards } from '../../../src/sandbox/simulated/chains/evm/contracts/rewards.ts';
 import { deployVault, type VaultChange } from '../../../src/sandbox/simulated/chains/evm/contracts/vaults.ts';
+import { give } from '../../../src/sandbox/simulated/chains/evm/faucet.ts';
 import { type SimulatedEvm, simulatedEvm } from './simulated-evm.ts';
 
 const usdc = '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913';
@@ -255,3 +257,20 @@ test('a swap that reverts changes nothing', async () => {
   expect(evm.state.ledger.balance(pairAddress(usdc, weth), usdc)).toBe(1_000_000_000_000n);
   expect(evm.state.ledger.total(usdc)).toBe(1_000_000_000_000n);
 });
+
+test.each(['T', 'TOKEN', 'A'.repeat(31), 'B'.repeat(32), 'Ü'.repeat(40)])(
+  'a token of the faucet has the symbol %s in its storage',
+  async (symbol) => {
+    using evm = simulatedEvm(tokens);
+    const token = `0x${'70'.repeat(20)}` as const;
+    give(evm.state, start, { owner: people[0]!, asset: token, rawAmount: 7n, decimals: 3, symbol });
+    const ask = async (functionName: 'symbol' | 'name' | 'decimals' | 'totalSupply') =>
+      decodeFunctionResult({
+        ...{ abi: erc20Abi, functionName },
+        data: bytesTo0xHex((await evm.read(token, encode(erc20Abi, functionName), 1))!) as Hex,
+      });
+    expect([await ask('symbol'), await ask('name'), await ask('decimals'), await ask('totalSupply')]).toEqual(
+      [...[symbol, symbol, 3, 7n]],
+    );
+  },
+);
