@@ -25,8 +25,8 @@ const aims = [
 const MOST_P99_MS = 50;
 
 /**
- * What a server holds with every check on, over HTTPS, signed requests too. Creating wallets is the subject of the case
- * `stored`: each takes 2,048 rounds of PBKDF2.
+ * The load that a server holds over HTTPS with every check on; part of the requests are signed. The case `stored` creates
+ * wallets, because each of them takes 2,048 rounds of PBKDF2.
  */
 export const heldLoad: BenchCase = {
   about: 'writes, reads and signed requests a second, every check on, on SQLite and PostgreSQL',

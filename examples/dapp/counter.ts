@@ -40,7 +40,7 @@ export const counterAbi = parseAbi([
 export const counterBytecode: Hex =
   '0x6080604052348015600e575f5ffd5b5060c680601a5f395ff3fe6080604052348015600e575f5ffd5b50600436106030575f3560e01c806306661abd146034578063d09de08a14604d575b5f5ffd5b603b5f5481565b60405190815260200160405180910390f35b60536055565b005b336001600160a01b03167f38ac789ed44572701765277c4d0970f2db1c1a571ed39e84358095ae4eaa54205f5f8154608b9060a3565b918290555060405190815260200160405180910390a2565b5f6001820160bf57634e487b7160e01b5f52601160045260245ffd5b506001019056';
 
-/** What the page would do, for one deployment of the contract. */
+/** Deploys the contract. Returns the actions of the page that uses it. */
 export async function openCounter(settings: Settings, deployerKey: Hex) {
   const { rpcUrl } = settings;
   const reader = createPublicClient({ chain: base, transport: http(rpcUrl), pollingInterval: 100 });

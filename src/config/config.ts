@@ -187,7 +187,7 @@ export function readServeConfig(
       }),
     }),
     ...contractSettings(reader, endpoints),
-    /** What a server does when it starts on a promoted replica: refuse changes, or trust that none were lost. */
+    /** On a promoted replica, a server refuses changes at its start, or trusts that none were lost. */
     afterPromotion: value('afterPromotion'),
     /** Absolute; undefined: only memory keeps the last signed checkpoint of the audit log. */
     checkpointFile: value('checkpointFile'),

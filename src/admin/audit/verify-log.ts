@@ -132,7 +132,7 @@ async function compareWithWitness(
   return `the first ${witnessed.size} records are not those that a witness has seen`;
 }
 
-/** The fault of a proof that a record is in a log; undefined if there is none. Needs no log. */
+/** Checks the proof that a record is in a log, without the log. Returns the fault of the proof, if it has one. */
 export function verifyProof(
   verifier: NoteVerifier,
   { proofFile, recordFile }: { readonly proofFile: string; readonly recordFile: string },

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { addSandboxClientOptions, type SandboxClientFlags, withSandbox } from '../sandbox-options.ts';
 
 const examples = `
-A parameter is JSON, or a text if it is none.
+A parameter that is not JSON is sent as a string.
 
 Examples:
   $ custos rpc base eth_blockNumber

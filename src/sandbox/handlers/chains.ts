@@ -188,7 +188,8 @@ export const putAbi: Handler<'putAbi'> = async ({ path, body }, { chains }) => {
   if (stored === 'malformed') {
     throw invalidField('/abi', 'expected the functions, events and errors of an ABI in JSON');
   }
-  if (stored === 'too many') throw new ApiError('invalid_state', 'the sandbox keeps at most 500 interfaces');
+  if (stored === 'too many')
+    throw new ApiError('invalid_state', 'the sandbox keeps at most 500 interfaces with 20,000 items');
   return abiView(stored);
 };
 

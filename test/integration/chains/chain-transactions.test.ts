@@ -135,3 +135,27 @@ test.each([
   expect(answer.status).toBe(400);
   expect(answer.body.error).toContain('/abi');
 });
+
+test('interfaces are forgotten with a reset, and together have at most 20,000 items', async () => {
+  const functions = (prefix: string) =>
+    Array.from({ length: 2_000 }, (_, at) => ({ type: 'function', name: `${prefix}${at}`, inputs: [] }));
+  const statuses: number[] = [];
+  for (let at = 0; at < 11; at += 1) {
+    statuses.push((await control('PUT', `/abis/Large${at}`, { abi: functions(`f${at}_`) })).status);
+  }
+  expect(statuses.slice(0, 9)).toEqual(Array.from({ length: 9 }, () => 200));
+  expect(statuses.at(-1)).toBe(400);
+  await sandbox.reset();
+  expect((await control('GET', '/abis')).body.data).toEqual([]);
+});
+
+test('an interface of structs within structs without an end is refused', async () => {
+  let input = '{"name":"a","type":"uint8"}';
+  for (let depth = 0; depth < 5_000; depth += 1)
+    input = `{"name":"a","type":"tuple","components":[${input}]}`;
+  const body = `{"abi":[{"type":"function","name":"f","inputs":[${input}]}]}`;
+  const response = await sandbox.fetch(`${sandbox.baseUrl}/_sandbox/abis/Deep`, {
+    ...{ method: 'PUT', headers: { 'content-type': 'application/json' }, body },
+  });
+  expect(response.status).toBe(400);
+});

@@ -1,5 +1,6 @@
 import { hexToBytes } from '../../../src/engine/crypto/encoding.ts';
 import type { Clock } from '../../../src/ports/runtime.ts';
+import { makeAbis } from '../../../src/sandbox/simulated/chains/evm/abis.ts';
 import { changeVault, type VaultChange } from '../../../src/sandbox/simulated/chains/evm/contracts/vaults.ts';
 import { give } from '../../../src/sandbox/simulated/chains/evm/faucet.ts';
 import { BLOCK_GAS_LIMIT, readContract, runEvm } from '../../../src/sandbox/simulated/chains/evm/machine.ts';
@@ -38,6 +39,7 @@ export function simulatedEvm(
     knownTokens: () => knownTokens,
     nativeSymbol: () => 'eth',
     plannedVaults: () => [],
+    abis: async () => makeAbis(store),
   };
   const { state, blocks, interpreter } = makeEvmParts(world, caip2);
   blocks.head();

@@ -203,7 +203,7 @@ function refusalOf({ fault, pointer, message }: FiatRefusal): ApiError {
 }
 
 /**
- * Not awaited, because the request has already been refused, and a payout without a deposit expires.
+ * Nobody awaits it: the request has already been refused, and a payout without a deposit expires.
  *
  * NOTE: with an idempotency key, the same request may come again and use the same payout, so it is left to expire.
  */

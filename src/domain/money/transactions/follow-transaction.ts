@@ -203,7 +203,7 @@ async function broadcastAgain(
   const isGivenUp =
     nowMs - row.created_at_ms >= GIVEN_UP_AFTER_MS && (dropped === undefined || isProven(dropped));
   if (isGivenUp) return failed(row, outcome.message);
-  // Not `unchanged`, because a block that a reorganization removed no longer counts.
+  // The row changes back even if it was confirmed: a block that a reorganization removed no longer counts.
   const open = row.status === 'pending' ? 'pending' : 'broadcasted';
   return { status: open, isSettled: false, doubt: dropped };
 }

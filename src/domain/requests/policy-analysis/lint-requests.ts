@@ -235,7 +235,7 @@ function stellarPayment(): Uint8Array {
 }
 
 /**
- * What the hash of a cell is the SHA-256 of: two descriptors || data || depth and hash of the cell that it refers to. The
+ * The SHA-256 preimage of the hash of a cell: two descriptors || data || depth and hash of the cell that it refers to. The
  * cell is the body that a wallet of version 4 verifies: subwallet || valid until || seqno || operation || mode, and the
  * message to send. Source: TON docs, cell representation; wallet-v4-code.fc.
  */

@@ -85,7 +85,7 @@ const APPROVALS = 2;
 
 function roleOf(kinds: readonly SwapCall['kind'][]): Pick<BuiltPart, 'role' | 'atOnce'> {
   if (kinds.every((kind) => kind === 'approve')) return { role: 'prepares', atOnce: APPROVALS };
-  // Also in a batch after the wrapping, because only one role pays the recipient.
+  // A batch that wraps first has the role of its last call, because only one role pays the recipient.
   return { role: kinds.at(-1) === 'pass on' ? 'passes on' : 'pays', atOnce: 1 };
 }
 

@@ -41,6 +41,9 @@ interface NewReward {
   readonly symbol: string;
 }
 
+/** How often the change of a vault is executed, if its state changes meanwhile. */
+const MOST_ATTEMPTS = 20;
+
 interface EarnParts {
   /** By chain and lower-case address. */
   readonly planned: Map<string, VaultPlan>;
@@ -91,13 +94,14 @@ export function simulateEarn({ open, chain, has, planned }: EarnParts): Simulate
       const [{ state, blocks, interpreter }, store, { vaults }] = await Promise.all([
         ...[evmOf(caip2), open(), loadContracts()],
       ] as const);
-      for (;;) {
+      // A transaction may change the vault during the execution.
+      for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
         const order = { block: blocks.head(), address: lower(address), change };
         const prepared = await vaults.changeVault(await interpreter(), state, order);
         if ('most' in prepared) return prepared.most;
-        // A transaction may have changed the vault during the execution.
         if (store.atomically(() => prepared.store())) return undefined;
       }
+      throw new Error(`the vault \`${address}\` changed ${MOST_ATTEMPTS} times during its own change`);
     },
     rateOf: async (caip2, address) =>
       has(caip2) ? atHead(caip2, (state, _, { vaults }) => vaults.ratesOf(state, lower(address))) : undefined,

@@ -110,7 +110,7 @@ interface CardOptions extends FiatOptions {
 }
 
 interface SimulatedChainsOptions
-  extends Omit<World, 'store' | 'knownTokens' | 'nativeSymbol' | 'plannedVaults'> {
+  extends Omit<World, 'store' | 'knownTokens' | 'nativeSymbol' | 'plannedVaults' | 'abis'> {
   /** Path of the chains' file, or `:memory:`. */
   readonly file: string;
   /** The initial state of chains in memory. */
@@ -240,6 +240,11 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     return openChainStore(file, options.image);
   });
 
+  const abis = loadOnce(async (): Promise<Abis> => {
+    const [store, { makeAbis }] = await Promise.all([open(), import('./evm/abis.ts')]);
+    return makeAbis(store);
+  });
+
   function get(caip2: string) {
     const known = chains.get(caip2);
     if (known !== undefined) return known;
@@ -250,7 +255,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       const nativeSymbol = (named: string): string => options.nativeSymbol?.(named) ?? 'eth';
       const plannedVaults = (named: string) =>
         [...planned].filter(([key]) => key.startsWith(`${named} `)).map(([, plan]) => plan);
-      const named = { knownTokens: tokens, nativeSymbol, plannedVaults };
+      const named = { knownTokens: tokens, nativeSymbol, plannedVaults, abis };
       const common = { store, clock, confirmAfterMs, drawFault, ...named };
       return simulate(common, caip2);
     });
@@ -319,12 +324,9 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
         import('./evm/transaction-list.ts'),
       ]);
       assert(evm, `expected an EVM chain, got \`${caip2}\``);
-      return listTransactions(evm, page);
+      return listTransactions(evm, await abis(), page);
     },
-    async abis() {
-      const [store, { makeAbis }] = await Promise.all([open(), import('./evm/abis.ts')]);
-      return makeAbis(store);
-    },
+    abis,
     total: async (caip2, tokenAddress) => (await simulatedOf(caip2)).ledger.total(assetOf(tokenAddress)),
     async books() {
       const listed = (await used()).filter((caip2) => /^(eip155|solana|tron):/.test(caip2));

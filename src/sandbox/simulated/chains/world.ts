@@ -8,6 +8,7 @@ import type {
 } from '../../../ports/chains.ts';
 import type { DrawTransactionFault } from '../../../ports/requests.ts';
 import type { Clock } from '../../../ports/runtime.ts';
+import type { Abis } from './evm/abis.ts';
 import type { VaultPlan } from './evm/contracts/vaults.ts';
 import type { EvmParts } from './evm/parts.ts';
 import type { RpcCall, RpcCaller, RpcOutcome } from './evm/rpc/calls.ts';
@@ -34,6 +35,8 @@ export interface World {
   knownTokens(): readonly KnownToken[];
   /** The symbol of a chain's native asset, in lower case. */
   nativeSymbol(caip2: string): string;
+  /** The interfaces of contracts, on all chains. */
+  abis(): Promise<Abis>;
   /** The vaults that are put on a chain when it is first used. Addresses are lower-case 0x hex. */
   plannedVaults(caip2: string): readonly VaultPlan[];
 }

@@ -51,7 +51,9 @@ export interface Abis {
   error(data: string): Decoded | undefined;
 }
 
+/** CHOICE: interfaces, and items of all interfaces together. */
 const MOST_ABIS = 500;
+const MOST_ITEMS = 20_000;
 
 // Source: Solidity documentation, "Contract ABI Specification", types.
 const TYPE =
@@ -87,11 +89,14 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-const own = once((): readonly NamedAbi[] =>
-  Object.entries(solidity).map(([name, { abi }]) => ({
-    ...{ name, address: null },
-    items: abi.map((text) => AbiItem.from(text as never) as Item),
-  })),
+/** The interfaces of the sandbox's own contracts. */
+const own = once((): readonly Known[] =>
+  Object.values(solidity)
+    .flatMap(({ abi }): readonly string[] => abi)
+    .map((text) => {
+      const item = AbiItem.from(text as never) as Item;
+      return { item, selector: selectorOf(item), address: null };
+    }),
 );
 
 interface Row {
@@ -101,65 +106,62 @@ interface Row {
 }
 
 export function makeAbis(store: ChainStore): Abis {
-  let indexed: { readonly rows: readonly Row[]; readonly known: readonly Known[] } | undefined;
+  let indexed: { readonly content: number; readonly known: ReadonlyMap<string, Known[]> } | undefined;
   const rowsNow = (): readonly Row[] => store.all<Row>('select name, address, items from abis order by name');
 
-  /** The index of the stored interfaces, which is made again when one of them has changed. */
-  function knownNow(): readonly Known[] {
-    const rows = rowsNow();
-    const before = indexed?.rows;
-    const isSame =
-      before?.length === rows.length &&
-      rows.every(({ name, items, address }, index) => {
-        const row = before[index]!;
-        return row.name === name && row.address === address && row.items === items;
-      });
-    if (!isSame) indexed = { rows, known: [...rows.map(toAbi), ...own()].flatMap(index) };
-    return indexed!.known;
+  /** The functions, events and errors by kind and selector, until an interface or the whole store changes. */
+  function knownNow(): ReadonlyMap<string, Known[]> {
+    if (indexed?.content === store.content()) return indexed.known;
+    const known = new Map<string, Known[]>();
+    for (const each of [...rowsNow().flatMap(readRow), ...own()]) {
+      const key = `${each.item.type} ${each.selector}`;
+      known.set(key, [...(known.get(key) ?? []), each]);
+    }
+    indexed = { content: store.content(), known };
+    return known;
   }
 
   function find(kind: Item['type'], selector: string, address?: string): readonly Known[] {
-    const found = knownNow().filter((each) => each.item.type === kind && each.selector === selector);
-    const its = found.filter((each) => each.address === address && address !== undefined);
+    const found = knownNow().get(`${kind} ${selector}`) ?? [];
+    const its = found.filter((each) => each.address !== null && each.address === address);
     return [...its, ...found.filter((each) => each.address === null)];
   }
 
   return {
-    list: () => rowsNow().map(toAbi),
+    list: () => rowsNow().map((row) => ({ ...row, items: readRow(row).map(({ item }) => item) })),
     put({ name, address, items }) {
       const read = readAbi(items);
       if (read === undefined) return 'malformed';
-      if (rowsNow().filter((row) => row.name !== name).length >= MOST_ABIS) return 'too many';
-      store.run('insert or replace into abis values (?, ?, ?)', name, address, JSON.stringify(read));
+      const others = rowsNow().filter((row) => row.name !== name);
+      const count = others.reduce((sum, row) => sum + readRow(row).length, read.length);
+      if (others.length >= MOST_ABIS || count > MOST_ITEMS) return 'too many';
+      const known = read.map((item): Stored => [selectorOf(item), item]);
+      store.run('insert or replace into abis values (?, ?, ?)', name, address, JSON.stringify(known));
+      indexed = undefined;
       return { name, address, items: read };
     },
     remove(name) {
       if (!rowsNow().some((row) => row.name === name)) return false;
       store.run('delete from abis where name = ?', name);
+      indexed = undefined;
       return true;
     },
     call: (to, data) =>
-      firstDecoded(find('function', data.slice(0, 10), to), ({ item }) =>
-        valuesOf(item, AbiParameters.decode(item.inputs, `0x${data.slice(10)}`)),
-      ),
+      firstDecoded(find('function', data.slice(0, 10), to), ({ item }) => parametersIn(item, data)),
     event: ({ address, topics, data }) =>
       firstDecoded(find('event', topics[0] ?? '', address), ({ item }) => {
         const event = item as AbiEvent.AbiEvent;
-        if (
-          event.inputs.filter(({ indexed: isIndexed }) => isIndexed === true).length !==
-          topics.length - 1
-        ) {
-          return undefined;
-        }
+        const indexedCount = event.inputs.filter(({ indexed: isIndexed }) => isIndexed === true).length;
+        if (indexedCount !== topics.length - 1) return undefined;
         const log = { topics: topics as [Hex.Hex, ...Hex.Hex[]], data: data as Hex.Hex };
         return valuesOf(item, AbiEvent.decode(event, log) as Record<string, unknown> | readonly unknown[]);
       }),
-    error: (data) =>
-      firstDecoded(find('error', data.slice(0, 10)), ({ item }) =>
-        valuesOf(item, AbiParameters.decode(item.inputs, `0x${data.slice(10)}`)),
-      ),
+    error: (data) => firstDecoded(find('error', data.slice(0, 10)), ({ item }) => parametersIn(item, data)),
   };
 }
+
+/** An item as it is stored, with its selector, so that no hash is calculated when a store is opened. */
+type Stored = readonly [selector: string, item: Item];
 
 interface Known {
   readonly item: Item;
@@ -168,15 +170,17 @@ interface Known {
   readonly address: string | null;
 }
 
-function index({ address, items }: NamedAbi): Known[] {
-  return items.map((item) => {
-    const hash = AbiItem.getSignatureHash(item);
-    return { item, address, selector: item.type === 'event' ? hash : hash.slice(0, 10) };
-  });
+function selectorOf(item: Item): string {
+  const hash = AbiItem.getSignatureHash(item);
+  return item.type === 'event' ? hash : hash.slice(0, 10);
 }
 
-function toAbi({ name, address, items }: Row): NamedAbi {
-  return { name, address, items: JSON.parse(items) as readonly Item[] };
+function readRow({ address, items }: Row): Known[] {
+  return (JSON.parse(items) as readonly Stored[]).map(([selector, item]) => ({ item, selector, address }));
+}
+
+function parametersIn(item: Item, data: string): Decoded['arguments'] {
+  return valuesOf(item, AbiParameters.decode(item.inputs, `0x${data.slice(10)}`));
 }
 
 function firstDecoded(

@@ -5,7 +5,6 @@ import { makeContractAccounts, makeLedger, NATIVE } from '../ledger.ts';
 import { type Block, makePool, type Pool } from '../pool.ts';
 import type { World } from '../world.ts';
 import { recordDeposit, registerToken } from '../world.ts';
-import { type Abis, makeAbis } from './abis.ts';
 import { makeContractState } from './contracts/contract-state.ts';
 import { codeOf, genesisOf } from './contracts/genesis.ts';
 import { convertOlderState } from './contracts/older-state.ts';
@@ -26,7 +25,6 @@ export interface EvmParts {
   readonly pool: Pool<EvmPlan>;
   readonly blocks: Blocks;
   readonly forks: Forks;
-  readonly abis: Abis;
   /** Called before the first transaction of each block. */
   readonly onBlock: (listener: (number: number) => void) => void;
   readonly interpreter: () => Promise<Interpreter>;
@@ -39,7 +37,6 @@ export interface EvmParts {
 export function makeEvmParts(world: World, caip2: string): EvmParts {
   const { store, clock, confirmAfterMs } = world;
   const terms = termsOf(caip2);
-  const abis = makeAbis(store);
   const state = makeEvmState(world, caip2);
   const forks = makeForks(store, caip2);
   const listeners: ((number: number) => void)[] = [];
@@ -47,7 +44,7 @@ export function makeEvmParts(world: World, caip2: string): EvmParts {
   // Loaded with the first execution: a chain that only holds balances needs none.
   const interpreter = loadOnce(async () => {
     const { makeInterpreter } = await import('./interpreter.ts');
-    return makeInterpreter(state.chainId, { forks, abis });
+    return makeInterpreter(state.chainId, { forks, abis: await world.abis() });
   });
   const machine = makeEvmMachine(state, pool, interpreter);
   const begin = (block: Block): void => store.atomically(() => deployPlanned(state, block));
@@ -59,7 +56,7 @@ export function makeEvmParts(world: World, caip2: string): EvmParts {
     onAbandoned: forks.replace,
   });
   const parts: EvmParts = {
-    ...{ world, caip2, state, pool, blocks, forks, abis, interpreter, atHead: blocks.atHead },
+    ...{ world, caip2, state, pool, blocks, forks, interpreter, atHead: blocks.atHead },
     onBlock: (listener) => void listeners.push(listener),
     prepare() {
       if (store.first('select 1 from chains where caip2 = ?', caip2) === undefined) return;

@@ -1,6 +1,7 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
 import { decodeBatch } from '../../../../engine/signing/ethereum/batch-executor.ts';
+import { swapRouter, tokenVault } from '../../../../engine/signing/ethereum/contract-calls.ts';
 import { decodeEthereumTransaction } from '../../../../engine/signing/ethereum/decode-transaction.ts';
 import {
   recoverAuthority,
@@ -10,7 +11,6 @@ import {
 import { decodeTokenCall } from '../../../../engine/signing/ethereum/token-calls.ts';
 import type { EthereumTransactionView } from '../../../../engine/signing/ethereum/transaction.ts';
 import { type Sentinel, sentinelOf } from '../sentinels.ts';
-import { paidAccount } from './contracts/recipients.ts';
 import type { AccessList } from './interpreter.ts';
 
 /** One call of a transaction; addresses and data are lower-case 0x hex. */
@@ -153,4 +153,13 @@ function recipientsOf({ to, data }: { to: string | null; data: string }): string
   const recipient = token === undefined || token.name === 'approve' ? [] : [token.to];
   const paid = paidAccount(bytes);
   return [...(to === null ? [] : [to]), ...recipient, ...(paid === undefined ? [] : [paid]), ...inner];
+}
+
+/** The account that a call of the router or a vault pays. Undefined for other calls. */
+function paidAccount(data: Uint8Array): string | undefined {
+  const swap = swapRouter.decodeCall(data);
+  // The last arguments of all swaps: the path, the recipient and the deadline.
+  if (swap?.name.startsWith('swap')) return swap.args.at(-2) as string;
+  const call = tokenVault.decodeCall(data);
+  return call?.name === 'withdraw' || call?.name === 'redeem' ? (call.args[1] as string) : undefined;
 }

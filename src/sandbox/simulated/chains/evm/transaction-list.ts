@@ -1,6 +1,6 @@
 import { readWithBigints } from '../ledger.ts';
 import type { ChainStore } from '../store.ts';
-import type { Decoded } from './abis.ts';
+import type { Abis, Decoded } from './abis.ts';
 import type { EvmParts } from './parts.ts';
 import type { EvmPlan } from './plan.ts';
 import { type EvmLog, type NewReceipt, type Receipt, receiptsBefore } from './receipts.ts';
@@ -26,18 +26,29 @@ interface TransactionRow {
   readonly reason: string | null;
 }
 
+/** Decoding gives other work a turn after this long. */
+const SLICE_MS = 10;
+
 /**
  * The included transactions of a chain, newest first.
  *
- * @param before where the last page ended. Undefined: the newest.
+ * @param before the `position` at which the last page ended. Undefined: the newest.
  */
-export function listTransactions(
+export async function listTransactions(
   parts: EvmParts,
+  abis: Abis,
   { limit, before }: { limit: number; before: string | undefined },
-): readonly ListedTransaction[] {
-  return receiptsBefore(parts.state, { limit, before: positionIn(before) }).map((receipt) =>
-    listed(parts, receipt),
-  );
+): Promise<readonly ListedTransaction[]> {
+  const transactions: ListedTransaction[] = [];
+  let turnMs = performance.now() + SLICE_MS;
+  for (const receipt of receiptsBefore(parts.state, { limit, before: positionIn(before) })) {
+    if (performance.now() > turnMs) {
+      await new Promise((resolve) => setImmediate(resolve));
+      turnMs = performance.now() + SLICE_MS;
+    }
+    transactions.push(listed(parts, abis, receipt));
+  }
+  return transactions;
 }
 
 function positionIn(text: string | undefined): { block: number; index: number } | undefined {
@@ -45,7 +56,7 @@ function positionIn(text: string | undefined): { block: number; index: number } 
   return block === undefined || index === undefined ? undefined : { block, index };
 }
 
-function listed({ world: { store }, caip2, abis }: EvmParts, receipt: Receipt): ListedTransaction {
+function listed({ world: { store }, caip2 }: EvmParts, abis: Abis, receipt: Receipt): ListedTransaction {
   const { hash, block, sender, recipient, contract, gasUsed, logs, index } = receipt;
   const row = store.first<TransactionRow>(
     'select plan, reason from transactions where caip2 = ? and hash = ?',

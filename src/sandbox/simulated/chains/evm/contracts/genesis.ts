@@ -5,17 +5,20 @@ import {
   ENTRY_POINT_ADDRESS,
   SIMPLE_ACCOUNT_ADDRESS,
 } from '../../../../../engine/signing/ethereum/simple-account.ts';
+import { rawAmountWorth } from '../../../exchange/rates.ts';
+import { fixedUsd } from '../../../prices.ts';
 import { NATIVE } from '../../ledger.ts';
 import { hasNativeAsset, PAYMASTER_ADDRESS } from '../../sponsors.ts';
 import type { EvmState } from '../state.ts';
 import {
   DISTRIBUTOR_ADDRESS,
   PAIR_FACTORY_ADDRESS,
+  pairAddress,
   SWAP_ROUTER_ADDRESS,
+  sortTokens,
   wrappedNativeOn,
 } from './addresses.ts';
 import { solidity } from './generated/solidity.ts';
-import { type PlannedPair, pairsOn } from './pairs.ts';
 import { addressWord, elementSlot, memberSlot, wordOf } from './storage-layout.ts';
 import { balanceSlot, SUPPLY_SLOT, tokenWords } from './token-storage.ts';
 import { type Holding, tokensOn } from './tokens.ts';
@@ -24,6 +27,15 @@ import { type Holding, tokensOn } from './tokens.ts';
  * The contracts that a chain begins with. They are not stored: what nobody has changed is as it is here, so a new
  * sandbox writes nothing.
  */
+
+/*
+ * SIMULATED swapRoutes: swaps on one EVM chain go through a router with the interface of Uniswap V2 and its pools.
+ * PRODUCTION: swaps go through the routers that the operator names; 400 `not_supported` on chains without one.
+ * SETTING: `--rpc` with `--swap-router`; `CUSTOS_SWAP_ROUTERS` for `custos serve`.
+ */
+
+/** US dollars of each token in a pair. */
+const SIDE_USD = 1_000_000n;
 
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 const MULTICALL_ADDRESS = '0xca11bde05977b3631167028862be2a173976ca11';
@@ -41,6 +53,13 @@ const PASSIVE_CODE = '00';
 interface GenesisAccount {
   readonly code: Uint8Array;
   readonly words: ReadonlyMap<string, string>;
+}
+
+/** A pair of tokens in order, and what it begins with of each. */
+interface PlannedPair {
+  readonly address: string;
+  readonly tokens: readonly [string, string];
+  readonly reserves: readonly [bigint, bigint];
 }
 
 /** The beginning of a chain. Addresses are lower-case 0x hex. */
@@ -63,6 +82,30 @@ export function genesisOf(chain: Pick<EvmState, 'world' | 'caip2' | 'chainId'>):
     native: () => allocations().find(({ asset }) => asset === NATIVE),
     ...{ allocations, pairs },
   };
+}
+
+/**
+ * The pairs that a chain begins with.
+ *
+ * CHOICE: every two tokens with a price and a name on a chain have a pair, of $1,000,000 of each at the fixed prices.
+ */
+function pairsOn(chain: Parameters<typeof tokensOn>[0]): readonly PlannedPair[] {
+  const priced = tokensOn(chain).flatMap(({ address, pricedAs, ...terms }) => {
+    const price = fixedUsd(pricedAs);
+    return price === undefined ? [] : [{ address, reserve: rawAmountWorth(SIDE_USD, { ...terms, price }) }];
+  });
+  const reserves = new Map(priced.map(({ address, reserve }) => [address, reserve]));
+  const addresses = [...reserves.keys()];
+  return addresses.flatMap((one, index) =>
+    addresses.slice(index + 1).map((other) => {
+      const tokens = sortTokens(one, other);
+      const [first, second] = tokens;
+      return {
+        ...{ address: pairAddress(one, other), tokens },
+        reserves: [reserves.get(first)!, reserves.get(second)!] as const,
+      };
+    }),
+  );
 }
 
 function sum(allocations: readonly Holding[]): bigint {

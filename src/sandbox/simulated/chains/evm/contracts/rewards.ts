@@ -1,10 +1,13 @@
-import { type CumulativeReward, rewardLeaf } from '../../../../../engine/signing/ethereum/contract-calls.ts';
+import {
+  type CumulativeReward,
+  parentHash,
+  rewardLeaf,
+} from '../../../../../engine/signing/ethereum/contract-calls.ts';
 import type { Block } from '../../pool.ts';
 import { give } from '../faucet.ts';
 import type { EvmState } from '../state.ts';
 import { DISTRIBUTOR_ADDRESS } from './addresses.ts';
 import { solidity } from './generated/solidity.ts';
-import { merkleProof, merkleRoot } from './merkle-tree.ts';
 import { addressWord, memberSlot, numberIn, wordOf } from './storage-layout.ts';
 
 /** The key of all rewards in the state of contracts. The contract itself knows only their root. */
@@ -69,4 +72,37 @@ export function claimSlot({ user, token }: Pick<CumulativeReward, 'user' | 'toke
 
 function claimedOf({ bytecode }: EvmState, reward: Pick<CumulativeReward, 'user' | 'token'>): bigint {
   return numberIn(bytecode.word(DISTRIBUTOR_ADDRESS, claimSlot(reward))) & MAX_UINT208;
+}
+
+// A Merkle tree of hashes as 0x hex. A node without a sibling is its own parent.
+
+const EMPTY_ROOT = `0x${'0'.repeat(64)}`;
+
+function merkleRoot(leaves: readonly string[]): string {
+  return levelsOf(leaves).at(-1)?.[0] ?? EMPTY_ROOT;
+}
+
+/** The siblings from a leaf to the root. */
+function merkleProof(leaves: readonly string[], leaf: number): string[] {
+  const proof: string[] = [];
+  let index = leaf;
+  for (const level of levelsOf(leaves).slice(0, -1)) {
+    const sibling = level[index ^ 1];
+    if (sibling !== undefined) proof.push(sibling);
+    index >>= 1;
+  }
+  return proof;
+}
+
+function levelsOf(leaves: readonly string[]): string[][] {
+  const levels = [[...leaves]];
+  for (let level = levels[0]!; level.length > 1; level = levels.at(-1)!) {
+    const parents: string[] = [];
+    for (let index = 0; index < level.length; index += 2) {
+      const [left, right] = [level[index]!, level[index + 1]];
+      parents.push(right === undefined ? left : parentHash(left, right));
+    }
+    levels.push(parents);
+  }
+  return levels;
 }

@@ -19,7 +19,7 @@ const MOST_SUBSCRIPTIONS = 100;
 /** CHOICE: when the clock moves far, a listener is told of the latest 256 blocks only. */
 const MOST_BLOCKS = 256;
 const MOST_PENDING = 10_000;
-/** CHOICE: how often subscribers are told of what is new. */
+/** CHOICE: subscribers get new notifications every 50 ms. */
 const PUSH_MS = 50;
 /** The replaced blocks that a listener who asks late still learns of. */
 const MOST_REMOVALS = 256;
