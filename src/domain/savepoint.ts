@@ -2,10 +2,10 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { addNotes, createNotes, type UnitContext, type UnitWork } from '../ports/unit-notes.ts';
 
 /**
- * Runs part of a unit of work so that it can be rolled back on its own, with what it notes.
+ * Runs part of a unit of work so that it can be rolled back on its own, together with its notes.
  *
- * NOTE: the work gets an entity manager without the entities read so far. If they were shared, the next flush outside
- * would write changes that were rolled back.
+ * NOTE: the work gets a new entity manager without the entities that were read so far. If they were shared, the next
+ * flush outside would write changes that were rolled back.
  */
 export async function inSavepoint<T>({ em, notes }: UnitContext, work: UnitWork<T>): Promise<T> {
   await em.flush();

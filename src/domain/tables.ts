@@ -78,7 +78,7 @@ import {
   WalletSignerEntity,
 } from './wallets/wallets/wallet.entity.ts';
 
-/** Every table. A new entity is listed here, then `npm run migration -- <what-it-does>` is run. */
+/** Every table. List a new entity here, then run `npm run migration -- <what-it-does>`. */
 export const entities = [
   AcceptedAccountEntity,
   AccountEntity,
@@ -158,7 +158,7 @@ export const entities = [
 
 type Rows = InferKyselyDB<(typeof entities)[number]>;
 
-/** The type of a column for an entity's value. JSON is text there. */
+/** The database type of a column. JSON values are text in the database. */
 type Raw<Value> =
   Value extends ColumnType<infer Selected, infer Inserted, infer Updated>
     ? ColumnType<Raw<Selected>, Raw<Inserted>, Raw<Updated>>
@@ -168,7 +168,9 @@ type Raw<Value> =
         ? NonNullable<Text>
         : Value;
 
-/** The tables as Kysely sees them: `em.getKysely<Tables>()`. Values are the database's own, columns snake_case. */
+/**
+ * The tables for Kysely: `em.getKysely<Tables>()`. Values have the types of the database, and columns are snake_case.
+ */
 export type Tables = {
   [Table in keyof Rows]: { [Column in keyof Rows[Table]]: Raw<Rows[Table][Column]> };
 };

@@ -110,17 +110,17 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the previous owner gave the consent, for a wallet that only this server could use. An exported wallet can still receive the conversions of other addresses.",
+    "text": "consent ends with these changes, because the previous owner gave it for a wallet that only this server could use. An exported wallet can still receive the conversions of other addresses.",
     "path": "src/domain/access/automations/automation.ts",
     "symbol": "endAttachments"
    },
    {
-    "text": "the user got the cards as the wallet's owner. What the owner approved on chain stays approved, but no card is left that could use it.",
+    "text": "the cards end, because the user got them as the wallet's owner. The owner's approvals on the chain stay, but no card can use them any more.",
     "path": "src/domain/wallets/wallets/update-wallet.ts",
     "symbol": "endCards"
    },
    {
-    "text": "seconds, as in published samples of this event, although the wallet itself shows milliseconds.",
+    "text": "seconds, as in published samples of this event, although the wallet itself has milliseconds.",
     "path": "src/domain/wallets/wallets/update-wallet.ts",
     "symbol": "archiveWallet"
    }
@@ -136,7 +136,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the most automations that are attached to one wallet at a time, and the most routes that lead to one.",
+    "text": "the maximum number of automations attached to one wallet at a time, and of routes that lead to one wallet.",
     "path": "src/domain/access/automations/automation.ts",
     "symbol": "MAX_ATTACHED"
    }
@@ -147,42 +147,42 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "any one account of the user is enough. Only email, phone and wallet accounts can be on the list.",
+    "text": "a single account of the user on the list is enough. The list can contain only email, phone and wallet accounts.",
     "path": "src/domain/wallets/allowlist/allowlist.ts",
     "symbol": "requireAllowlisted"
    },
    {
-    "text": "the wire prefix with a top-level domain, which branded clients expect.",
+    "text": "the wire prefix with a top-level domain, because branded clients expect that.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    },
    {
-    "text": "no e-mail or text messages are sent, so only test accounts have codes.",
+    "text": "the server sends no e-mail or text messages, so only test accounts have codes.",
     "path": "src/domain/wallets/tokens/log-in-with-code.ts",
     "symbol": "findTestAccount"
    },
    {
-    "text": "a frozen user gets the response to a wrong code, because no other refusal of a login is documented.",
+    "text": "a frozen user gets the same response as for a wrong code, because the specification has no other refusal of a login.",
     "path": "src/domain/wallets/tokens/log-in-with-code.ts",
     "symbol": "openSession"
    },
    {
-    "text": "longer texts are found only by their own look-up, not by search.",
+    "text": "a search does not find longer texts, only an exact look-up does.",
     "path": "src/domain/wallets/users/find-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
    {
-    "text": "an imported passkey is not enrolled in MFA, and its creating browser, OS and device are unknown.",
+    "text": "an imported passkey is not enrolled in MFA. The browser, operating system and device that created it are unknown.",
     "path": "src/domain/wallets/users/linked-account-kinds.ts",
     "symbol": "encoders"
    },
    {
-    "text": "the most accounts of one user. Every response and event with the user contains all of them.",
+    "text": "the maximum number of accounts of one user. Every response and event with the user contains all of them.",
     "path": "src/domain/wallets/users/store-accounts.ts",
     "symbol": "MAX_ACCOUNTS"
    },
    {
-    "text": "the size of a wallet batch. Deriving a key takes milliseconds.",
+    "text": "the same limit as for a batch of wallets, because deriving a key takes milliseconds.",
     "path": "src/domain/wallets/users/user-wallets.ts",
     "symbol": "MAX_WALLETS"
    }
@@ -193,27 +193,27 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the wire prefix with a top-level domain, which branded clients expect.",
+    "text": "the wire prefix with a top-level domain, because branded clients expect that.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    },
    {
-    "text": "one hour, regardless of the expiry of the token that was exchanged.",
+    "text": "one hour, regardless of the expiry of the exchanged token.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "a key ends this long before what the vault vouches for, so that the vault does not refuse a request that was accepted just before and had to wait. A key that the vault vouches for lives shorter by this.",
+    "text": "for a key with a voucher, the key ends this long before the voucher. Otherwise the key store could refuse a request that was accepted just before and had to wait.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "VOUCHER_MARGIN_MS"
    },
    {
-    "text": "the list has no pages, so it ends with the newest of these; `GET /v1/wallets` has the others.",
+    "text": "the list has no pages, so it has at most this many wallets, the newest. `GET /v1/wallets` lists all.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "MAX_LISTED"
    },
    {
-    "text": "the status 404; the specification only says that it is refused. A member of a key quorum that owns no wallet gets a key, because policies and other resources also have owners.",
+    "text": "the status is 404, because the specification only says that the request is refused. A member of a key quorum that owns no wallet gets a key, because policies and other resources also have owners.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "authenticateWallets"
    },
@@ -229,22 +229,22 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the wire prefix with a top-level domain, which branded clients expect.",
+    "text": "the wire prefix with a top-level domain, because branded clients expect that.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    },
    {
-    "text": "one hour, regardless of the expiry of the token that was exchanged.",
+    "text": "one hour, regardless of the expiry of the exchanged token.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "a key ends this long before what the vault vouches for, so that the vault does not refuse a request that was accepted just before and had to wait. A key that the vault vouches for lives shorter by this.",
+    "text": "for a key with a voucher, the key ends this long before the voucher. Otherwise the key store could refuse a request that was accepted just before and had to wait.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "VOUCHER_MARGIN_MS"
    },
    {
-    "text": "the list has no pages, so it ends with the newest of these; `GET /v1/wallets` has the others.",
+    "text": "the list has no pages, so it has at most this many wallets, the newest. `GET /v1/wallets` lists all.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "MAX_LISTED"
    },
@@ -260,27 +260,27 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the wire prefix with a top-level domain, which branded clients expect.",
+    "text": "the wire prefix with a top-level domain, because branded clients expect that.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    },
    {
-    "text": "one hour, regardless of the expiry of the token that was exchanged.",
+    "text": "one hour, regardless of the expiry of the exchanged token.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "a key ends this long before what the vault vouches for, so that the vault does not refuse a request that was accepted just before and had to wait. A key that the vault vouches for lives shorter by this.",
+    "text": "for a key with a voucher, the key ends this long before the voucher. Otherwise the key store could refuse a request that was accepted just before and had to wait.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "VOUCHER_MARGIN_MS"
    },
    {
-    "text": "the list has no pages, so it ends with the newest of these; `GET /v1/wallets` has the others.",
+    "text": "the list has no pages, so it has at most this many wallets, the newest. `GET /v1/wallets` lists all.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "MAX_LISTED"
    },
    {
-    "text": "the status 404; the specification only says that it is refused. A member of a key quorum that owns no wallet gets a key, because policies and other resources also have owners.",
+    "text": "the status is 404, because the specification only says that the request is refused. A member of a key quorum that owns no wallet gets a key, because policies and other resources also have owners.",
     "path": "src/domain/wallets/user-keys/user-key.ts",
     "symbol": "authenticateWallets"
    },
@@ -317,12 +317,12 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "UnsignedTempoTransaction calls description"
    },
    {
-    "text": "how far a member's clock may be ahead of ours, or behind it.",
+    "text": "the maximum difference between a member's clock and ours.",
     "path": "src/domain/requests/intents/authorize-intent.ts",
     "symbol": "CLOCK_SKEW_MS"
    },
    {
-    "text": "a user's key must also be valid now, which `requireMemberKey` checks: the timestamp is not signed, so the holder of an expired key could claim any time.",
+    "text": "a user's key must also be valid now, which `requireMemberKey` checks. The timestamp is not signed, so the holder of an expired key could claim any time.",
     "path": "src/domain/requests/intents/authorize-intent.ts",
     "symbol": "requireWithinKeyLifetime"
    }
@@ -333,17 +333,17 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "codes live a quarter of an hour, long enough to log in on another device.",
+    "text": "codes live for 15 minutes, long enough to log in on another device.",
     "path": "src/domain/wallets/oauth/device-codes.ts",
     "symbol": "LIFETIME_SECONDS"
    },
    {
-    "text": "undecided codes of one app at a time; each makes guessing a user code easier.",
+    "text": "the maximum number of undecided codes of one app at a time. Each undecided code makes it easier to guess one.",
     "path": "src/domain/wallets/oauth/device-codes.ts",
     "symbol": "MAX_PENDING"
    },
    {
-    "text": "clients without a secret together get half of these, and all clients behind one network address get the given number. Anybody can be such a client, so they must not use up the codes of clients with a secret, and one network must not use up the codes of the others.",
+    "text": "clients without a secret share half of `MAX_PENDING`, and all such clients behind one network address get the second number. Anyone can be such a client. They must not use up the codes of clients with a secret, and one network must not use up the codes of other networks.",
     "path": "src/domain/wallets/oauth/device-codes.ts",
     "symbol": "MAX_PUBLIC"
    }
@@ -354,27 +354,27 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "longer texts are found only by their own look-up, not by search.",
+    "text": "a search does not find longer texts, only an exact look-up does.",
     "path": "src/domain/wallets/users/find-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
    {
-    "text": "an imported passkey is not enrolled in MFA, and its creating browser, OS and device are unknown.",
+    "text": "an imported passkey is not enrolled in MFA. The browser, operating system and device that created it are unknown.",
     "path": "src/domain/wallets/users/linked-account-kinds.ts",
     "symbol": "encoders"
    },
    {
-    "text": "the most accounts of one user. Every response and event with the user contains all of them.",
+    "text": "the maximum number of accounts of one user. Every response and event with the user contains all of them.",
     "path": "src/domain/wallets/users/store-accounts.ts",
     "symbol": "MAX_ACCOUNTS"
    },
    {
-    "text": "the size of a wallet batch. Deriving a key takes milliseconds.",
+    "text": "the same limit as for a batch of wallets, because deriving a key takes milliseconds.",
     "path": "src/domain/wallets/users/user-wallets.ts",
     "symbol": "MAX_WALLETS"
    },
    {
-    "text": "flags that contradict each other are a mistake of the request, not the outcome of one user.",
+    "text": "contradicting flags make the whole request invalid; they are not the outcome of one user.",
     "path": "src/domain/wallets/users/user.ts",
     "symbol": "walletsOf"
    }
@@ -390,17 +390,17 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`: its bytes are stored and the job sends them until the chain answers. With an error, callers would send a second transaction, and both could be included.",
+    "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`. Its bytes are stored, and the job sends them until the chain responds. After an error, callers would send a second transaction, and both could be included.",
     "path": "src/domain/money/sending/broadcast.ts",
     "symbol": "broadcastTransaction"
    },
    {
-    "text": "how often a chain is polled: frequently at first, then with growing intervals.",
+    "text": "how often a chain is polled for a transaction: frequently at first, then with growing intervals.",
     "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
    {
-    "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
+    "text": "when a reorganization drops the block of a confirmed or reverted transaction, the transaction becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
     "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
    }
@@ -415,17 +415,17 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`: its bytes are stored and the job sends them until the chain answers. With an error, callers would send a second transaction, and both could be included.",
+    "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`. Its bytes are stored, and the job sends them until the chain responds. After an error, callers would send a second transaction, and both could be included.",
     "path": "src/domain/money/sending/broadcast.ts",
     "symbol": "broadcastTransaction"
    },
    {
-    "text": "how often a chain is polled: frequently at first, then with growing intervals.",
+    "text": "how often a chain is polled for a transaction: frequently at first, then with growing intervals.",
     "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
    {
-    "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
+    "text": "when a reorganization drops the block of a confirmed or reverted transaction, the transaction becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
     "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
    }
@@ -463,27 +463,27 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension shows whatever else is missing.",
+    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension is shown even if other steps are missing.",
     "path": "src/domain/money/cards/card-customer.ts",
     "symbol": "customerStatus"
    },
    {
-    "text": "no name: it is part of the submitted data of the verification, which is not stored.",
+    "text": "it has no name. The name is part of the data submitted for verification, which is not stored.",
     "path": "src/domain/money/cards/card.ts",
     "symbol": "cardView"
    },
    {
-    "text": "the user owns a wallet whose owner's signature the user alone can make. All other wallets do not exist for the user.",
+    "text": "the user owns a wallet if the user alone can make the owner's signature. All other wallets count as not found.",
     "path": "src/domain/money/cards/card.ts",
     "symbol": "findOwnWallet"
    },
    {
-    "text": "how many cards that are not canceled a user can have in an environment.",
+    "text": "the maximum number of cards of a user in an environment, without canceled cards.",
     "path": "src/domain/money/cards/card.ts",
     "symbol": "MAX_CARDS"
    },
    {
-    "text": "a repeated idempotency key of the user is the same card at the issuer; without one, each request is its own.",
+    "text": "with the same idempotency key, a user gets the same card from the issuer. Without a key, each request gets its own card.",
     "path": "src/domain/money/cards/card.ts",
     "symbol": "askForCard"
    }
@@ -497,7 +497,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension shows whatever else is missing.",
+    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension is shown even if other steps are missing.",
     "path": "src/domain/money/cards/card-customer.ts",
     "symbol": "customerStatus"
    }
@@ -526,52 +526,52 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "the most automations that are attached to one wallet at a time, and the most routes that lead to one.",
+    "text": "the maximum number of automations attached to one wallet at a time, and of routes that lead to one wallet.",
     "path": "src/domain/access/automations/automation.ts",
     "symbol": "MAX_ATTACHED"
    },
    {
-    "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
+    "text": "a token without a name in the contract is identified by its address. Its contract may state a symbol, but anyone can deploy a contract with the symbol USDC.",
     "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
    {
-    "text": "the owner or an additional signer may open addresses of their own. On the wallet itself an automation acts under the policies of the owner, so only the owner may attach one.",
+    "text": "the owner and additional signers may open addresses on new wallets. On the wallet itself, an automation acts under the owner's policies, so only the owner may attach one.",
     "path": "src/domain/money/crypto-deposits/crypto-deposit-account.ts",
     "symbol": "createCryptoDepositAccount"
    },
    {
-    "text": "later changes of these are not copied. The wallets of an organization that are deposit addresses do not fail for their number.",
+    "text": "later changes of these are not copied. The limit on wallets of an organization does not apply to deposit addresses.",
     "path": "src/domain/money/crypto-deposits/crypto-deposit-account.ts",
     "symbol": "openAddress"
    },
    {
-    "text": "deposits are accepted on EVM chains only, because no other chain has paymasters here.",
+    "text": "deposits are accepted on EVM chains only, because other chains have no paymasters here.",
     "path": "src/domain/money/crypto-deposits/deposit-chains.ts",
     "symbol": "depositChains"
    },
    {
-    "text": "only assets with a name in the contract, because only those are exchanged between chains.",
+    "text": "only assets with a name in the contract count, because only these are exchanged between chains.",
     "path": "src/domain/money/crypto-deposits/deposit-chains.ts",
     "symbol": "assetOfText"
    },
    {
-    "text": "half a percent, like swaps.",
+    "text": "half a percent, the same as for swaps.",
     "path": "src/domain/money/crypto-deposits/deposit-routes.ts",
     "symbol": "DEFAULT_SLIPPAGE_BPS"
    },
    {
-    "text": "a typical deposit is worth $100, or 100 units of an asset without a price. In base units.",
+    "text": "$100, or 100 units of an asset without a price.",
     "path": "src/domain/money/crypto-deposits/deposit-routes.ts",
     "symbol": "typicalAmount"
    },
    {
-    "text": "an asset without a chain means it on every chain where it can be converted. `all` and `exclude` stay open: a deposit that cannot be converted remains at its address, which is a wallet.",
+    "text": "an asset without a chain stands for that asset on every chain where it can be converted. The filters `all` and `exclude` are not limited to convertible assets; a deposit that cannot be converted stays at its address, which is a wallet.",
     "path": "src/domain/money/crypto-deposits/deposit-routes.ts",
     "symbol": "resolveRoute"
    },
    {
-    "text": "a router swaps on one EVM chain, as far as one is configured there, unless the app takes a fee: routers have no share for it. The exchange swaps everything else.",
+    "text": "a router swaps on one EVM chain if one is configured there. If the app takes a fee, the exchange swaps instead, because routers cannot deduct a fee for the app. The exchange also makes all other swaps.",
     "path": "src/domain/money/swaps/plan-swap.ts",
     "symbol": "offerSwap"
    },
@@ -597,7 +597,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "the currencies of SWIFT payments are those that deposit accounts have.",
+    "text": "SWIFT payments have the same currencies as deposit accounts.",
     "path": "src/domain/money/fiat-accounts/check-account.ts",
     "symbol": "providerCurrencies"
    },
@@ -607,17 +607,17 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "requireWalletEntity"
    },
    {
-    "text": "how many activated deposit accounts a wallet can have.",
+    "text": "the maximum number of activated deposit accounts of a wallet.",
     "path": "src/domain/money/fiat-deposits/deposit-account.ts",
     "symbol": "MAX_ACCOUNTS"
    },
    {
-    "text": "what makes two requests one account.",
+    "text": "two requests with the same values are about the same account.",
     "path": "src/domain/money/fiat-deposits/deposit-account.ts",
     "symbol": "sameAccount"
    },
    {
-    "text": "a second request for an account never changes its fee: with another fee, which includes none, it is a conflict. To change the fee, open another account, of another wallet.",
+    "text": "a second request for an account never changes its fee. A different fee, or none, is a conflict. A different fee needs another account of another wallet.",
     "path": "src/domain/money/fiat-deposits/deposit-account.ts",
     "symbol": "requireSameFee"
    }
@@ -639,27 +639,27 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "requireWalletEntity"
    },
    {
-    "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`: its bytes are stored and the job sends them until the chain answers. With an error, callers would send a second transaction, and both could be included.",
+    "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`. Its bytes are stored, and the job sends them until the chain responds. After an error, callers would send a second transaction, and both could be included.",
     "path": "src/domain/money/sending/broadcast.ts",
     "symbol": "broadcastTransaction"
    },
    {
-    "text": "one minute, the default of the network's own libraries.",
+    "text": "one minute is the default of the network's own libraries.",
     "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "how often a chain is polled: frequently at first, then with growing intervals.",
+    "text": "how often a chain is polled for a transaction: frequently at first, then with growing intervals.",
     "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
    {
-    "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
+    "text": "when a reorganization drops the block of a confirmed or reverted transaction, the transaction becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
     "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
    },
    {
-    "text": "an upper bound that assumes no staked bandwidth or energy.",
+    "text": "an upper bound, which assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-planners.ts",
     "symbol": "planOnTron"
    },
@@ -685,7 +685,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "no limit is published; a request cannot carry more signatures than this.",
+    "text": "the specification gives no limit. A request cannot carry more signatures than this.",
     "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseTooMany"
    },
@@ -713,12 +713,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "Kosovo is one, by the user-assigned codes XKX and XK: it has IBANs and passports.",
-    "path": "src/domain/base/countries/countries.ts",
-    "symbol": "codes"
-   },
-   {
-    "text": "the currencies of SWIFT payments are those that deposit accounts have.",
+    "text": "SWIFT payments have the same currencies as deposit accounts.",
     "path": "src/domain/money/fiat-accounts/check-account.ts",
     "symbol": "providerCurrencies"
    },
@@ -728,7 +723,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "identityOf"
    },
    {
-    "text": "how many bank accounts a user or an organization can have in one environment of a provider.",
+    "text": "the maximum number of bank accounts of a user or an organization in one environment of a provider.",
     "path": "src/domain/money/fiat-accounts/external-fiat-account.ts",
     "symbol": "MAX_ACCOUNTS"
    }
@@ -744,7 +739,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "no limit is published; a policy is read and evaluated as a whole, so it stays small.",
+    "text": "the specification gives no limit. A policy is read and evaluated as a whole, so it has to stay small.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES"
    },
@@ -760,12 +755,12 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "no limit is published; a policy is read and evaluated as a whole, so it stays small.",
+    "text": "the specification gives no limit. A policy is read and evaluated as a whole, so it has to stay small.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES"
    },
    {
-    "text": "the length of a policy's rules as JSON, as much as one request can carry. Rules added one by one share this limit, because policies are cached in compiled form.",
+    "text": "the maximum length of a policy's rules as JSON is the length of one request. Rules that are added one by one share this limit, because policies are cached in compiled form.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES_LENGTH"
    },
@@ -803,22 +798,22 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "longer texts are found only by their own look-up, not by search.",
+    "text": "a search does not find longer texts, only an exact look-up does.",
     "path": "src/domain/wallets/users/find-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
    {
-    "text": "an imported passkey is not enrolled in MFA, and its creating browser, OS and device are unknown.",
+    "text": "an imported passkey is not enrolled in MFA. The browser, operating system and device that created it are unknown.",
     "path": "src/domain/wallets/users/linked-account-kinds.ts",
     "symbol": "encoders"
    },
    {
-    "text": "the most accounts of one user. Every response and event with the user contains all of them.",
+    "text": "the maximum number of accounts of one user. Every response and event with the user contains all of them.",
     "path": "src/domain/wallets/users/store-accounts.ts",
     "symbol": "MAX_ACCOUNTS"
    },
    {
-    "text": "the size of a wallet batch. Deriving a key takes milliseconds.",
+    "text": "the same limit as for a batch of wallets, because deriving a key takes milliseconds.",
     "path": "src/domain/wallets/users/user-wallets.ts",
     "symbol": "MAX_WALLETS"
    }
@@ -831,12 +826,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "Kosovo is one, by the user-assigned codes XKX and XK: it has IBANs and passports.",
-    "path": "src/domain/base/countries/countries.ts",
-    "symbol": "codes"
-   },
-   {
-    "text": "the currencies of SWIFT payments are those that deposit accounts have.",
+    "text": "SWIFT payments have the same currencies as deposit accounts.",
     "path": "src/domain/money/fiat-accounts/check-account.ts",
     "symbol": "providerCurrencies"
    },
@@ -846,7 +836,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "identityOf"
    },
    {
-    "text": "how many bank accounts a user or an organization can have in one environment of a provider.",
+    "text": "the maximum number of bank accounts of a user or an organization in one environment of a provider.",
     "path": "src/domain/money/fiat-accounts/external-fiat-account.ts",
     "symbol": "MAX_ACCOUNTS"
    }
@@ -857,7 +847,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the user's key quorum may be from before its app's login was configured; then nothing can be verified.",
+    "text": "if the user's key quorum is older than the configuration of the app's login, nothing can be verified, and the wallet gets no authority.",
     "path": "src/domain/wallets/wallet-authorities/new-authority.ts",
     "symbol": "authorityOfUser"
    }
@@ -868,7 +858,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the most automations of an app.",
+    "text": "the maximum number of automations of an app.",
     "path": "src/domain/money/automation-configs/automation-config.ts",
     "symbol": "MAX_AUTOMATIONS"
    }
@@ -907,7 +897,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the user's key quorum may be from before its app's login was configured; then nothing can be verified.",
+    "text": "if the user's key quorum is older than the configuration of the app's login, nothing can be verified, and the wallet gets no authority.",
     "path": "src/domain/wallets/wallet-authorities/new-authority.ts",
     "symbol": "authorityOfUser"
    }
@@ -918,7 +908,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "no limit is published; a request cannot carry more signatures than this.",
+    "text": "the specification gives no limit. A request cannot carry more signatures than this.",
     "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseTooMany"
    },
@@ -928,32 +918,32 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "refuseDuplicateMembers"
    },
    {
-    "text": "both users can sign alone, for the owner is a key quorum of both with threshold 1. A recovery user whose token names the primary signer is that user.",
+    "text": "each user can sign alone, because the owner is a key quorum of both with threshold 1. If the recovery user's token names the primary signer, both are the same user.",
     "path": "src/domain/wallets/recovery/wallet-recovery.ts",
     "symbol": "createWalletsWithRecovery"
    },
    {
-    "text": "an existing user gets no new way to log in here, which may need a key of that user: the account must be linked before.",
+    "text": "an existing user gets no new way to log in here, because that may need a key of the user. The account must already be linked.",
     "path": "src/domain/wallets/recovery/wallet-recovery.ts",
     "symbol": "requireAccounts"
    },
    {
-    "text": "longer texts are found only by their own look-up, not by search.",
+    "text": "a search does not find longer texts, only an exact look-up does.",
     "path": "src/domain/wallets/users/find-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
    {
-    "text": "an imported passkey is not enrolled in MFA, and its creating browser, OS and device are unknown.",
+    "text": "an imported passkey is not enrolled in MFA. The browser, operating system and device that created it are unknown.",
     "path": "src/domain/wallets/users/linked-account-kinds.ts",
     "symbol": "encoders"
    },
    {
-    "text": "the most accounts of one user. Every response and event with the user contains all of them.",
+    "text": "the maximum number of accounts of one user. Every response and event with the user contains all of them.",
     "path": "src/domain/wallets/users/store-accounts.ts",
     "symbol": "MAX_ACCOUNTS"
    },
    {
-    "text": "the size of a wallet batch. Deriving a key takes milliseconds.",
+    "text": "the same limit as for a batch of wallets, because deriving a key takes milliseconds.",
     "path": "src/domain/wallets/users/user-wallets.ts",
     "symbol": "MAX_WALLETS"
    },
@@ -969,7 +959,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "limited, because every event is stored once per subscribed endpoint.",
+    "text": "the number is limited, because every event is stored once per subscribed endpoint.",
     "path": "src/domain/access/webhooks/webhook-endpoint.ts",
     "symbol": "MAX_ENDPOINTS"
    }
@@ -1023,7 +1013,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "refused, because deleting it would leave wallets without their policy.",
+    "text": "refused, because deleting the policy would leave wallets without it.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "deletePolicy"
    }
@@ -1050,7 +1040,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "null, and then omitted from responses, for all users: the published API has no operation that freezes a user.",
+    "text": "null for all users, and then omitted from responses, because the specification has no operation that freezes a user.",
     "path": "src/domain/access/user-records/user.entity.ts",
     "symbol": "UserEntity"
    }
@@ -1088,17 +1078,17 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`: its bytes are stored and the job sends them until the chain answers. With an error, callers would send a second transaction, and both could be included.",
+    "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`. Its bytes are stored, and the job sends them until the chain responds. After an error, callers would send a second transaction, and both could be included.",
     "path": "src/domain/money/sending/broadcast.ts",
     "symbol": "broadcastTransaction"
    },
    {
-    "text": "how often a chain is polled: frequently at first, then with growing intervals.",
+    "text": "how often a chain is polled for a transaction: frequently at first, then with growing intervals.",
     "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
    {
-    "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
+    "text": "when a reorganization drops the block of a confirmed or reverted transaction, the transaction becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
     "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
    },
@@ -1119,27 +1109,27 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "timers of clients fire a little early, and networks delay one poll more than the next.",
+    "text": "a poll may be this much early. Timers of clients fire a little early, and network delays vary.",
     "path": "src/domain/wallets/oauth/exchange-token.ts",
     "symbol": "TOLERANCE_MS"
    },
    {
-    "text": "nothing issues authorization codes, so none is valid.",
+    "text": "this server issues no authorization codes, so none is valid.",
     "path": "src/domain/wallets/oauth/exchange-token.ts",
     "symbol": "exchangeToken"
    },
    {
-    "text": "the keys end at once, although the access token that they were obtained with lives on for up to an hour.",
+    "text": "the keys end at once, although the access token with which they were obtained stays valid for up to an hour.",
     "path": "src/domain/wallets/oauth/oauth-grants.ts",
     "symbol": "endGrant"
    },
    {
-    "text": "a token that is used twice revokes its grant at once, without a grace period (RFC 9700 section 4.14.2): the server cannot know which of the two callers stole it.",
+    "text": "a token that is used twice revokes its grant at once, without a grace period (RFC 9700 section 4.14.2), because the server cannot tell which of the two callers stole it.",
     "path": "src/domain/wallets/oauth/oauth-grants.ts",
     "symbol": "refreshGrant"
    },
    {
-    "text": "the wire prefix with a top-level domain, which branded clients expect.",
+    "text": "the wire prefix with a top-level domain, because branded clients expect that.",
     "path": "src/domain/wallets/tokens/access-tokens.ts",
     "symbol": "tokenIssuer"
    }
@@ -1157,32 +1147,32 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
+    "text": "a token without a name in the contract is identified by its address. Its contract may state a symbol, but anyone can deploy a contract with the symbol USDC.",
     "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
    {
-    "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`: its bytes are stored and the job sends them until the chain answers. With an error, callers would send a second transaction, and both could be included.",
+    "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`. Its bytes are stored, and the job sends them until the chain responds. After an error, callers would send a second transaction, and both could be included.",
     "path": "src/domain/money/sending/broadcast.ts",
     "symbol": "broadcastTransaction"
    },
    {
-    "text": "one minute, the default of the network's own libraries.",
+    "text": "one minute is the default of the network's own libraries.",
     "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "a router swaps on one EVM chain, as far as one is configured there, unless the app takes a fee: routers have no share for it. The exchange swaps everything else.",
+    "text": "a router swaps on one EVM chain if one is configured there. If the app takes a fee, the exchange swaps instead, because routers cannot deduct a fee for the app. The exchange also makes all other swaps.",
     "path": "src/domain/money/swaps/plan-swap.ts",
     "symbol": "offerSwap"
    },
    {
-    "text": "how often a chain is polled: frequently at first, then with growing intervals.",
+    "text": "how often a chain is polled for a transaction: frequently at first, then with growing intervals.",
     "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
    {
-    "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
+    "text": "when a reorganization drops the block of a confirmed or reverted transaction, the transaction becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
     "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
    },
@@ -1192,7 +1182,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "quoteExchange"
    },
    {
-    "text": "an upper bound that assumes no staked bandwidth or energy.",
+    "text": "an upper bound, which assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-planners.ts",
     "symbol": "planOnTron"
    },
@@ -1223,7 +1213,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the previous owner gave the consent, for a wallet that only this server could use. An exported wallet can still receive the conversions of other addresses.",
+    "text": "consent ends with these changes, because the previous owner gave it for a wallet that only this server could use. An exported wallet can still receive the conversions of other addresses.",
     "path": "src/domain/access/automations/automation.ts",
     "symbol": "endAttachments"
    }
@@ -1234,7 +1224,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "a device that the user has approved, but that has no tokens yet, gets none. Access tokens remain valid for up to an hour, but no key is issued for them, and they approve no device.",
+    "text": "a device that the user has approved, but that has no tokens yet, gets none. Access tokens stay valid for up to an hour, but no key is issued for them, and they approve no device.",
     "path": "src/domain/wallets/users/user.ts",
     "symbol": "endSessions"
    }
@@ -1253,7 +1243,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "covers the named assets of every configured chain. Assets without a known price count as worth 0. Assets with a zero balance are left out.",
+    "text": "it covers the named assets of every configured chain. Assets without a known price count as worth 0. Assets with a zero balance are left out.",
     "path": "src/domain/wallets/accounts/account.ts",
     "symbol": "getAccountBalance"
    }
@@ -1282,7 +1272,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "priced at today's rates, because past rates are not kept, and not rounded, because gas on a rollup costs less than a cent.",
+    "text": "gas is priced at current rates, because past rates are not kept. The sum is not rounded, because gas on a rollup costs less than a cent.",
     "path": "src/domain/money/gas-spend/gas-spend.ts",
     "symbol": "getAppGasSpend"
    }
@@ -1313,7 +1303,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension shows whatever else is missing.",
+    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension is shown even if other steps are missing.",
     "path": "src/domain/money/cards/card-customer.ts",
     "symbol": "customerStatus"
    }
@@ -1326,12 +1316,12 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "the most transactions of a statement.",
+    "text": "the maximum number of transactions in a statement.",
     "path": "src/domain/money/cards/card-transactions.ts",
     "symbol": "MAX_LINES"
    },
    {
-    "text": "a file that programs can check, not a PDF.",
+    "text": "the format is CSV instead of PDF, so that programs can check the statement.",
     "path": "src/domain/money/cards/card-transactions.ts",
     "symbol": "statementFile"
    }
@@ -1357,12 +1347,12 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "the server links to no other host, so pages that show the list reveal their users to no other site.",
+    "text": "icons are data URLs, so that pages with the list do not reveal their users to another host.",
     "path": "src/domain/money/crypto-deposits/crypto-deposit-account.ts",
     "symbol": "iconOf"
    },
    {
-    "text": "deposits are accepted on EVM chains only, because no other chain has paymasters here.",
+    "text": "deposits are accepted on EVM chains only, because other chains have no paymasters here.",
     "path": "src/domain/money/crypto-deposits/deposit-chains.ts",
     "symbol": "depositChains"
    }
@@ -1373,12 +1363,12 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "of the wallet that the deposit is for, and of the wallet at the address, because routes name the latter.",
+    "text": "it is found under the destination wallet and under the wallet at the address, because routes name the latter.",
     "path": "src/domain/money/crypto-deposits/deposit-chains.ts",
     "symbol": "findOrder"
    },
    {
-    "text": "also for archived wallets, because their pending transactions still complete.",
+    "text": "archived wallets count too, because their pending transactions still complete.",
     "path": "src/domain/money/wallet-actions/wallet-action.ts",
     "symbol": "findWalletAction"
    }
@@ -1399,7 +1389,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "the totals cover succeeded actions of this server. Transactions that were sent by other means count in the position, not in the totals.",
+    "text": "the totals cover only succeeded actions of this server. Transactions that were sent by other means change the position, but not the totals.",
     "path": "src/domain/money/earn/earn-rewards.ts",
     "symbol": "getPosition"
    }
@@ -1450,7 +1440,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "also for archived wallets, because their pending transactions still complete.",
+    "text": "archived wallets count too, because their pending transactions still complete.",
     "path": "src/domain/money/wallet-actions/wallet-action.ts",
     "symbol": "findWalletAction"
    }
@@ -1576,7 +1566,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the most automations that are attached to one wallet at a time, and the most routes that lead to one.",
+    "text": "the maximum number of automations attached to one wallet at a time, and of routes that lead to one wallet.",
     "path": "src/domain/access/automations/automation.ts",
     "symbol": "MAX_ATTACHED"
    }
@@ -1592,7 +1582,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "/v1/wallets/{wallet_id}/actions/{action_id} get - name"
    },
    {
-    "text": "also for archived wallets, because their pending transactions still complete.",
+    "text": "archived wallets count too, because their pending transactions still complete.",
     "path": "src/domain/money/wallet-actions/wallet-action.ts",
     "symbol": "findWalletAction"
    }
@@ -1611,12 +1601,12 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
+    "text": "a token without a name in the contract is identified by its address. Its contract may state a symbol, but anyone can deploy a contract with the symbol USDC.",
     "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
    {
-    "text": "of several assets on several chains, pairs that do not exist (POL on Base) are left out; an asset that exists on none of the chains is refused, and so is a chain that is not configured.",
+    "text": "if several assets and chains are requested, pairs that do not exist (such as POL on Base) are left out. An asset that exists on none of the chains is refused, and so is a chain that is not configured.",
     "path": "src/domain/wallets/balances/balances.ts",
     "symbol": "getWalletBalance"
    }
@@ -1634,22 +1624,22 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
+    "text": "a token without a name in the contract is identified by its address. Its contract may state a symbol, but anyone can deploy a contract with the symbol USDC.",
     "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
    {
-    "text": "a transaction that is not a plain transfer of one asset shows the native asset that it sends, perhaps zero, and the contract that it calls; the wallet itself if it makes several calls or none.",
+    "text": "a transaction that is not a plain transfer of one asset shows the native asset that it sends, possibly zero. Its recipient is the contract that it calls, or the wallet itself if it makes several calls or none.",
     "path": "src/domain/money/transactions/wallet-transactions.ts",
     "symbol": "movedBy"
    },
    {
-    "text": "a wallet belongs to the user who is its entity, otherwise to the first user in its owning quorum.",
+    "text": "a wallet belongs to the user to whom it is assigned, otherwise to the first user in its owning quorum.",
     "path": "src/domain/money/transactions/wallet-transactions.ts",
     "symbol": "findUsers"
    },
    {
-    "text": "one of our transactions that is not a plain transfer of one asset is listed under the native asset, in which its fee is paid. Transfers known only from the chain are `confirmed`.",
+    "text": "a transaction of ours that is not a plain transfer of one asset is listed under the native asset, in which its fee is paid. Transfers known only from the chain are `confirmed`.",
     "path": "src/domain/money/transactions/wallet-transactions.ts",
     "symbol": "listWalletTransactions"
    }
@@ -1665,7 +1655,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "no lifetime is published; an hour is enough for a person to find the phrase.",
+    "text": "the specification gives no lifetime. An hour is enough for a person to find the seed phrase.",
     "path": "src/domain/wallets/wallets/import-wallet.ts",
     "symbol": "LIFETIME_MS"
    }
@@ -1678,7 +1668,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "`https`, or `http` to the browser's own machine (RFC 8252 §7.3), for apps under development.",
+    "text": "`https`, or `http` to the browser's own machine (RFC 8252 §7.3) for apps under development.",
     "path": "src/domain/money/fiat-customers/find-customer.ts",
     "symbol": "requireRedirect"
    }
@@ -1691,7 +1681,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "`https`, or `http` to the browser's own machine (RFC 8252 §7.3), for apps under development.",
+    "text": "`https`, or `http` to the browser's own machine (RFC 8252 §7.3) for apps under development.",
     "path": "src/domain/money/fiat-customers/find-customer.ts",
     "symbol": "requireRedirect"
    }
@@ -1704,7 +1694,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "`https`, or `http` to the browser's own machine (RFC 8252 §7.3), for apps under development.",
+    "text": "`https`, or `http` to the browser's own machine (RFC 8252 §7.3) for apps under development.",
     "path": "src/domain/money/fiat-customers/find-customer.ts",
     "symbol": "requireRedirect"
    }
@@ -1717,7 +1707,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "`https`, or `http` to the browser's own machine (RFC 8252 §7.3), for apps under development.",
+    "text": "`https`, or `http` to the browser's own machine (RFC 8252 §7.3) for apps under development.",
     "path": "src/domain/money/fiat-customers/find-customer.ts",
     "symbol": "requireRedirect"
    }
@@ -1728,22 +1718,22 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "longer texts are found only by their own look-up, not by search.",
+    "text": "a search does not find longer texts, only an exact look-up does.",
     "path": "src/domain/wallets/users/find-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
    {
-    "text": "an imported passkey is not enrolled in MFA, and its creating browser, OS and device are unknown.",
+    "text": "an imported passkey is not enrolled in MFA. The browser, operating system and device that created it are unknown.",
     "path": "src/domain/wallets/users/linked-account-kinds.ts",
     "symbol": "encoders"
    },
    {
-    "text": "under `user_key`, a user who cannot log in and has no live key needs none: there is no key to sign with, and the app decides who that user is. Every account counts as a way to log in, not only the kinds that this server accepts today.",
+    "text": "under `user_key`, a user who cannot log in and has no live key needs no signature, because there is no key to sign with. The app decides who that user is. Every account counts as a way to log in, not only the kinds that this server accepts today.",
     "path": "src/domain/wallets/users/linked-accounts.ts",
     "symbol": "authorizeIdentityChange"
    },
    {
-    "text": "the most accounts of one user. Every response and event with the user contains all of them.",
+    "text": "the maximum number of accounts of one user. Every response and event with the user contains all of them.",
     "path": "src/domain/wallets/users/store-accounts.ts",
     "symbol": "MAX_ACCOUNTS"
    }
@@ -1754,7 +1744,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "`search` matches anywhere in the name, ignoring case.",
+    "text": "`search` matches anywhere in the name and ignores case.",
     "path": "src/domain/wallets/accounts/account.ts",
     "symbol": "listAccounts"
    }
@@ -1765,7 +1755,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the list has no pages, so it ends here. Older entries apply and can be deleted, too.",
+    "text": "the list has no pages, so its length is limited. Older entries still apply and can be deleted.",
     "path": "src/domain/wallets/allowlist/allowlist.ts",
     "symbol": "MAX_LISTED"
    }
@@ -1792,7 +1782,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "no name: it is part of the submitted data of the verification, which is not stored.",
+    "text": "it has no name. The name is part of the data submitted for verification, which is not stored.",
     "path": "src/domain/money/cards/card.ts",
     "symbol": "cardView"
    }
@@ -1838,12 +1828,12 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "UnsignedTempoTransaction calls description"
    },
    {
-    "text": "an intent and the resource that it changes may have a megabyte each. A page ends with the intent that makes it longer than two, because a hundred would keep the thread for seconds.",
+    "text": "an intent and the resource that it changes can each be a megabyte long. A page ends with the intent that brings it above two megabytes. A hundred such intents would block the event loop for seconds.",
     "path": "src/domain/requests/intents/list-intents.ts",
     "symbol": "MAX_CHARACTERS"
    },
    {
-    "text": "the cursor holds the sort position, not a row id, so paging by update time continues correctly after that row changes again.",
+    "text": "the cursor contains the sort position instead of a row id. Paging by update time then continues correctly after that row changes again.",
     "path": "src/domain/requests/intents/list-intents.ts",
     "symbol": "readCursor"
    }
@@ -1865,7 +1855,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the list has no pages, so it ends here.",
+    "text": "the list has no pages, so its length is limited.",
     "path": "src/domain/wallets/oauth/oauth-grants.ts",
     "symbol": "MAX_LISTED"
    }
@@ -1888,7 +1878,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the list has no pages, so it ends here.",
+    "text": "the list has no pages, so its length is limited.",
     "path": "src/domain/access/organizations/organization-secrets.ts",
     "symbol": "MAX_LISTED"
    }
@@ -1941,12 +1931,12 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "a `wallet_id` that no wallet has gives an empty list, as other filters do.",
+    "text": "an unknown `wallet_id` gives an empty list, as unknown values of other filters do.",
     "path": "src/domain/access/automations/automation.ts",
     "symbol": "listAutomations"
    },
    {
-    "text": "the most automations that are attached to one wallet at a time, and the most routes that lead to one.",
+    "text": "the maximum number of automations attached to one wallet at a time, and of routes that lead to one wallet.",
     "path": "src/domain/access/automations/automation.ts",
     "symbol": "MAX_ATTACHED"
    }
@@ -1972,17 +1962,17 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "longer texts are found only by their own look-up, not by search.",
+    "text": "a search does not find longer texts, only an exact look-up does.",
     "path": "src/domain/wallets/users/find-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
    {
-    "text": "the most accounts of one user. Every response and event with the user contains all of them.",
+    "text": "the maximum number of accounts of one user. Every response and event with the user contains all of them.",
     "path": "src/domain/wallets/users/store-accounts.ts",
     "symbol": "MAX_ACCOUNTS"
    },
    {
-    "text": "the size of a wallet batch. Deriving a key takes milliseconds.",
+    "text": "the same limit as for a batch of wallets, because deriving a key takes milliseconds.",
     "path": "src/domain/wallets/users/user-wallets.ts",
     "symbol": "MAX_WALLETS"
    }
@@ -1999,27 +1989,27 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
+    "text": "a token without a name in the contract is identified by its address. Its contract may state a symbol, but anyone can deploy a contract with the symbol USDC.",
     "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
    {
-    "text": "only assets with a name in the contract, because only those are exchanged between chains.",
+    "text": "only assets with a name in the contract count, because only these are exchanged between chains.",
     "path": "src/domain/money/crypto-deposits/deposit-chains.ts",
     "symbol": "assetOfText"
    },
    {
-    "text": "half a percent, like swaps.",
+    "text": "half a percent, the same as for swaps.",
     "path": "src/domain/money/crypto-deposits/deposit-routes.ts",
     "symbol": "DEFAULT_SLIPPAGE_BPS"
    },
    {
-    "text": "a typical deposit is worth $100, or 100 units of an asset without a price. In base units.",
+    "text": "$100, or 100 units of an asset without a price.",
     "path": "src/domain/money/crypto-deposits/deposit-routes.ts",
     "symbol": "typicalAmount"
    },
    {
-    "text": "a router swaps on one EVM chain, as far as one is configured there, unless the app takes a fee: routers have no share for it. The exchange swaps everything else.",
+    "text": "a router swaps on one EVM chain if one is configured there. If the app takes a fee, the exchange swaps instead, because routers cannot deduct a fee for the app. The exchange also makes all other swaps.",
     "path": "src/domain/money/swaps/plan-swap.ts",
     "symbol": "offerSwap"
    },
@@ -2041,22 +2031,22 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
+    "text": "a token without a name in the contract is identified by its address. Its contract may state a symbol, but anyone can deploy a contract with the symbol USDC.",
     "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
    {
-    "text": "one minute, the default of the network's own libraries.",
+    "text": "one minute is the default of the network's own libraries.",
     "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "a router swaps on one EVM chain, as far as one is configured there, unless the app takes a fee: routers have no share for it. The exchange swaps everything else.",
+    "text": "a router swaps on one EVM chain if one is configured there. If the app takes a fee, the exchange swaps instead, because routers cannot deduct a fee for the app. The exchange also makes all other swaps.",
     "path": "src/domain/money/swaps/plan-swap.ts",
     "symbol": "offerSwap"
    },
    {
-    "text": "a quote is not simulated, because the wallet need not hold the input yet. Gas of common token contracts.",
+    "text": "a quote is not simulated, because the wallet need not hold the input yet. The estimate uses the gas of common token contracts.",
     "path": "src/domain/money/swaps/swap.ts",
     "symbol": "APPROVAL_GAS"
    },
@@ -2066,7 +2056,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "quoteExchange"
    },
    {
-    "text": "an upper bound that assumes no staked bandwidth or energy.",
+    "text": "an upper bound, which assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-planners.ts",
     "symbol": "planOnTron"
    },
@@ -2097,7 +2087,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "one minute, the default of the network's own libraries.",
+    "text": "one minute is the default of the network's own libraries.",
     "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
@@ -2107,7 +2097,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "quoteExchange"
    },
    {
-    "text": "an upper bound that assumes no staked bandwidth or energy.",
+    "text": "an upper bound, which assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-planners.ts",
     "symbol": "planOnTron"
    },
@@ -2176,17 +2166,17 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension shows whatever else is missing.",
+    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension is shown even if other steps are missing.",
     "path": "src/domain/money/cards/card-customer.ts",
     "symbol": "customerStatus"
    },
    {
-    "text": "no name: it is part of the submitted data of the verification, which is not stored.",
+    "text": "it has no name. The name is part of the data submitted for verification, which is not stored.",
     "path": "src/domain/money/cards/card.ts",
     "symbol": "cardView"
    },
    {
-    "text": "the user owns a wallet whose owner's signature the user alone can make. All other wallets do not exist for the user.",
+    "text": "the user owns a wallet if the user alone can make the owner's signature. All other wallets count as not found.",
     "path": "src/domain/money/cards/card.ts",
     "symbol": "findOwnWallet"
    }
@@ -2225,7 +2215,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the replay of a finished delivery is outside the order of its resource: it neither waits nor makes others wait.",
+    "text": "the replay of a finished delivery ignores the order of its resource: it does not wait, and no delivery waits for it.",
     "path": "src/domain/access/webhooks/webhook-deliveries.ts",
     "symbol": "replayWebhookDelivery"
    }
@@ -2236,7 +2226,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the keys end at once, although the access token that they were obtained with lives on for up to an hour.",
+    "text": "the keys end at once, although the access token with which they were obtained stays valid for up to an hour.",
     "path": "src/domain/wallets/oauth/oauth-grants.ts",
     "symbol": "endGrant"
    }
@@ -2252,7 +2242,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "limited, because every valid secret adds a signature to each request.",
+    "text": "the number is limited, because every valid secret adds a signature to each request.",
     "path": "src/domain/access/webhooks/webhook-endpoint.ts",
     "symbol": "MAX_SECRETS"
    },
@@ -2273,17 +2263,17 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "the server links to no other host, so pages that show the list reveal their users to no other site.",
+    "text": "icons are data URLs, so that pages with the list do not reveal their users to another host.",
     "path": "src/domain/money/crypto-deposits/crypto-deposit-account.ts",
     "symbol": "iconOf"
    },
    {
-    "text": "only the currencies of the configuration are searched, so all of them are verified.",
+    "text": "only currencies of the configuration are searched, so all results are verified.",
     "path": "src/domain/money/crypto-deposits/crypto-deposit-account.ts",
     "symbol": "depositConfigSearchView"
    },
    {
-    "text": "deposits are accepted on EVM chains only, because no other chain has paymasters here.",
+    "text": "deposits are accepted on EVM chains only, because other chains have no paymasters here.",
     "path": "src/domain/money/crypto-deposits/deposit-chains.ts",
     "symbol": "depositChains"
    }
@@ -2299,17 +2289,17 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "SearchUsersByIdentifiersRequest emails"
    },
    {
-    "text": "longer texts are found only by their own look-up, not by search.",
+    "text": "a search does not find longer texts, only an exact look-up does.",
     "path": "src/domain/wallets/users/find-users.ts",
     "symbol": "MAX_TERM_BYTES"
    },
    {
-    "text": "when more users match a prefix, the newest among the first matches in alphabetical order.",
+    "text": "when more users match a prefix, the result is the newest user among this many matches in alphabetical order.",
     "path": "src/domain/wallets/users/find-users.ts",
     "symbol": "MAX_MATCHES"
    },
    {
-    "text": "a term matches an id, address, number or name that equals it or, if there is none, one that starts with it. Case is ignored.",
+    "text": "a term matches an id, address, number or name that equals it. If there is none, it matches one that starts with it. Case is ignored.",
     "path": "src/domain/wallets/users/find-users.ts",
     "symbol": "searchUsers"
    }
@@ -2320,7 +2310,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "null, and then omitted from responses, for all users: the published API has no operation that freezes a user.",
+    "text": "null for all users, and then omitted from responses, because the specification has no operation that freezes a user.",
     "path": "src/domain/access/user-records/user.entity.ts",
     "symbol": "UserEntity"
    }
@@ -2333,12 +2323,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "Kosovo is one, by the user-assigned codes XKX and XK: it has IBANs and passports.",
-    "path": "src/domain/base/countries/countries.ts",
-    "symbol": "codes"
-   },
-   {
-    "text": "the last submission again, as clients repeat it that lost the response, is not sent to the provider while that reviews it or has approved it. The response is the current status.",
+    "text": "a repetition of the last submission is not sent again while the provider is reviewing it or has approved it. Clients repeat a submission when they lost the response; they get the current status.",
     "path": "src/domain/money/fiat-customers/verify-customer.ts",
     "symbol": "askToVerify"
    }
@@ -2351,12 +2336,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "Kosovo is one, by the user-assigned codes XKX and XK: it has IBANs and passports.",
-    "path": "src/domain/base/countries/countries.ts",
-    "symbol": "codes"
-   },
-   {
-    "text": "the last submission again, as clients repeat it that lost the response, is not sent to the provider while that reviews it or has approved it. The response is the current status.",
+    "text": "a repetition of the last submission is not sent again while the provider is reviewing it or has approved it. Clients repeat a submission when they lost the response; they get the current status.",
     "path": "src/domain/money/fiat-customers/verify-customer.ts",
     "symbol": "askToVerify"
    }
@@ -2367,7 +2347,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the user's key quorum may be from before its app's login was configured; then nothing can be verified.",
+    "text": "if the user's key quorum is older than the configuration of the app's login, nothing can be verified, and the wallet gets no authority.",
     "path": "src/domain/wallets/wallet-authorities/new-authority.ts",
     "symbol": "authorityOfUser"
    }
@@ -2389,27 +2369,27 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "a token without a name in the contract is identified by its address. Token contracts have symbols too, but anyone can deploy a contract with the symbol USDC.",
+    "text": "a token without a name in the contract is identified by its address. Its contract may state a symbol, but anyone can deploy a contract with the symbol USDC.",
     "path": "src/domain/access/chains/chains.ts",
     "symbol": "findToken"
    },
    {
-    "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`: its bytes are stored and the job sends them until the chain answers. With an error, callers would send a second transaction, and both could be included.",
+    "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`. Its bytes are stored, and the job sends them until the chain responds. After an error, callers would send a second transaction, and both could be included.",
     "path": "src/domain/money/sending/broadcast.ts",
     "symbol": "broadcastTransaction"
    },
    {
-    "text": "one minute, the default of the network's own libraries.",
+    "text": "one minute is the default of the network's own libraries.",
     "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "how often a chain is polled: frequently at first, then with growing intervals.",
+    "text": "how often a chain is polled for a transaction: frequently at first, then with growing intervals.",
     "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
    {
-    "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
+    "text": "when a reorganization drops the block of a confirmed or reverted transaction, the transaction becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
     "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
    },
@@ -2419,12 +2399,12 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "quoteExchange"
    },
    {
-    "text": "an upper bound that assumes no staked bandwidth or energy.",
+    "text": "an upper bound, which assumes no staked bandwidth or energy.",
     "path": "src/domain/money/wallet-actions/transfer-planners.ts",
     "symbol": "planOnTron"
    },
    {
-    "text": "fees are deducted from what an exchange delivers; a plain transfer arrives in full.",
+    "text": "fees are deducted from the amount that an exchange delivers. A plain transfer arrives in full.",
     "path": "src/domain/money/wallet-actions/transfer.ts",
     "symbol": "readTransferBody"
    },
@@ -2445,7 +2425,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "a device that the user has approved, but that has no tokens yet, gets none. Access tokens remain valid for up to an hour, but no key is issued for them, and they approve no device.",
+    "text": "a device that the user has approved, but that has no tokens yet, gets none. Access tokens stay valid for up to an hour, but no key is issued for them, and they approve no device.",
     "path": "src/domain/wallets/users/user.ts",
     "symbol": "endSessions"
    }
@@ -2456,7 +2436,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "under `user_key`, a user who cannot log in and has no live key needs none: there is no key to sign with, and the app decides who that user is. Every account counts as a way to log in, not only the kinds that this server accepts today.",
+    "text": "under `user_key`, a user who cannot log in and has no live key needs no signature, because there is no key to sign with. The app decides who that user is. Every account counts as a way to log in, not only the kinds that this server accepts today.",
     "path": "src/domain/wallets/users/linked-accounts.ts",
     "symbol": "authorizeIdentityChange"
    },
@@ -2466,7 +2446,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "identifies"
    },
    {
-    "text": "a handle is the account's unique subject or its public name. `provider` distinguishes cross-app accounts; for all other kinds the type already does.",
+    "text": "a handle is the account's unique subject or its public name. `provider` distinguishes cross-app accounts; for all other kinds, the type suffices.",
     "path": "src/domain/wallets/users/linked-accounts.ts",
     "symbol": "isNamed"
    }
@@ -2488,17 +2468,17 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension shows whatever else is missing.",
+    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension is shown even if other steps are missing.",
     "path": "src/domain/money/cards/card-customer.ts",
     "symbol": "customerStatus"
    },
    {
-    "text": "no name: it is part of the submitted data of the verification, which is not stored.",
+    "text": "it has no name. The name is part of the data submitted for verification, which is not stored.",
     "path": "src/domain/money/cards/card.ts",
     "symbol": "cardView"
    },
    {
-    "text": "who can no longer have cards cannot unfreeze one either.",
+    "text": "a user who may no longer have cards may not unfreeze one either.",
     "path": "src/domain/money/cards/update-card.ts",
     "symbol": "askToChange"
    }
@@ -2512,12 +2492,12 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension shows whatever else is missing.",
+    "text": "the user's own consents come first, then the provider's terms, then the verification. A rejection or suspension is shown even if other steps are missing.",
     "path": "src/domain/money/cards/card-customer.ts",
     "symbol": "customerStatus"
    },
    {
-    "text": "the agreements that the bank has at this time; a new one asks for a new consent.",
+    "text": "the consent covers the bank's current agreements. A new agreement needs a new consent.",
     "path": "src/domain/money/cards/card-customer.ts",
     "symbol": "acceptCardTerms"
    }
@@ -2533,7 +2513,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "no limit is published; a request cannot carry more signatures than this.",
+    "text": "the specification gives no limit. A request cannot carry more signatures than this.",
     "path": "src/domain/access/key-quorums/key-quorum.ts",
     "symbol": "refuseTooMany"
    },
@@ -2543,7 +2523,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "refuseDuplicateMembers"
    },
    {
-    "text": "how often a key quorum can be changed before another one has to take its place. Each use of a wallet carries all changes of its key quorums, and the vault verifies them when it sees them for the first time.",
+    "text": "the maximum number of changes of one key quorum. After that, another key quorum has to replace it. Each use of a wallet carries all changes of its key quorums, and the key store verifies each change when it first sees it.",
     "path": "src/domain/access/key-quorums/quorum-records.ts",
     "symbol": "MAX_CHANGES"
    },
@@ -2580,7 +2560,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "no limit is published; a policy is read and evaluated as a whole, so it stays small.",
+    "text": "the specification gives no limit. A policy is read and evaluated as a whole, so it has to stay small.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES"
    },
@@ -2607,12 +2587,12 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "no limit is published; a policy is read and evaluated as a whole, so it stays small.",
+    "text": "the specification gives no limit. A policy is read and evaluated as a whole, so it has to stay small.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES"
    },
    {
-    "text": "the length of a policy's rules as JSON, as much as one request can carry. Rules added one by one share this limit, because policies are cached in compiled form.",
+    "text": "the maximum length of a policy's rules as JSON is the length of one request. Rules that are added one by one share this limit, because policies are cached in compiled form.",
     "path": "src/domain/access/policies/policy.ts",
     "symbol": "MAX_RULES_LENGTH"
    },
@@ -2650,7 +2630,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "null, and then omitted from responses, for all users: the published API has no operation that freezes a user.",
+    "text": "null for all users, and then omitted from responses, because the specification has no operation that freezes a user.",
     "path": "src/domain/access/user-records/user.entity.ts",
     "symbol": "UserEntity"
    }
@@ -2661,17 +2641,17 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the previous owner gave the consent, for a wallet that only this server could use. An exported wallet can still receive the conversions of other addresses.",
+    "text": "consent ends with these changes, because the previous owner gave it for a wallet that only this server could use. An exported wallet can still receive the conversions of other addresses.",
     "path": "src/domain/access/automations/automation.ts",
     "symbol": "endAttachments"
    },
    {
-    "text": "the user got the cards as the wallet's owner. What the owner approved on chain stays approved, but no card is left that could use it.",
+    "text": "the cards end, because the user got them as the wallet's owner. The owner's approvals on the chain stay, but no card can use them any more.",
     "path": "src/domain/wallets/wallets/update-wallet.ts",
     "symbol": "endCards"
    },
    {
-    "text": "set once, at creation, as in the specification, unless the app's settings allow it later.",
+    "text": "an external id is set once, at creation, as in the specification, unless the app's settings allow it later.",
     "path": "src/domain/wallets/wallets/update-wallet.ts",
     "symbol": "checkLateExternalId"
    }
@@ -2704,7 +2684,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "an endpoint that is enabled again receives its pending deliveries; its five days start over.",
+    "text": "when an endpoint is enabled again, its pending deliveries are sent and its five days start over.",
     "path": "src/domain/access/webhooks/webhook-endpoint.ts",
     "symbol": "updateWebhookEndpoint"
    }
@@ -2715,12 +2695,12 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "unknown codes of one user in a quarter of an hour, and of all users of an app in a minute.",
+    "text": "the maximum number of unknown codes from one user in 15 minutes, and from all users of an app in a minute.",
     "path": "src/domain/wallets/oauth/device-codes.ts",
     "symbol": "MAX_WRONG_OF_USER"
    },
    {
-    "text": "the token of a device cannot approve devices, so a lost device cannot make itself companions.",
+    "text": "the token of a device cannot approve devices, so a lost device cannot approve further devices.",
     "path": "src/domain/wallets/oauth/device-codes.ts",
     "symbol": "verifyDevice"
    }
@@ -2741,32 +2721,32 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "UnsignedTempoTransaction calls description"
    },
    {
-    "text": "the previous owner gave the consent, for a wallet that only this server could use. An exported wallet can still receive the conversions of other addresses.",
+    "text": "consent ends with these changes, because the previous owner gave it for a wallet that only this server could use. An exported wallet can still receive the conversions of other addresses.",
     "path": "src/domain/access/automations/automation.ts",
     "symbol": "endAttachments"
    },
    {
-    "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`: its bytes are stored and the job sends them until the chain answers. With an error, callers would send a second transaction, and both could be included.",
+    "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`. Its bytes are stored, and the job sends them until the chain responds. After an error, callers would send a second transaction, and both could be included.",
     "path": "src/domain/money/sending/broadcast.ts",
     "symbol": "broadcastTransaction"
    },
    {
-    "text": "while a transaction with a lower nonce has not reached the chain and may never do so, the response comes before the broadcast: the job broadcasts this one after that one, and ends it as `failed`, unsent, if that one ends without effect. Sent at once, it would wait for that nonce, perhaps for ever.",
+    "text": "an earlier transaction with a lower nonce may not have reached the chain, and may never reach it. Sent at once, this one could wait for that nonce forever. In this case the response comes before the broadcast. The job broadcasts this transaction after the earlier one. If the earlier one ends without effect, this one ends as `failed` without being sent.",
     "path": "src/domain/money/sending/broadcast.ts",
     "symbol": "sendBuilt"
    },
    {
-    "text": "the specification does not say how a batch is executed. Ours uses EIP-7702: an account without code delegates to the executor in the same transaction; an account that delegates elsewhere keeps its delegation and must support batches itself.",
+    "text": "the specification does not say how a batch is executed. This server uses EIP-7702. An account without code delegates to the executor in the same transaction. An account that delegates elsewhere keeps its delegation and must support batches itself.",
     "path": "src/domain/money/sending/plan-batch.ts",
     "symbol": "planBatch"
    },
    {
-    "text": "one minute, the default of the network's own libraries.",
+    "text": "one minute is the default of the network's own libraries.",
     "path": "src/domain/money/sending/plan-tron.ts",
     "symbol": "LIFETIME_MS"
    },
    {
-    "text": "these operators keep balances, not outputs, so outputs cannot be chosen and a selection strategy has no visible effect.",
+    "text": "these operators keep balances, not outputs. Outputs cannot be chosen, and a selection strategy has no visible effect.",
     "path": "src/domain/money/spark/plan-spark.ts",
     "symbol": "planTokenTransfer"
    },
@@ -2776,12 +2756,12 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "transferView"
    },
    {
-    "text": "the operators' node has no channels to other nodes, so it pays only its own invoices. Whether an invoice is still unpaid is checked again on execution, so that two concurrent payments pay once.",
+    "text": "the operators' node has no channels to other nodes, so it pays only its own invoices. Whether an invoice is unpaid is checked again on execution, so that of two concurrent payments only one pays.",
     "path": "src/domain/money/spark/plan-spark.ts",
     "symbol": "planInvoicePayment"
    },
    {
-    "text": "the payment hash prevents paying an invoice twice, so it is the idempotency key shown.",
+    "text": "the payment hash prevents paying an invoice twice, so it is shown as the idempotency key.",
     "path": "src/domain/money/spark/plan-spark.ts",
     "symbol": "paymentView"
    },
@@ -2791,32 +2771,32 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "USUAL_EXPIRY_SECONDS"
    },
    {
-    "text": "each call creates a new invoice and nothing is stored; the invoice itself names its receiver.",
+    "text": "each call creates a new invoice and stores nothing, because the invoice itself names its receiver.",
     "path": "src/domain/money/spark/spark.ts",
     "symbol": "makeInvoice"
    },
    {
-    "text": "how often a chain is polled: frequently at first, then with growing intervals.",
+    "text": "how often a chain is polled for a transaction: frequently at first, then with growing intervals.",
     "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
    {
-    "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
+    "text": "when a reorganization drops the block of a confirmed or reverted transaction, the transaction becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
     "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
    },
    {
-    "text": "the asset in which the app is charged is agreed between the app and the paymaster, so it has no effect here.",
+    "text": "the asset for sponsoring is agreed between the app and the paymaster, so the option has no effect here.",
     "path": "src/domain/requests/wallet-rpc/plan-rpc.ts",
     "symbol": "requireOptionsFit"
    },
    {
-    "text": "400 and not 501, which clients would retry.",
+    "text": "the status is 400, not 501, because clients would retry a 501.",
     "path": "src/domain/requests/wallet-rpc/wallet-rpc.ts",
     "symbol": "answer"
    },
    {
-    "text": "nothing is signed, but owner authorization and policies apply as for a signature, because rpc is for callers that may use the wallet.",
+    "text": "nothing is signed, but owner authorization and policies apply as for a signature, because only callers who may use the wallet may call its RPC.",
     "path": "src/domain/requests/wallet-rpc/wallet-rpc.ts",
     "symbol": "decodeQuestion"
    },
@@ -2851,17 +2831,17 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`: its bytes are stored and the job sends them until the chain answers. With an error, callers would send a second transaction, and both could be included.",
+    "text": "when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the transaction stays `pending`. Its bytes are stored, and the job sends them until the chain responds. After an error, callers would send a second transaction, and both could be included.",
     "path": "src/domain/money/sending/broadcast.ts",
     "symbol": "broadcastTransaction"
    },
    {
-    "text": "how often a chain is polled: frequently at first, then with growing intervals.",
+    "text": "how often a chain is polled for a transaction: frequently at first, then with growing intervals.",
     "path": "src/domain/money/transactions/follow-transaction.ts",
     "symbol": "FIRST_CHECK_MS"
    },
    {
-    "text": "a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
+    "text": "when a reorganization drops the block of a confirmed or reverted transaction, the transaction becomes `broadcasted` again. Callers that need certainty wait for `finalized`.",
     "path": "src/domain/money/transactions/transaction.entity.ts",
     "symbol": "followers"
    },
@@ -2882,12 +2862,12 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "TypedDataTypesInputParams"
  },
  {
-  "text": "no limit is published. Each group is locked and summed separately, and PostgreSQL has a few thousand locks for all transactions.",
+  "text": "the specification gives no limit. Each group is locked and summed separately, and PostgreSQL has a few thousand locks for all transactions.",
   "path": "src/domain/access/aggregations/spending-totals.ts",
   "symbol": "MAX_GROUPS"
  },
  {
-  "text": "the most calls of one request that are counted, as far as its comparisons are not too many.",
+  "text": "the maximum number of calls of one request that an aggregation counts. The limit on comparisons can refuse the request earlier.",
   "path": "src/domain/access/aggregations/spending-totals.ts",
   "symbol": "MAX_COUNTED_UNITS"
  },
@@ -2897,17 +2877,17 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "readTotals"
  },
  {
-  "text": "a contribution that could not be decoded is recorded as 0, as documented; only its own request treats it as unreadable.",
+  "text": "a contribution that could not be decoded is recorded as 0, as documented. Only its own request treats it as unreadable.",
   "path": "src/domain/access/aggregations/spending-totals.ts",
   "symbol": "recordEntries"
  },
  {
-  "text": "the interval of RFC 8628, section 3.2; grants end after 30 unused days or a year.",
+  "text": "the polling interval is the default of RFC 8628, section 3.2. Grants end after 30 unused days or after a year.",
   "path": "src/domain/access/apps/device-flow-settings.ts",
   "symbol": "defaults"
  },
  {
-  "text": "`all` and `exclude` cover the native asset and the tokens that have a name here. Anyone can make a token whose transfer burns gas, and send it; a token without a name is covered by `include` only.",
+  "text": "`all` and `exclude` cover the native asset and the tokens that have a name in the contract. Anyone can deploy a token whose transfer burns gas, and send it to a wallet. Only `include` covers tokens without a name.",
   "path": "src/domain/access/automations/automation.ts",
   "symbol": "matchesFilter"
  },
@@ -2917,67 +2897,67 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "keyQuorumView"
  },
  {
-  "text": "no limit is published. The keys of every member are read for each request that has to be authorized. One key quorum can have 95 members and 5 key quorums of 100 each. Key quorums that grow later are not counted again.",
+  "text": "the specification gives no limit. Each request that needs authorization reads the keys of every member. One key quorum can have 95 members and 5 nested key quorums of 100 members each. Key quorums that grow later are not counted again.",
   "path": "src/domain/access/key-quorums/key-quorum.ts",
   "symbol": "MAX_MEMBERS"
  },
  {
-  "text": "the most keys of one user that are tried, the newest first: a key is created for each login and lives one hour.",
+  "text": "the maximum number of keys of one user that are tried, newest first. Each login creates a key, which lives one hour.",
   "path": "src/domain/access/owners/owner-quorums.ts",
   "symbol": "MAX_LIVE_KEYS"
  },
  {
-  "text": "the order of codes. First those that ask for more signatures, then those that ask for a new user key, then those for invalid signatures.",
+  "text": "the order of error codes. Codes about missing signatures come first, then codes about user keys, then codes about invalid signatures.",
   "path": "src/domain/access/owners/require-owner.ts",
   "symbol": "refusalCode"
  },
  {
-  "text": "the most conditions whose results a denial shows for every unit. Of more, the trace is shortened to the unit that decides anyway, and making it takes longer than the decision.",
+  "text": "the maximum number of conditions in a trace of every unit. Beyond it, the trace shows only the unit that decides, because making the full trace takes longer than the decision.",
   "path": "src/domain/access/policies/enforce-policies.ts",
   "symbol": "MAX_TRACED_CONDITIONS"
  },
  {
-  "text": "what a job does is in the audit log if it records an event or notes a change. Leases, due times, read positions and the deletion of expired rows are how jobs work; they are not recorded.",
+  "text": "the audit log contains those actions of jobs that record an event or note a change. It does not contain leases, due times, read positions and deletions of expired rows, which are the mechanics of jobs.",
   "path": "src/domain/base/events/events.ts",
   "symbol": "noteChange"
  },
  {
-  "text": "a customer is looked at again after a tenth of the time since its last change, within these limits.",
+  "text": "a customer is polled again after a tenth of the time since its last change, within these limits.",
   "path": "src/domain/money/fiat-customers/customer-snapshot.ts",
   "symbol": "SOONEST_MS"
  },
  {
-  "text": "the provider's environment when a request names none, the same in all fiat operations.",
+  "text": "the provider's environment if a request names none. It is the same in all fiat operations.",
   "path": "src/domain/money/fiat-customers/find-customer.ts",
   "symbol": "DEFAULT_ENVIRONMENT"
  },
  {
-  "text": "gas on test networks, and on chains whose native asset has no price here, costs nothing.",
+  "text": "gas on test networks counts as free, and so does gas on chains whose native asset has no price here.",
   "path": "src/domain/money/gas-spend/gas-spend.ts",
   "symbol": "costInUsd"
  },
  {
-  "text": "if the chain cannot be reached, the response is 400 `transaction_broadcast_failure`, which clients know to be safe to retry, not a 5xx, which they retry immediately and automatically.",
+  "text": "if the chain cannot be reached, the response is 400 `transaction_broadcast_failure`, which clients know to be safe to retry. A 5xx would make clients retry immediately and automatically.",
   "path": "src/domain/money/sending/call-chain.ts",
   "symbol": "callChain"
  },
  {
-  "text": "transactions that were sent at the same time as one that the chain refuses, with later nonces, wait for the account's next transaction. Nothing is sent just to use the nonce: no owner has authorized it, and it would cost a fee.",
+  "text": "if the chain refuses a transaction while ones with later nonces are already sent, these wait for the account's next transaction. Nothing is sent just to fill the gap: no owner has authorized it, and it would cost a fee.",
   "path": "src/domain/money/sending/nonces.ts",
   "symbol": "findNonce"
  },
  {
-  "text": "the gas limit of a call that the node cannot simulate after the one before, because it lacks `eth_simulateV1`: several times what a swap or a deposit needs. Unused gas is not paid.",
+  "text": "the gas limit of a call whose node cannot simulate it after the previous call, because it lacks `eth_simulateV1`. The limit is several times what a swap or a deposit needs; unused gas is not paid.",
   "path": "src/domain/money/sending/plan-calls.ts",
   "symbol": "UNKNOWN_GAS"
  },
  {
-  "text": "above the estimate, for what time alone changes until the block: a pool that begins to keep its price history, or a vault that adds its interest, writes more than in the simulation.",
+  "text": "added to the estimate for changes that happen until the block without any transaction. For example, a pool may begin to store its price history, or a vault may add its interest.",
   "path": "src/domain/money/sending/plan-calls.ts",
   "symbol": "LATER_GAS"
  },
  {
-  "text": "only from an account that delegates to the batch executor already. None is delegated for this without being asked for it.",
+  "text": "only an account that already delegates to the batch executor sends them together. Accounts are never delegated without a request for it.",
   "path": "src/domain/money/sending/plan-calls.ts",
   "symbol": "takesBatches"
  },
@@ -2987,7 +2967,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "simulateAll"
  },
  {
-  "text": "20 % above the estimate, because the state may change before inclusion; a plain transfer needs exactly 21,000.",
+  "text": "20 %, because the state may change before inclusion. A plain transfer needs exactly 21,000 and gets no margin.",
   "path": "src/domain/money/sending/plan-ethereum.ts",
   "symbol": "withMargin"
  },
@@ -2997,7 +2977,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "givenNonce"
  },
  {
-  "text": "gas limits for validating the owner's and the paymaster's signatures, and for the bundler's overhead.",
+  "text": "gas limits for validating the signatures of the owner and the paymaster, and for the bundler's overhead.",
   "path": "src/domain/money/sending/plan-user-operation.ts",
   "symbol": "VERIFICATION_GAS"
  },
@@ -3007,37 +2987,37 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "buildOperation"
  },
  {
-  "text": "policies have no condition on the fee, because the contract lists the fields of `ethereum_transaction`. The decoded action of an explanation shows it as `fee`.",
+  "text": "policies have no condition on the fee, because the contract lists the fields of `ethereum_transaction`. The explanation of a policy decision shows the fee as `fee` of the decoded action.",
   "path": "src/domain/money/sending/refuse-high-fees.ts",
   "symbol": null
  },
  {
-  "text": "events of payouts omit the fee, like the published service.",
+  "text": "events of payouts omit the fee, as the published service does.",
   "path": "src/domain/money/wallet-actions/action-types.ts",
   "symbol": "payoutType.notInEvents"
  },
  {
-  "text": "a transaction that can never be included is `rejected`.",
+  "text": "the step of a transaction that can never be included is `rejected`.",
   "path": "src/domain/money/wallet-actions/wallet-action-steps.ts",
   "symbol": "stepStatuses"
  },
  {
-  "text": "for a user, the user id, because users have no single name.",
+  "text": "a user is shown by id, because users have no single name.",
   "path": "src/domain/requests/intents/intent-view.ts",
   "symbol": "intentSummary"
  },
  {
-  "text": "one euro costs as much as one EURC, so that one price source serves both currencies.",
+  "text": "one euro is priced like one EURC, so that one price source serves both currencies.",
   "path": "src/domain/wallets/balances/balances.ts",
   "symbol": "pricesOf"
  },
  {
-  "text": "numbers need only be possible, because test numbers (555) are unassigned; numbers with an extension cannot receive messages.",
+  "text": "numbers need only be possible, because test numbers (555) are unassigned. Numbers with an extension are refused, because they cannot receive messages.",
   "path": "src/domain/wallets/users/linked-account-kinds.ts",
   "symbol": "normalizePhoneNumber"
  },
  {
-  "text": "`pearl` has no registered namespace, so its name is used; `spark` has no linked accounts.",
+  "text": "`pearl` has no registered namespace, so its name is used. `spark` has no linked accounts.",
   "path": "src/domain/wallets/users/user-view.ts",
   "symbol": "chainIds"
  },
@@ -3047,22 +3027,22 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "embeddedWallet"
  },
  {
-  "text": "the requests and traces of an app's uses are stored in full up to this size per day, and as digests beyond it. Enough for 100,000 requests of 2 KB; without a limit, an app could fill the disk within hours.",
+  "text": "the requests and traces of an app's uses are stored in full up to this size per day, and as digests beyond it. It is enough for 100,000 requests of 2 KB. Without a limit, an app could fill the disk within hours.",
   "path": "src/domain/wallets/wallet-uses/use-log.ts",
   "symbol": "MAX_BYTES_PER_DAY"
  },
  {
-  "text": "stored in full, also in production: signed content is personal but not secret, and replaying a draft policy needs it. No body of these operations contains a secret.",
+  "text": "it is stored in full, also in production, because replaying a draft policy needs it. Signed content is personal but not secret, and no body of these operations contains a secret.",
   "path": "src/domain/wallets/wallet-uses/use-wallet.ts",
   "symbol": "WalletUse.request"
  },
  {
-  "text": "larger bodies are not stored and longer traces are shortened, so that a few requests cannot fill the table or a response. In characters.",
+  "text": "larger bodies are not stored, and longer traces are shortened, so that a few requests cannot fill the table or a response. Counted in characters.",
   "path": "src/domain/wallets/wallet-uses/use-wallet.ts",
   "symbol": "MAX_KEPT"
  },
  {
-  "text": "`wallet.use_denied` is our own event. None of the 67 published events covers a denied request: `wallet_action.*.rejected` is about a wallet action, `intent.rejected` about an intent, and an rpc request is neither.",
+  "text": "`wallet.use_denied` is our own event. None of the 67 published events covers a denied request: `wallet_action.*.rejected` is about a wallet action, `intent.rejected` about an intent, and an RPC request is neither.",
   "path": "src/domain/wallets/wallet-uses/use-wallet.ts",
   "symbol": "recordDenial"
  },

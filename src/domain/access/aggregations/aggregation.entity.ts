@@ -9,9 +9,9 @@ export const AggregationRecordEntity = defineEntity({
   properties: {
     id: p.text().primary(),
     aggregationId: p.text(),
-    /** The wallet and the values of `group_by`; a digest when they are long. */
+    /** The wallet and the values of `group_by`, or a digest of long values. */
     groupKey: p.text(),
-    /** Decimal integer: sums are exact beyond 64 bits. */
+    /** A decimal integer, so that sums are exact beyond 64 bits. */
     amount: p.text(),
     recordedAtMs: p.bigint('number'),
   },
@@ -21,7 +21,7 @@ export const AggregationRecordEntity = defineEntity({
   ],
 });
 
-/** The definition of an aggregation: the request that created it, without name and owner. */
+/** The definition of an aggregation: the request that created it, without its name and owner. */
 type AggregationTerms = Pick<
   CreateAggregationRequest,
   'method' | 'metric' | 'conditions' | 'group_by' | 'window'
@@ -35,7 +35,7 @@ export const AggregationEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     name: p.text(),
-    /** As given. */
+    /** The definition as the request gave it. */
     definition: jsonText<AggregationTerms>(),
     windowSeconds: p.integer(),
     /** The key quorum that owns the aggregation. */

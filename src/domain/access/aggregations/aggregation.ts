@@ -32,9 +32,10 @@ export function aggregationView(aggregation: StoredAggregation): Aggregation {
 const MAX_AGGREGATIONS = 10;
 
 /**
- * Creates an aggregation; it counts requests signed from now on.
+ * Creates an aggregation. It counts requests that are signed after its creation.
  *
- * @throws ApiError invalid_aggregation_format for an invalid definition, and when the app already has ten.
+ * @throws ApiError invalid_aggregation_format for an invalid definition, and when the app already has ten
+ * aggregations.
  */
 export async function createAggregation(
   context: OperationContext,
@@ -85,7 +86,7 @@ function checkTerms(terms: AggregationDefinition): void {
 /**
  * Deletes an aggregation with its records. Conditions that refer to it become false.
  *
- * @throws ApiError not_found; the codes of `requireOwner`.
+ * @throws ApiError not_found, and what `requireOwner` throws.
  */
 export async function deleteAggregation(context: OperationContext, id: string): Promise<void> {
   const aggregation = await findAggregation(context, id);

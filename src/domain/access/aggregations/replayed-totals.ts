@@ -11,9 +11,12 @@ const MS_PER_SECOND = 1000;
 /** The longest window that an aggregation can have. */
 export const LONGEST_WINDOW_MS = 259_200 * MS_PER_SECOND;
 
-/** Hypothetical running totals of one wallet. */
+/** Running totals of one wallet in a replay of past actions. */
 export interface ReplayedTotals {
-  /** The totals that apply to an action at a given time; `count` adds its contribution, if it would be signed. */
+  /**
+   * The totals that apply to an action at a given time. `count` adds the action's contribution; call it if the action
+   * would be signed.
+   */
   at(action: PolicyAction, nowMs: number): Promise<Pick<SpendingTotals, 'totalOf'> & { count(): void }>;
 }
 
@@ -22,7 +25,7 @@ interface Counted {
   readonly amount: bigint;
 }
 
-/** Totals that start at zero and hold only what is counted here. Actions must come in chronological order. */
+/** Starts totals at zero. They contain only actions that were passed to `count`, in chronological order. */
 export function replayTotals(context: Pick<OperationContext, 'app' | 'em'>): ReplayedTotals {
   const groups = new Map<string, { sum: bigint; entries: Counted[] }>();
   const known = new Map<string, readonly CountedAggregation[]>();

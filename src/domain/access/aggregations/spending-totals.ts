@@ -27,26 +27,32 @@ export function isCounted({ method }: Pick<PolicyAction, 'method'>): boolean {
   return COUNTED_METHODS.has(method);
 }
 
-/** The app's aggregations as seen by one request, and its own contribution once it is signed. */
+/**
+ * The totals of the app's aggregations during one request. `record` adds the request's contribution once it is
+ * signed.
+ */
 export interface SpendingTotals {
   /**
-   * The recorded total of the window plus this request's contribution; `unreadable` when the contribution cannot be
-   * decoded, undefined when the aggregation no longer exists.
+   * The recorded total of the window plus this request's contribution. The result is `unreadable` if the contribution
+   * cannot be decoded, and undefined if the aggregation no longer exists.
    */
   totalOf(aggregationId: string): bigint | 'unreadable' | undefined;
   /** Records the request's contribution. Call it in the transaction that signs. */
   record(): Promise<void>;
 }
 
-/** The totals of an action that no aggregation counts. */
+/** The totals for an action that no aggregation counts. */
 export const nothingCounted: SpendingTotals = { totalOf: () => undefined, record: async () => undefined };
 
 /**
- * CHOICE: no limit is published. Each group is locked and summed separately, and PostgreSQL has a few thousand locks
- * for all transactions.
+ * CHOICE: the specification gives no limit. Each group is locked and summed separately, and PostgreSQL has a few
+ * thousand locks for all transactions.
  */
 const MAX_GROUPS = 500;
-/** CHOICE: the most calls of one request that are counted, as far as its comparisons are not too many. */
+/**
+ * CHOICE: the maximum number of calls of one request that an aggregation counts. The limit on comparisons can refuse
+ * the request earlier.
+ */
 const MAX_COUNTED_UNITS = 1000;
 
 interface Entry extends Contribution {
@@ -56,8 +62,8 @@ interface Entry extends Contribution {
 const compiled = new LRUCache<string, { text: string; aggregation: CompiledAggregation }>({ max: 1000 });
 
 /**
- * Reads the totals that apply to an action and locks their groups until the transaction ends: of two concurrent
- * requests the second sees the first one's record, so if the cap allows only one of them, only one passes.
+ * Reads the totals that apply to an action and locks their groups until the transaction ends. Of two concurrent
+ * requests, the second one sees the record of the first. If the cap allows only one of them, only one passes.
  *
  * @throws ApiError invalid_data for a request with more calls or groups than the limits allow.
  */
@@ -67,7 +73,8 @@ export async function openRunningTotals(
   action: PolicyAction,
   rows?: readonly CountedAggregation[],
 ): Promise<SpendingTotals> {
-  // The sum that follows is sent together with the lock, and sees what was committed until it was taken.
+  // The lock and the sum are sent together. The sum runs once the lock is held, so it sees everything that was
+  // committed before.
   const hold: Hold = (aggregationId, groupKey) =>
     lockName(context.em, 'totals', `${aggregationId}:${groupKey}`, { isDeferred: true });
   const { totals, entries } = await readTotals(context, walletId, action, { hold, rows });
@@ -77,7 +84,7 @@ export async function openRunningTotals(
   };
 }
 
-/** The same totals, read without locks and never added to. */
+/** Reads the same totals without locks. The result cannot record a contribution. */
 export async function peekRunningTotals(
   context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
   walletId: string,
@@ -89,12 +96,13 @@ export async function peekRunningTotals(
 
 /** Totals that were read without locks. */
 export interface UnlockedTotals extends Pick<SpendingTotals, 'totalOf'> {
-  /** As `openRunningTotals`; undefined if nothing counts the action. */
+  /** Reads the totals again under locks, as `openRunningTotals` does. Undefined if nothing counts the action. */
   lock(): Promise<SpendingTotals | undefined>;
 }
 
 /**
- * `openRunningTotals` in two steps, for work that waits for something else in between: without locks at first.
+ * `openRunningTotals` in two steps: it reads without locks first and locks later. For work that waits for something
+ * else in between.
  *
  * @throws ApiError what `openRunningTotals` throws.
  */
@@ -150,7 +158,7 @@ interface Group {
   readonly groupKey: string;
 }
 
-/** The group that a wallet has last added to, by wallet and method: mostly it adds to the same one again. */
+/** The group that a wallet last added to, by wallet and method. The next action usually adds to the same group. */
 const lastGroups = new LRUCache<string, Group>({ max: 10_000 });
 
 function noteGroup(place: string, entries: readonly Entry[]): void {
@@ -164,7 +172,7 @@ function isSameGroup(one: Group, other: Group): boolean {
   return one.aggregationId === other.aggregationId && one.groupKey === other.groupKey;
 }
 
-/** A group and what was recorded for it. */
+/** A group and its recorded sum. */
 interface GroupSum extends Group {
   readonly sum: bigint;
 }
@@ -201,8 +209,8 @@ const selectAggregationsWithSum = prepareQuery<SumInput, CountedAggregation & { 
 );
 
 /**
- * `aggregationsFor`, and what was recorded for a group that the action probably adds to: its own statement costs
- * PostgreSQL another round trip.
+ * Reads the aggregations together with the recorded sum of the group that the action probably adds to. A separate
+ * statement would cost another round trip on PostgreSQL.
  */
 async function aggregationsWithSum(
   context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
@@ -223,7 +231,7 @@ type Hold = (aggregationId: string, groupKey: string) => Promise<void>;
 interface ReadOptions {
   /** Called before a group is summed. */
   readonly hold: Hold;
-  /** The result of `aggregationsFor`; read if absent. */
+  /** The result of `aggregationsFor`. If absent, it is read. */
   readonly rows?: readonly CountedAggregation[] | undefined;
   /** A sum that was read together with `rows`. */
   readonly known?: GroupSum | undefined;
@@ -257,7 +265,7 @@ async function readTotals(
   return { totals, entries };
 }
 
-/** @throws ApiError invalid_data for a request that would block others while it is counted. */
+/** @throws ApiError invalid_data for a request that is so large that counting it would delay other requests. */
 function requireCountable(rows: readonly CountedAggregation[], action: PolicyAction, nowMs: number): void {
   const { length } = action.units;
   const counting = rows.map(compiledOf).filter(({ method }) => method === action.method);
@@ -274,7 +282,7 @@ function requireCountable(rows: readonly CountedAggregation[], action: PolicyAct
 /** Keys up to this many characters are stored unchanged: in any script they fit into a PostgreSQL index entry. */
 const MAX_STORED_KEY = 512;
 
-/** The stored form of a group key: calldata values have any length, index entries do not. */
+/** The stored form of a group key. Calldata values can have any length, but index entries are limited. */
 function storedKey(groupKey: string): string {
   return groupKey.length > MAX_STORED_KEY ? `sha256:${hash('sha256', groupKey)}` : groupKey;
 }
@@ -285,8 +293,8 @@ export function contributionsOf(
   action: PolicyAction,
   nowMs: number,
 ): readonly Contribution[] {
-  // INVARIANT: conditions of aggregations never refer to totals or condition sets; compileAggregation refuses those
-  // that do.
+  // INVARIANT: conditions of aggregations never refer to totals or condition sets, because `compileAggregation`
+  // refuses such conditions.
   const facts: PolicyFacts = { nowMs, inConditionSet: () => undefined, aggregation: () => undefined };
   return compiledOf(row).contributions(action, facts);
 }
@@ -299,7 +307,7 @@ function compiledOf({ id, definition }: Pick<CountedAggregation, 'id' | 'definit
   return aggregation;
 }
 
-/** The largest total among the action's groups: a batch that touches several groups must satisfy the cap in each. */
+/** The largest total among the action's groups. A batch that adds to several groups must stay below the cap in each. */
 async function totalWith(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
   row: { id: string; window_seconds: number },
@@ -318,7 +326,7 @@ async function totalWith(
     const total = recorded + (byGroup.get(groupKey) ?? 0n);
     if (total > largest) largest = total;
   }
-  // INVARIANT: an uncountable contribution never passes a cap: without a total, no condition on it holds.
+  // INVARIANT: a contribution that cannot be counted never passes a cap. Without a total, no condition on it holds.
   return added.some(({ amount }) => amount === undefined) ? 'unreadable' : largest;
 }
 
@@ -351,7 +359,7 @@ async function recordEntries(
   { em, ids, nowMs }: Pick<OperationContext, 'em' | 'ids' | 'nowMs'>,
   entries: readonly Entry[],
 ): Promise<void> {
-  // CHOICE: a contribution that could not be decoded is recorded as 0, as documented; only its own request treats it
+  // CHOICE: a contribution that could not be decoded is recorded as 0, as documented. Only its own request treats it
   // as unreadable.
   const counted = sumsOf(entries).filter(({ sum }) => sum > 0n);
   const rows = counted.map(({ aggregationId, groupKey, sum }) => ({

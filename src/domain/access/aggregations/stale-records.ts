@@ -6,7 +6,8 @@ import type { Tables } from '../../tables.ts';
 const MS_PER_SECOND = 1000;
 
 /**
- * Deletes up to `limit` records that are older than their aggregation's window, which never changes; returns how many.
+ * Deletes up to `limit` records that are older than their aggregation's window, and returns how many. The window of
+ * an aggregation never changes.
  */
 export async function dropStaleRecords(em: SqlEntityManager, nowMs: number, limit: number): Promise<number> {
   const database = em.getKysely<Tables>();

@@ -14,7 +14,7 @@ import {
 } from './device-flow-settings.ts';
 import { checkSmartAccountFactory, SMART_ACCOUNT_FACTORY_SETTING } from './smart-account-factory.ts';
 
-/** How tokens of the app's own login are verified: with the keys at a JWKS URL, or with one key. */
+/** How to verify tokens of the app's own login: with the keys at a JWKS URL, or with one key. */
 export interface JwtAuthSettings {
   /** The URL of the issuer's keys (RFC 7517). */
   readonly jwks_url?: string;
@@ -31,25 +31,25 @@ export interface TestAccountSettings {
   readonly id: string;
   readonly email: string;
   readonly phone_number: string;
-  /** Six digits; in stored settings it is sealed. Absent of a known account whose code stays. */
+  /** Six digits. Stored settings contain the sealed code instead. Absent if a known test account keeps its code. */
   readonly otp_code?: string;
   readonly sealed_otp_code?: StoredSeal;
   readonly created_at_ms: number;
   readonly updated_at_ms: number;
 }
 
-/** The app settings that this server uses, under the same names as stored. */
+/** The app settings that this server uses, under the names with which they are stored. */
 interface KnownAppSettings {
   readonly jwt_auth?: JwtAuthSettings;
   /** Origins of web pages that may call the server for users. */
   readonly allowed_origins: readonly string[];
   readonly test_accounts: readonly TestAccountSettings[];
-  /** Logins return an identity token in addition to the access token. */
+  /** Whether logins return an identity token in addition to the access token. */
   readonly identity_tokens: boolean;
   readonly device_flow: DeviceFlowSettings;
 }
 
-/** The known settings of an app, with defaults for those never set. */
+/** Reads the known settings of an app. Settings that were never set get their defaults. */
 export function readAppSettings(settings: AppSettings): KnownAppSettings {
   const known = settings as Partial<KnownAppSettings>;
   return {
@@ -68,9 +68,9 @@ interface SettingDefaults {
 }
 
 /**
- * Checks an operator's settings and returns them in stored form, except for the codes of test accounts, which
- * `sealTestCodes` seals. Unknown settings pass unchanged; null, which removes a setting, is allowed. A test account
- * without an id or times is given new ones, and one with an id may leave out its code, which `keepTestCodes` fills in.
+ * Checks an operator's settings and returns them in stored form. Unknown settings pass unchanged, and null removes a
+ * setting. A test account without an id or times is given new ones. One with an id may omit its code, which
+ * `keepTestCodes` fills in. The codes of test accounts stay plain until `sealTestCodes` seals them.
  *
  * @throws ApiError invalid_data that names the setting.
  */
@@ -141,7 +141,7 @@ function checkVerificationKey(value: unknown, pointer: string): string {
   return key.export({ format: 'pem', type: 'spki' }).toString();
 }
 
-/** Whether this key may verify tokens: RSA of 2048 bits or more (RFC 7518 section 3.3), or P-256. */
+/** Whether this key may verify tokens. It must be RSA of 2048 bits or more (RFC 7518, section 3.3), or P-256. */
 export function isStrongEnough(key: KeyObject): boolean {
   const details = key.asymmetricKeyDetails;
   if (key.asymmetricKeyType === 'rsa') return (details?.modulusLength ?? 0) >= 2048;
@@ -266,7 +266,7 @@ const switches = {
   whatsapp_enabled: false,
 } as const satisfies Partial<Record<NamesOf<boolean>, boolean>>;
 
-/** String settings, null unless the operator sets them. */
+/** String settings. They are null unless the operator sets them. */
 const texts = [
   'accent_color',
   'custom_api_url',
@@ -281,7 +281,7 @@ const texts = [
 const allowlistTexts = ['cta_link', 'cta_text', 'error_detail', 'error_title'] as const;
 
 /**
- * An app as its clients see it; contains no secrets. A stored setting of the wrong type counts as not set.
+ * An app as its clients see it, without secrets. A stored setting of the wrong type counts as not set.
  *
  * @param verificationKey SubjectPublicKeyInfo PEM of the key that signs the app's tokens.
  */

@@ -12,7 +12,7 @@ export const AppEntity = defineEntity({
   properties: {
     id: p.text().primary(),
     name: p.text(),
-    /** Newest first. */
+    /** Sorted by age, newest first. */
     secretHashes: jsonText<AppSecretHash[]>(),
     settings: jsonText<AppSettings>().default('{}'),
     createdAtMs: p.bigint('number'),

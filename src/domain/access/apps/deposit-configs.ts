@@ -6,7 +6,7 @@ import type { AppSettings } from './app.entity.ts';
 /** The app setting with the routes of crypto deposit accounts. */
 export const DEPOSIT_CONFIGS_SETTING = 'deposit_configs';
 
-/** Routes that a request for a crypto deposit account refers to by an id. */
+/** A named set of routes. A request for a crypto deposit account refers to it by its id. */
 export interface DepositConfig {
   readonly id: string;
   readonly routes: readonly {
@@ -29,8 +29,8 @@ export function readDepositConfigs(settings: AppSettings): readonly DepositConfi
 }
 
 /**
- * Checks an operator's setting; a configuration without an id is given one. Whether assets and chains exist is checked
- * when an account is created, because that depends on the chains that are configured then.
+ * Checks an operator's setting and gives an id to each configuration without one. Assets and chains are checked when
+ * an account is created, because the configured chains can change until then.
  *
  * @throws ApiError invalid_data
  */

@@ -5,19 +5,22 @@ export const DEVICE_FLOW_SETTING = 'device_flow';
 
 /** The terms of the OAuth device flow. */
 export interface DeviceFlowSettings {
-  /** Clients may name the app without its secret. */
+  /** Whether clients may name the app without its secret. */
   readonly public_clients: boolean;
-  /** Where users enter their code; undefined: the page of the server, if it has one. */
+  /** The page where users enter their code. Undefined: the server's own page, if it has one. */
   readonly verification_uri?: string;
   /** The minimum time between polls of a device. */
   readonly interval_seconds: number;
-  /** A grant ends when it was not used for so long. */
+  /** A grant ends when it was not used for this many days. */
   readonly refresh_idle_days: number;
   /** A grant ends at this age. */
   readonly grant_days: number;
 }
 
-/** CHOICE: the interval of RFC 8628, section 3.2; grants end after 30 unused days or a year. */
+/**
+ * CHOICE: the polling interval is the default of RFC 8628, section 3.2. Grants end after 30 unused days or after a
+ * year.
+ */
 const defaults: DeviceFlowSettings = {
   public_clients: false,
   interval_seconds: 5,
@@ -29,7 +32,7 @@ const defaults: DeviceFlowSettings = {
 const largest = { interval_seconds: 60, refresh_idle_days: 365, grant_days: 3650 } as const;
 const DEVICE_FLOW_SETTING_POINTER = `/settings/${DEVICE_FLOW_SETTING}`;
 
-/** A stored setting with defaults for what it leaves out. */
+/** Reads a stored setting and fills in the defaults. */
 export function readDeviceFlowSetting(stored: unknown): DeviceFlowSettings {
   return { ...defaults, ...(stored as Partial<DeviceFlowSettings> | undefined) };
 }
@@ -56,7 +59,7 @@ export function checkDeviceFlow(value: unknown): Partial<DeviceFlowSettings> {
   return value;
 }
 
-/** The page gets the user code in its query, and clients show the URL: it has no query of its own. */
+/** Refuses a URL with a query, because clients append the user code as the query. */
 function requirePage(value: unknown, pointer: string): void {
   const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;
   if (url?.protocol !== 'https:' || url.search !== '' || url.hash !== '') {

@@ -35,7 +35,10 @@ export interface AppSecretHash {
   expiresAtMs: number | null;
 }
 
-/** A new secret of 32 random bytes, for which a plain SHA-256 is as safe as a slow password hash. */
+/**
+ * Draws a new secret of 32 random bytes. For a secret of this entropy, plain SHA-256 is as safe as a slow password
+ * hash.
+ */
 export function drawAppSecret(entropy: Entropy): string {
   return `service_app_secret_${Buffer.from(entropy.bytes(32)).toString('base64url')}`;
 }

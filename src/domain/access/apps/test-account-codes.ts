@@ -17,8 +17,10 @@ import { findApp } from './find-app.ts';
 // KYSELY: finds the few apps with codes by the text of their settings.
 
 /**
- * Replaces the codes of test accounts by sealed codes, so that the settings can be stored. Calls the vault, so call it
- * outside transactions. Shape: `settings` as returned by `checkAppSettings`.
+ * Replaces the codes of test accounts by sealed codes, so that the settings can be stored. Calls the key store, so
+ * call it outside transactions.
+ *
+ * @param settings as returned by `checkAppSettings`.
  */
 export async function sealTestCodes(
   vault: KeyVault,
@@ -39,11 +41,10 @@ export async function sealTestCodes(
 }
 
 /**
- * Test accounts without a code keep the one that is stored: settings are shown without codes, and can be sent back as
- * they were shown.
+ * Test accounts without a code keep their stored code. Responses show settings without codes, and clients can send
+ * such settings back unchanged.
  *
- * Shape: `given` as returned by `sealTestCodes`.
- *
+ * @param given as returned by `sealTestCodes`.
  * @throws ApiError invalid_data for an account without a code whose id is not known.
  */
 export function keepTestCodes(stored: AppSettings, given: AppSettings): AppSettings {
@@ -67,12 +68,12 @@ export async function openTestCode(
   appId: string,
   { id, otp_code: code, sealed_otp_code: sealed }: TestAccountSettings,
 ): Promise<string> {
-  // A server of an earlier version has stored it since this one was started.
+  // A server of an earlier version stored this code in plain text after this server started.
   if (code !== undefined || sealed === undefined) return code ?? '';
   return Buffer.from(await vault.open(toSealedKey(sealed), testCodeBinding(appId, id))).toString('utf8');
 }
 
-/** Whether this is the one-time code of a test account. */
+/** Whether a code is the one-time code of a test account. */
 export async function isTestCode(
   vault: KeyVault,
   appId: string,
@@ -83,7 +84,7 @@ export async function isTestCode(
   return timingSafeEqual(hash('sha256', known, 'buffer'), hash('sha256', given, 'buffer'));
 }
 
-/** Settings for display: without sealed codes. */
+/** Removes sealed codes from settings, for display. */
 export function withoutTestCodes(settings: AppSettings): AppSettings {
   if (!Array.isArray(settings.test_accounts)) return settings;
   const accounts = readAppSettings(settings).test_accounts.map(
@@ -92,12 +93,10 @@ export function withoutTestCodes(settings: AppSettings): AppSettings {
   return { ...settings, test_accounts: accounts };
 }
 
-// The name with its quotes: `sealed_otp_code` does not contain it.
+// The quotes are part of the pattern, so that it does not match `sealed_otp_code`.
 const PLAIN_CODE = '%"otp_code"%';
 
-/**
- * Seals the codes that an earlier version has stored in plain text. Runs at every start.
- */
+/** Seals the codes that an earlier version stored in plain text. Runs at every start. */
 export async function sealStoredTestCodes(
   vault: KeyVault,
   inTransaction: <T>(work: (em: SqlEntityManager) => Promise<T>) => Promise<T>,
@@ -111,7 +110,7 @@ export async function sealStoredTestCodes(
     const sealed = await sealTestCodes(vault, id, settings);
     await inTransaction(async (em) => {
       const app = await em.findOneOrFail(AppEntity, { id }, lockForUpdate);
-      // If another change has replaced the codes since, that change has sealed the new codes.
+      // If another change has replaced the codes in the meantime, that change also sealed the new codes.
       if (JSON.stringify(app.settings) === JSON.stringify(settings)) app.settings = sealed;
     });
   }
@@ -128,13 +127,13 @@ export async function masterKeysOfCodes(em: SqlEntityManager): Promise<string[]>
 }
 
 /**
- * Rewraps the codes of test accounts, which the settings of apps contain, under the current master key. An app is only
- * written if its settings are unchanged since they were read.
+ * Rewraps the codes of test accounts, which are part of app settings, under the current master key. An app is only
+ * written if its settings have not changed since they were read.
  *
- * Result: how many codes this call rewrapped.
+ * @returns how many codes this call rewrapped.
  */
 export async function rotateTestCodes(em: SqlEntityManager, vault: KeyVault): Promise<number> {
-  // All of them before the first change, which begins the transaction.
+  // Rewraps all codes before the first write, because the first write begins the transaction.
   const rewrapped: { id: string; text: string; changed: string; count: number }[] = [];
   for (const { id, text, settings, codes } of await appsWithCodes(em)) {
     const formerly = codes.filter((code) => code.master_key_id !== vault.currentMasterKeyId);

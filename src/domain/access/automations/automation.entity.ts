@@ -10,7 +10,7 @@ import { jsonText } from '../../../storage/sql-functions.ts';
 /** A deposit address and its route, in wire form without the wallet. */
 type DepositRouteView = Omit<CryptoDepositAddressRoute, 'wallet_id'>;
 
-/** The consent of a wallet's owner that an automation acts on the wallet. */
+/** The consent of a wallet's owner to let an automation use the wallet. */
 export const AttachmentEntity = defineEntity({
   name: 'AutomationAttachment',
   tableName: 'wallet_automation_attachments',
@@ -18,13 +18,13 @@ export const AttachmentEntity = defineEntity({
     id: p.text().primary(),
     walletId: p.text(),
     automationId: p.text(),
-    /** As given. */
+    /** The parameters as the request gave them. */
     params: jsonText<SwapAttachmentParams>().strictNullable(),
-    /** The owner of the wallet who agreed; null if it had none. */
+    /** The key quorum that owned the wallet and agreed; null if the wallet had no owner. */
     agreedById: p.text().strictNullable(),
     /** Only for a crypto deposit account: the wallet that receives its deposits. */
     destinationWalletId: p.text().strictNullable(),
-    /** Only for a crypto deposit account: identifies the route among those of the destination. */
+    /** Only for a crypto deposit account: identifies the route among all routes to the same destination. */
     routeKey: p.text().strictNullable(),
     /** Only for a crypto deposit account: its address and route. */
     route: jsonText<DepositRouteView>().strictNullable(),
@@ -55,11 +55,11 @@ export const AutomationEntity = defineEntity({
     name: p.text().strictNullable(),
     /** The key quorum that owns the automation. */
     ownerId: p.text().strictNullable(),
-    /** 1 or 0. */
+    /** 1 if the automation is enabled, otherwise 0. */
     isEnabled: p.integer(),
-    /** 1 for the automation of a deposit address, which the operations on automations do not show; 0 otherwise. */
+    /** 1 for the automation of a deposit address, which the operations on automations do not show; otherwise 0. */
     isManaged: p.integer().default(0),
-    /** With names resolved. */
+    /** The configuration with asset and chain names resolved. */
     config: jsonText<AutomationConfig>(),
     createdAtMs: p.bigint('number'),
     updatedAtMs: p.bigint('number'),
@@ -73,7 +73,8 @@ export const AutomationEntity = defineEntity({
 export type StoredAutomation = InferEntity<typeof AutomationEntity>;
 
 /**
- * The work of an execution: the automation's action when the deposit was detected, and the receiver of the proceeds.
+ * The work of an execution: the automation's action at the time when the deposit was detected, and the receiver of
+ * the proceeds.
  */
 type ExecutionAction = AutomationActionConfig & { readonly destination_address?: string };
 
@@ -88,7 +89,7 @@ export const ExecutionEntity = defineEntity({
     attachmentId: p.text(),
     automationId: p.text(),
     action: jsonText<ExecutionAction>(),
-    /** The owner of the wallet who agreed to the attachment; null if it had none. */
+    /** The key quorum that owned the wallet and agreed to the attachment; null if the wallet had no owner. */
     agreedById: p.text().strictNullable(),
     /** Only for an order of a crypto deposit account: the wallet that receives the deposit. */
     destinationWalletId: p.text().strictNullable(),
@@ -101,11 +102,14 @@ export const ExecutionEntity = defineEntity({
     transferKey: p.text(),
     transactionHash: p.text(),
     blockNumber: p.text(),
-    /** As in the contract. */
+    /** The status as in the contract. */
     status: p.text(),
     actionId: p.text().strictNullable(),
     failureReason: p.text().strictNullable(),
-    /** The most that its action pays for gas, also if it is sponsored, in base units; null before it is submitted. */
+    /**
+     * The maximum that the action pays for gas, in base units, even if the gas is sponsored. Null before the action
+     * is submitted.
+     */
     gasCost: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     submittedAtMs: p.bigint('number').strictNullable(),
@@ -114,9 +118,9 @@ export const ExecutionEntity = defineEntity({
     updatedAtMs: p.bigint('number'),
     /** When a pending execution is run next; null once it is not pending. */
     nextRunAtMs: p.bigint('number').strictNullable(),
-    /** The process that moved it last to claim the execution. */
+    /** The process that last moved `nextRunAtMs` to claim the execution. */
     claimedBy: p.text().strictNullable(),
-    /** Until when it is run again if a chain or service is unreachable; null before the first run. */
+    /** Until this time, the execution is retried if a chain or service is unreachable. Null before the first run. */
     retryUntilMs: p.bigint('number').strictNullable(),
   },
   uniques: [

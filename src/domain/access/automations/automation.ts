@@ -13,11 +13,11 @@ import { findPage } from '../../../storage/find-page.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { AttachmentEntity, AutomationEntity, type StoredAutomation } from './automation.entity.ts';
 
-/** How the contract names the native asset where it expects a token's address. */
+/** The contract uses this word for the native asset where it expects a token address. */
 export const NATIVE = 'native';
 
 /**
- * `native`, or the address of a token as the chain type writes it.
+ * `native`, or a token address in the notation of the chain type.
  *
  * @throws ApiError invalid_data naming the field.
  */
@@ -33,8 +33,8 @@ export function addressOn(chain: KnownChain, address: string, pointer: string): 
 /**
  * Whether a deposit of the asset triggers an automation with this filter.
  *
- * CHOICE: `all` and `exclude` cover the native asset and the tokens that have a name here. Anyone can make a token whose
- * transfer burns gas, and send it; a token without a name is covered by `include` only.
+ * CHOICE: `all` and `exclude` cover the native asset and the tokens that have a name in the contract. Anyone can
+ * deploy a token whose transfer burns gas, and send it to a wallet. Only `include` covers tokens without a name.
  */
 export function matchesFilter(filter: AutomationAssetFilter, asset: AutomationAssetSpec): boolean {
   if (filter.mode === 'all') return isNamed(asset);
@@ -47,17 +47,17 @@ function isNamed({ caip2, asset_address: address }: AutomationAssetSpec): boolea
   return address === NATIVE || (chain !== undefined && assetAtAddress(chain, address) !== undefined);
 }
 
-/** EVM addresses are stored in checksum case, so text is enough. */
+/** EVM addresses are stored in checksum case, so comparing their text is enough. */
 export function isSameAsset(left: AutomationAssetSpec, right: AutomationAssetSpec): boolean {
   return left.caip2 === right.caip2 && left.asset_address === right.asset_address;
 }
 
 /**
- * Detaches all automations from a wallet, in the transaction that exports or archives it or changes its owner.
- * Archiving and a new owner also end the deposit addresses that lead to the wallet.
+ * Detaches all automations from a wallet. Runs in the transaction that exports or archives the wallet or changes its
+ * owner. Archiving and a new owner also end the deposit addresses that lead to the wallet.
  *
- * CHOICE: the previous owner gave the consent, for a wallet that only this server could use. An exported wallet can
- * still receive the conversions of other addresses.
+ * CHOICE: consent ends with these changes, because the previous owner gave it for a wallet that only this server
+ * could use. An exported wallet can still receive the conversions of other addresses.
  */
 export async function endAttachments(
   em: SqlEntityManager,
@@ -91,7 +91,7 @@ export async function findAutomation({ app, em }: AutomationContext, id: string)
 }
 
 /**
- * An automation that is about to change, locked until the transaction ends.
+ * An automation that the caller is about to change, locked until the transaction ends.
  *
  * @throws ApiError not_found
  */
@@ -107,7 +107,7 @@ export async function findAutomationForUpdate(
 /**
  * One page of the app's automations, newest first.
  *
- * CHOICE: a `wallet_id` that no wallet has gives an empty list, as other filters do.
+ * CHOICE: an unknown `wallet_id` gives an empty list, as unknown values of other filters do.
  *
  * @throws ApiError invalid_data for a cursor of no automation.
  */
@@ -138,7 +138,9 @@ export async function listAutomations(
   return { automations: page, nextCursor };
 }
 
-/** CHOICE: the most automations that are attached to one wallet at a time, and the most routes that lead to one. */
+/**
+ * CHOICE: the maximum number of automations attached to one wallet at a time, and of routes that lead to one wallet.
+ */
 export const MAX_ATTACHED = 20;
 
 /** An automation in wire form. */

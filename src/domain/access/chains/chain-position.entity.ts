@@ -6,11 +6,11 @@ export const ChainPositionEntity = defineEntity({
   tableName: 'chain_positions',
   properties: {
     caip2: p.text().primary(),
-    /** `TransferPage.position` of the last recorded page; empty if none has been. */
+    /** `TransferPage.position` of the last recorded page; empty before the first page. */
     position: p.text(),
-    /** Until then, the process that is reading the next page has the chain to itself. */
+    /** Until this time, only the process in `claimedBy` may read the next page. */
     leasedUntilMs: p.bigint('number').default(0),
-    /** The process that claimed it last. */
+    /** The process that last claimed the chain. */
     claimedBy: p.text().strictNullable(),
   },
 });

@@ -6,7 +6,11 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 
 type AskContext = Pick<OperationContext, 'chains'>;
 
-/** The chain behind a name. @throws ApiError not_supported when it is not configured. */
+/**
+ * The chain with this name.
+ *
+ * @throws ApiError not_supported when it is not configured.
+ */
 export function requireKnownChain({ chains }: AskContext, { name, caip2 }: KnownChain): AnyChain {
   const chain = chains.find(caip2);
   if (chain === undefined)
@@ -14,7 +18,11 @@ export function requireKnownChain({ chains }: AskContext, { name, caip2 }: Known
   return chain;
 }
 
-/** Awaits a query to a chain. @throws ApiError unavailable when it cannot be reached. */
+/**
+ * Awaits a query to a chain.
+ *
+ * @throws ApiError unavailable when the chain cannot be reached.
+ */
 export async function readChain<T>(question: Promise<T>, { name }: KnownChain): Promise<T> {
   try {
     return await question;
@@ -32,12 +40,12 @@ const WORD_BYTES = 32;
 const MAX_DECIMALS = 255n;
 
 /**
- * The token at an address. Its decimals come from the chain, whose nodes must agree, unless it is a named asset.
+ * The token at an address. If it is not a named asset, its decimals come from the chain, whose nodes must agree.
  *
- * CHOICE: a token without a name in the contract is identified by its address. Token contracts have symbols too, but
+ * CHOICE: a token without a name in the contract is identified by its address. Its contract may state a symbol, but
  * anyone can deploy a contract with the symbol USDC.
  *
- * @param tokenAddress as the chain type writes it.
+ * @param tokenAddress in the notation of the chain type.
  * @throws ApiError not_supported when the chain is not configured or has no token there. Rejects with the port's
  * error when the chain cannot be reached.
  */

@@ -30,7 +30,7 @@ export function requireText(input: ConditionSetItemsRequest): void {
 /**
  * Adds the missing values and returns the items of all values, in the given order.
  *
- * INVARIANT: the set is locked, so no other transaction adds the same value concurrently.
+ * INVARIANT: the caller has locked the set, so no other transaction adds the same value concurrently.
  */
 async function putItems(
   context: OperationContext,
@@ -120,7 +120,7 @@ export async function deleteConditionSetItem(
 }
 
 /**
- * One page of a condition set's items, newest first; `query` keeps the values that contain it.
+ * One page of a condition set's items, newest first. `query` selects the values that contain it.
  *
  * @throws ApiError not_found, invalid_data for a cursor of no item.
  */

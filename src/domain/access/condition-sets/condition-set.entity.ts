@@ -1,6 +1,9 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-/** `numberKey` of an item, in SQL. Indexed, so that a number is found in all of its notations. */
+/**
+ * The SQL expression for the `numberKey` of an item. It is indexed, so that a number is found in all of its
+ * notations.
+ */
 export const NUMBER_KEY = `case \
 when ltrim(rtrim(value_lower, '.'), '.') <> value_lower or value_lower in ('', '-', '0x') then '.' || value_lower \
 when substr(value_lower, 1, 2) = '0x' then '0x0' || ltrim(substr(value_lower, 3), '0') \
@@ -16,7 +19,7 @@ export const ConditionSetItemEntity = defineEntity({
     id: p.text().primary(),
     conditionSetId: p.text(),
     value: p.text(),
-    /** The value in lower case, for case-insensitive comparisons. */
+    /** The value in lower case, for comparisons that ignore case. */
     valueLower: p.text(),
     createdAtMs: p.bigint('number'),
   },

@@ -61,7 +61,7 @@ export async function listConditionSets(
 }
 
 /**
- * A condition set that is about to change, locked until the transaction ends.
+ * A condition set that the caller is about to change, locked until the transaction ends.
  *
  * @throws ApiError not_found
  */
@@ -125,7 +125,7 @@ export async function updateConditionSet(
 /**
  * Deletes a condition set with its items. Conditions that refer to it become false.
  *
- * @throws ApiError not_found; the codes of `requireOwner`.
+ * @throws ApiError not_found, and what `requireOwner` throws.
  */
 export async function deleteConditionSet(context: OperationContext, id: string): Promise<void> {
   const set = await findConditionSetForUpdate(context, id);

@@ -16,9 +16,9 @@ export type MemberKind = 'public_key' | 'user' | 'key_quorum';
 export interface StoredKeyQuorum {
   readonly id: string;
   readonly displayName: string | null;
-  /** Null = all members. */
+  /** Null means all members. */
   readonly threshold: number | null;
-  /** Each in the order given. */
+  /** These lists keep the order of the request. */
   readonly publicKeys: readonly string[];
   readonly userIds: readonly string[];
   readonly keyQuorumIds: readonly string[];
@@ -110,7 +110,10 @@ export interface Member {
   readonly member: string;
 }
 
-/** The ids of the key quorums a member counts in: those it belongs to, and those that nest them. */
+/**
+ * The ids of the key quorums in which a member counts: those that contain it, and those that contain such a key
+ * quorum.
+ */
 export function membershipsOf(database: Kysely<Tables>, { kind, member }: Member) {
   const direct = database
     .selectFrom('key_quorum_members as direct')
@@ -141,7 +144,7 @@ export async function requireKeyQuorums(
 ): Promise<void> {
   const distinct = [...new Set(ids)];
   if (distinct.length === 0) return;
-  // Locked so that the quorum cannot be deleted before the reference to it is stored.
+  // Locks the key quorum so that it cannot be deleted before the reference to it is stored.
   const rows = await selectForKeyShare(context, distinct).execute();
   const missing = distinct.filter((id) => !rows.some((row) => row.id === id));
   if (missing.length > 0) throw missingKeyQuorums(missing, pointer);

@@ -1,21 +1,24 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-/** A change of a key quorum, with the signed request that made it: the vault follows these to the current members. */
+/**
+ * One change of a key quorum, with the signed request that made it. The key store follows these changes to the
+ * current members.
+ */
 export const KeyQuorumChangeEntity = defineEntity({
   name: 'KeyQuorumChange',
   tableName: 'key_quorum_changes',
   properties: {
     keyQuorumId: p.text().primary(),
-    /** From 0. */
+    /** Counts from 0. */
     position: p.integer().primary(),
-    /** JSON of the `QuorumBase`: what it was before its first change. Null in others. */
+    /** JSON of the `QuorumBase`: the key quorum before its first change. Null in later changes. */
     base: p.text().strictNullable(),
     /** JSON of the `QuorumChange`. */
     change: p.text(),
   },
 });
 
-/** One member of a key quorum, in the order in which members of its kind were given. */
+/** One member of a key quorum, in the order of the request among members of its kind. */
 export const KeyQuorumMemberEntity = defineEntity({
   name: 'KeyQuorumMember',
   tableName: 'key_quorum_members',
@@ -26,13 +29,13 @@ export const KeyQuorumMemberEntity = defineEntity({
     kind: p.text(),
     /** Canonical base64 SubjectPublicKeyInfo, user id, or key quorum id. */
     member: p.text(),
-    /** Only for a pinned user: the id in the app's login. */
+    /** Only for a pinned user: the user's id in the app's own login. */
     subject: p.text().strictNullable(),
   },
   indexes: [{ name: 'key_quorum_members_by_member', properties: ['member', 'kind'] }],
 });
 
-/** The vault's seal over the changes of a key quorum. It proves that the vault has seen each of them. */
+/** The key store's seal over the changes of a key quorum. It proves that the key store has verified each change. */
 export const KeyQuorumSealEntity = defineEntity({
   name: 'KeyQuorumSeal',
   tableName: 'key_quorum_seals',
@@ -40,7 +43,7 @@ export const KeyQuorumSealEntity = defineEntity({
     /** The key quorum's id. */
     id: p.text().primary(),
     appId: p.text(),
-    /** The digest of the changes, hex. */
+    /** The digest of the changes, in hex. */
     digest: p.text(),
     sealedSecret: p.blob(),
     wrappedDataKey: p.blob(),
@@ -57,11 +60,11 @@ export const KeyQuorumEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     displayName: p.text().strictNullable(),
-    /** Null = all members. */
+    /** Null means all members. */
     authorizationThreshold: p.integer().strictNullable(),
-    /** For a quorum created implicitly for an `owner`: its only member, as `user:` or `key:` and the member. */
+    /** Only for a quorum that was created for an `owner` field: its only member, as `user:…` or `key:…`. */
     implicitFor: p.text().strictNullable(),
-    /** The name of the voucher key, if its users were pinned when it was created. */
+    /** The name of the voucher key, if the users of the quorum were pinned at its creation. */
     voucher: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },
@@ -77,14 +80,14 @@ export const KeyQuorumEntity = defineEntity({
 
 export type KeyQuorumRow = InferEntity<typeof KeyQuorumEntity>;
 
-/** The key under which the vault vouches for the keys of an app's users. Key quorums pin its name. */
+/** The key under which the key store vouches for the keys of an app's users. Key quorums pin its name. */
 export const VoucherKeyEntity = defineEntity({
   name: 'VoucherKey',
   tableName: 'voucher_keys',
   properties: {
     id: p.text().primary(),
     appId: p.text(),
-    /** The pins of key quorums. */
+    /** Key quorums pin this name. */
     name: p.text(),
     sealedSecret: p.blob(),
     wrappedDataKey: p.blob(),

@@ -31,9 +31,13 @@ import { pinUsers, subjectsOf } from './voucher-keys.ts';
 /** Members and threshold of a key quorum before they are accepted. */
 type ProposedMembers = Pick<StoredKeyQuorum, 'threshold' | 'publicKeys' | 'userIds' | 'keyQuorumIds'>;
 
-/** Public keys of a body in canonical form. Throws invalid_data that names the key which cannot be read. */
+/**
+ * The public keys of a body in canonical form.
+ *
+ * @throws ApiError invalid_data that names the first unreadable key.
+ */
 function readPublicKeys(keys: readonly string[]): string[] {
-  // Checked before decoding, because decoding a key costs a curve operation.
+  // Checked before decoding, because decoding a key costs an elliptic curve operation.
   refuseTooMany(keys.length);
   return keys.map((key, index) => readPublicKey(key, `/public_keys/${index}`));
 }
@@ -78,7 +82,7 @@ function checkThreshold({ threshold, publicKeys, userIds, keyQuorumIds }: Propos
   }
 }
 
-// CHOICE: no limit is published; a request cannot carry more signatures than this.
+// CHOICE: the specification gives no limit. A request cannot carry more signatures than this.
 function refuseTooMany(count: number): void {
   if (count > MAX_SIGNATURES) {
     throw invalidField('', `expected at most ${MAX_SIGNATURES} members, got ${count}`);
@@ -121,10 +125,10 @@ async function refuseDeepNesting(
 /**
  * Replaces the members of a key quorum.
  *
- * @param subjects of users who are pinned.
+ * NOTE: writes rows, not entities. A new member takes the primary key of the member that it replaces, and the entity
+ * manager would treat the two as the same entity.
  *
- * NOTE: rows, not entities: a new member takes the primary key of the one it replaces, and the entity manager would
- * treat the two as the same entity.
+ * @param subjects of users who are pinned.
  */
 export async function storeMembers(
   { em, notes }: UnitContext,
@@ -181,16 +185,16 @@ export async function createKeyQuorum(
 }
 
 /**
- * Locks a key quorum until the transaction ends, so that it is not changed, deleted or newly referred to between a
- * check and the change that depends on it. Ignores unknown ids.
+ * Locks a key quorum until the transaction ends. Between a check and the change that depends on it, the quorum cannot
+ * be changed, deleted or newly referred to. Ignores unknown ids.
  */
 export async function lockKeyQuorum({ app, em }: KeyQuorumContext, id: string): Promise<void> {
   await em.findOne(KeyQuorumEntity, { id, appId: app.id }, lockForUpdate);
 }
 
 /**
- * Locks key quorums and the quorums nested in them against change and deletion until the transaction ends, so that
- * repeated authorization checks agree.
+ * Locks key quorums and their nested quorums against change and deletion until the transaction ends, so that repeated
+ * authorization checks agree.
  *
  * KYSELY: the entity manager has no key-share lock.
  */
@@ -215,8 +219,8 @@ export async function lockKeyQuorumsForShare(
 }
 
 /**
- * Updates a key quorum: given lists replace the stored ones, the others stay. Requires authorization by the members
- * and threshold from before the change.
+ * Updates a key quorum. Given lists replace the stored ones; omitted lists stay. Requires authorization by the
+ * members and the threshold as they are before the change.
  *
  * @throws ApiError not_found, invalid_data, and what `requireOwner` throws.
  */
@@ -245,7 +249,7 @@ export async function updateKeyQuorum(
   return after;
 }
 
-/** Members who stay keep their pins, because the first record of the key quorum contains them. */
+/** Users who stay members keep their pins, because the first record of the key quorum contains them. */
 async function subjectsAfter(
   context: OperationContext,
   { id, userIds }: StoredKeyQuorum,
@@ -298,7 +302,7 @@ const references: readonly KeyQuorumReference[] = [
   { as: 'a member of another key quorum', isNamed: namedIn('key_quorum_members', 'member') },
 ];
 
-/** The roles a key quorum still has, as text: `the owner of a wallet`. */
+/** The roles that a key quorum still has, as text such as `the owner of a wallet`. */
 async function listKeyQuorumReferences(context: KeyQuorumContext, id: string): Promise<string[]> {
   const named: string[] = [];
   for (const reference of references) {
@@ -318,7 +322,7 @@ function namedIn<Table extends keyof Tables & string>(
 }
 
 /**
- * Deletes a key quorum that nothing refers to. Requires its own members' authorization.
+ * Deletes a key quorum that nothing refers to. Requires authorization by its own members.
  *
  * @throws ApiError not_found, authorization_key_has_associated_wallets, and what `requireOwner` throws.
  */
@@ -341,14 +345,15 @@ export async function deleteKeyQuorum(context: OperationContext, id: string): Pr
 }
 
 /**
- * CHOICE: no limit is published. The keys of every member are read for each request that has to be authorized. One key
- * quorum can have 95 members and 5 key quorums of 100 each. Key quorums that grow later are not counted again.
+ * CHOICE: the specification gives no limit. Each request that needs authorization reads the keys of every member. One
+ * key quorum can have 95 members and 5 nested key quorums of 100 members each. Key quorums that grow later are not
+ * counted again.
  */
 const MAX_MEMBERS = 600;
 
 /**
- * Checks that the given key quorums and those nested in them have few members in all; a key quorum that is nested twice
- * counts twice.
+ * Checks that the given key quorums and their nested quorums have at most `MAX_MEMBERS` members in total. A key
+ * quorum that is nested twice counts twice.
  *
  * @param pointer JSON pointer to the field that names them.
  * @throws ApiError invalid_data

@@ -37,7 +37,7 @@ export async function loadQuorumRecords(
   const all = [...rows, ...nested];
   const changes = await readChanges(context, all);
   const records = new Map<string, QuorumRecord>();
-  // Key quorums without nested ones first, because the others contain their references.
+  // Key quorums without nested quorums come first, because the others contain references to them.
   for (const row of all.toSorted((a, b) => a.quorums.length - b.quorums.length)) {
     const ofRow = changes.get(row.id) ?? [];
     const stored = ofRow[0]?.base;
@@ -49,8 +49,8 @@ export async function loadQuorumRecords(
 }
 
 /**
- * The keys of the users in these key quorums: their current keys and, while an intent is executed, the keys with which
- * they signed it.
+ * The keys of the users in these key quorums: their current keys and, while an intent is executed, the keys with
+ * which they signed the intent.
  */
 async function userKeysOf(
   context: Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>,
@@ -64,7 +64,7 @@ async function userKeysOf(
   );
   const userKeys: Record<string, readonly string[]> = {};
   for (const { userId, liveKeys } of users) {
-    // For a user in several key quorums: a key that counts in one need not count in another.
+    // A user can be in several key quorums, and a key that counts in one need not count in another. Merge the keys.
     const signedWith = agreed?.userKeys.get(userId);
     const keys = [
       ...(userKeys[userId] ?? []),
@@ -76,7 +76,7 @@ async function userKeysOf(
   return vouchers.length === 0 ? { userKeys } : { userKeys, vouchers };
 }
 
-/** `userKeysOf` for a call of the vault, with the voucher key if one of the records pins users. */
+/** The keys of users as the key store needs them, with the voucher key if one of the records pins users. */
 export async function knownUsers(
   context: Parameters<typeof userKeysOf>[0],
   ids: readonly string[],
@@ -108,18 +108,18 @@ function usersIn({ users, quorums }: LoadedQuorum): LoadedQuorum['users'] {
 }
 
 /**
- * CHOICE: how often a key quorum can be changed before another one has to take its place. Each use of a wallet carries
- * all changes of its key quorums, and the vault verifies them when it sees them for the first time.
+ * CHOICE: the maximum number of changes of one key quorum. After that, another key quorum has to replace it. Each use
+ * of a wallet carries all changes of its key quorums, and the key store verifies each change when it first sees it.
  */
 const MAX_CHANGES = 64;
 const MAX_CHANGES_BYTES = 512 * 1024;
 
 /**
- * Stores a change of the members or the threshold with the request that the members signed. Call it before the change is
- * stored.
+ * Stores a change of the members or the threshold together with the request that the members signed. Call it before
+ * the change itself is stored.
  *
- * @throws ApiError invalid_state for one change too many, and for an intent that an earlier version has collected the
- * signatures of.
+ * @throws ApiError invalid_state for one change too many, and for an intent whose signatures an earlier version
+ * collected.
  */
 export async function recordQuorumChange(
   context: OperationContext,
@@ -194,7 +194,7 @@ interface QuorumRow {
   readonly threshold: number | null;
   readonly publicKeys: string[];
   readonly userIds: string[];
-  /** Ids. */
+  /** Ids of nested key quorums. */
   readonly quorums: string[];
   readonly hasChanges: boolean;
   readonly users: { readonly voucher: string; readonly subjects: Record<string, string> } | undefined;
@@ -256,24 +256,25 @@ function baseOf(
 ): QuorumBase {
   const references = quorums.map((inner) => {
     const nested = records.get(inner);
-    // A key quorum that was deleted while it was nested: no record has this reference, so it never counts.
+    // The nested key quorum was deleted. No record has this reference, so it never counts.
     return nested === undefined ? inner : quorumReference(nested.base);
   });
   const base = { appId: app.id, id, threshold, publicKeys, userIds, quorums: references };
   return users === undefined ? base : { ...base, users };
 }
 
-/** More than an app has key quorums of one key. */
+/** More than the number of single-key quorums that an app has. */
 const MAX_CANDIDATES = 100;
 
 /**
- * Asks the vault with these key quorums, and if it refuses, once more with the one that it knows as the owner.
+ * Calls the key store with these key quorums. If the key store refuses, calls it once more with the key quorum that
+ * it has on record as the owner.
  *
- * NOTE: earlier versions let the vault take another key quorum of the same single key for the owner than the one that the
- * database has. Nothing is believed because of this: the vault counts signatures for the owner that it knows. The next
- * change of the owner makes both the same.
+ * NOTE: an owner named by a single key can match several key quorums with that key. In earlier versions the key store
+ * could record a different one than the database. The second call is safe, because the key store counts signatures
+ * for its own recorded owner. The next change of the owner makes both records the same.
  *
- * @param owner its reference.
+ * @param owner the reference of the recorded owner.
  */
 export async function withRecordedOwner<T>(
   context: Pick<OperationContext, 'app' | 'em'>,
@@ -290,7 +291,10 @@ export async function withRecordedOwner<T>(
   }
 }
 
-/** A key quorum of one key, which is also the only one of a known key quorum; undefined if the owner is known already. */
+/**
+ * The recorded owner, if it is a key quorum of a single key that is also the single key of one of `quorums`.
+ * Undefined if `quorums` already contains the owner.
+ */
 export async function findRecordedOwner(
   context: Pick<OperationContext, 'app' | 'em'>,
   owner: string,

@@ -16,13 +16,12 @@ export interface OwnerFields {
 }
 
 /**
- * Resolves `owner` or `owner_id` to a key quorum. A user or public key gets a key quorum of one, created when first
- * named and reused afterwards.
+ * Resolves `owner` or `owner_id` to a key quorum. A user or public key gets a key quorum with one member, which is
+ * created when it is first named and reused afterwards.
  *
- * Result: the key quorum's id; null when the owner is removed; undefined when neither field is given.
- *
- * @param newId the id of the key quorum if it is created. Default: a new one.
- * @throws ApiError invalid_data when both are given or what they name does not exist.
+ * @param newId the id of the key quorum if it is created. Default: a new id.
+ * @returns the key quorum's id; null when the owner is removed; undefined when neither field is given.
+ * @throws ApiError invalid_data when both are given or the named owner does not exist.
  */
 export async function resolveOwner(
   context: OperationContext,
@@ -34,14 +33,14 @@ export async function resolveOwner(
   return quorumOfOne(context, owner, newId);
 }
 
-/** Placeholder for a key quorum that is created only when the change is executed. It owns nothing yet. */
+/** Placeholder for a key quorum that does not exist until the change is executed. It owns nothing yet. */
 const NEW_QUORUM = 'new';
 
 /**
- * The checks of `resolveOwner` without creating anything. Result: as of `resolveOwner`; `new` for a key quorum that
- * does not exist yet.
+ * Makes the checks of `resolveOwner` without creating anything.
  *
- * @throws ApiError invalid_data when both are given or what they name does not exist.
+ * @returns what `resolveOwner` returns, but `new` for a key quorum that does not exist yet.
+ * @throws ApiError invalid_data when both are given or the named owner does not exist.
  */
 export async function checkOwner(
   context: KeyQuorumContext,
@@ -52,7 +51,7 @@ export async function checkOwner(
   return (await findImplicit(context, implicitName(owner.kind, owner.member))) ?? NEW_QUORUM;
 }
 
-/** The owner as named: a key quorum id, the member of a quorum of one, or null or undefined as given. */
+/** The owner that the body names: a key quorum id, the only member of a key quorum, null, or undefined. */
 async function readOwner(
   context: KeyQuorumContext,
   { owner, owner_id: ownerId }: OwnerFields,
@@ -69,7 +68,8 @@ async function readOwner(
   return { kind: 'user', member: owner.user_id };
 }
 
-// INVARIANT: a unique index over app and `implicit_for` lets exactly one of several concurrent requests create it.
+// INVARIANT: a unique index on app and `implicit_for` ensures that only one of several concurrent requests creates
+// the quorum.
 async function quorumOfOne(
   context: OperationContext,
   { kind, member }: { kind: MemberKind; member: string },
@@ -79,7 +79,8 @@ async function quorumOfOne(
   const known = await findImplicit(context, implicitFor);
   if (known !== undefined) return known;
   const database = context.em.getKysely<Tables>();
-  // Drawn in any case: what a seeded sandbox draws later does not depend on it.
+  // Draws the id even if it is not needed. Otherwise later ids of a seeded sandbox would depend on whether the quorum
+  // exists.
   const drawn = context.ids.cuid2();
   const id = newId ?? drawn;
   const users = kind === 'user' ? await pinUsers(context, [member]) : undefined;
@@ -108,7 +109,7 @@ async function quorumOfOne(
   return made;
 }
 
-/** The key quorum that was made for this public key or user as an owner, as it is now. */
+/** The key quorum that was created for this public key or user as an owner, in its current state. */
 export async function findQuorumOf(
   { app, em }: KeyQuorumContext,
   kind: 'public_key' | 'user',
@@ -129,7 +130,7 @@ function implicitName(kind: MemberKind, member: string): string {
 }
 
 async function findImplicit(context: KeyQuorumContext, implicitFor: string): Promise<string | undefined> {
-  // Locked so that it is not deleted or changed before the reference to it is stored.
+  // Locks the key quorum so that it is not deleted or changed before the reference to it is stored.
   const row = await context.em
     .getKysely<Tables>()
     .selectFrom('key_quorums')

@@ -5,7 +5,7 @@ import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { LinkedAccountEntity } from '../user-records/user.entity.ts';
 
-// KYSELY: read for every use of a wallet whose owner has pinned users; upserts.
+// KYSELY: read for every use of a wallet whose owner has pinned users, and an upsert.
 
 type Context = Pick<OperationContext, 'app' | 'em'> & {
   readonly vault: Pick<Services['vault'], 'loginApps'>;
@@ -30,7 +30,7 @@ const selectKey = prepareQuery<{ appId: string }, VoucherRow>((database, { appId
     .where('app_id', '=', appId),
 );
 
-/** The app's voucher key; undefined without one. */
+/** The app's voucher key, or undefined if the app has none. */
 export async function findVoucherKey({
   app,
   em,
@@ -45,8 +45,9 @@ export async function findVoucherKey({
 }
 
 /**
- * How the vault will recognize these users as members of a new key quorum. Undefined where it does not verify the app's
- * login, and when one of them has no account of it: then their keys are what the server says.
+ * The pins by which the key store recognizes these users as members of a new key quorum. Undefined if the key store
+ * does not verify the app's login, or if one of the users has no account in it. The key store then has to trust the
+ * server about the users' keys.
  */
 export async function pinUsers(
   context: Context,
@@ -60,7 +61,7 @@ export async function pinUsers(
   return userIds.every((id) => Object.hasOwn(subjects, id)) ? { voucher: key.name, subjects } : undefined;
 }
 
-/** User id -> the user's id in the app's login, of those who have one. */
+/** Maps user ids to the users' ids in the app's login. Users without such an id are left out. */
 export async function subjectsOf(
   { app, em }: Pick<Context, 'app' | 'em'>,
   userIds: readonly string[],
@@ -71,15 +72,15 @@ export async function subjectsOf(
     { appId: app.id, userId: { $in: userIds }, type: 'custom_auth' },
     { fields: ['userId', 'subject'], disableIdentityMap: true },
   );
-  // The id itself is not stored if it is too long for an index, see `lookupKey`.
+  // An id that is too long for an index is stored as a digest (`lookupKey`), so it cannot be read back.
   const readable = accounts.filter(({ subject }) => !subject.startsWith('sha256:'));
   return Object.fromEntries(readable.map(({ userId, subject }) => [userId, subject]));
 }
 
 /**
- * Makes the voucher keys of the apps whose logins the vault verifies. Run it at the start of a server.
+ * Creates the voucher keys of the apps whose logins the key store verifies. Run it when a server starts.
  *
- * Result: the apps that do not exist.
+ * @returns the apps that do not exist.
  */
 export async function makeVoucherKeys({
   em,
@@ -102,10 +103,10 @@ export async function makeVoucherKeys({
         wrapped_data_key: Buffer.from(sealed.wrappedDataKey),
         master_key_id: sealed.masterKeyId,
       })
-      // Another server may be starting.
+      // Another server may be starting at the same time.
       .onConflict((conflict) => conflict.doNothing())
       .execute();
-    // A record of an earlier key, which is gone. No key quorum depends on it.
+    // Vouchers of an earlier key are invalid, because that key no longer exists. No key quorum depends on it.
     await database.updateTable('user_keys').set({ voucher: null }).where('app_id', '=', appId).execute();
   }
   return unknown;

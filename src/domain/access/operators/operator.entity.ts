@@ -13,7 +13,10 @@ export const OperatorEntity = defineEntity({
     /** Hex SHA-256 of the secret's UTF-8 bytes; null once the operator is removed. */
     secretHash: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
-    /** The row of a removed operator stays: the record names it, and the admin port stays closed. */
+    /**
+     * The row of a removed operator stays, because the audit log names it, and because the admin port stays closed
+     * once an operator existed.
+     */
     removedAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [{ name: 'operators_by_app', properties: ['appId', 'createdAtMs', 'id'] }],

@@ -17,12 +17,12 @@ type OperatorOrigin = 'admin_port' | 'command_line' | 'control_plane';
 /** Who calls a verb that no app is authenticated for. */
 export interface OperatorCaller {
   readonly origin: OperatorOrigin;
-  /** Undefined for a caller that no secret identified; it may act on every app. */
+  /** Undefined for a caller without an operator's secret. Such a caller may act on every app. */
   readonly operator?: Pick<StoredOperator, 'id' | 'appId' | 'name' | 'role'> | undefined;
 }
 
 /**
- * Refuses an operator of another app. Resources of other apps look absent.
+ * Refuses an operator of another app. The error is the same as for a resource that does not exist.
  *
  * @throws ApiError not_found
  */
@@ -35,7 +35,7 @@ export async function hasOperators(em: SqlEntityManager): Promise<boolean> {
   return (await em.find(OperatorEntity, {}, { limit: 1 })).length > 0;
 }
 
-/** The operator with this secret; undefined for an unknown secret, and for one whose operator was removed. */
+/** The operator with this secret. Undefined for an unknown secret and for the secret of a removed operator. */
 export async function operatorWithSecret(
   em: SqlEntityManager,
   secret: string,
@@ -50,16 +50,16 @@ function hashOperatorSecret(secret: string): string {
 }
 
 /**
- * Makes changes of an app's operators, and changes by them, wait for each other until the transaction ends. Taken
- * before all other locks.
+ * Serializes changes to an app's operators and changes made by them until the transaction ends. Take this lock before
+ * all others.
  */
 function lockOperators(em: SqlEntityManager, appId: string): Promise<void> {
   return lockName(em, 'operators', `operators ${appId}`);
 }
 
 /**
- * Checks, in the transaction of a change, that its operator was not removed and did not lose the role since the
- * secret was checked.
+ * Checks, in the transaction of a change, that the calling operator still exists and still has the role. Both may
+ * have changed since the secret was checked.
  *
  * @throws ApiError missing_or_invalid_token
  */
@@ -71,12 +71,12 @@ export async function requireInForce(em: SqlEntityManager, { operator }: Operato
   throw new ApiError('missing_or_invalid_token', 'the operator was removed or has another role now');
 }
 
-/** The roles of operators, lowest first. A role includes those before it. */
+/** The roles of operators, lowest first. A role includes all lower roles. */
 const operatorRoles = ['viewer', 'developer', 'admin'] as const;
 
 export type OperatorRole = (typeof operatorRoles)[number];
 
-/** Whether an operator with this role may do what needs `needed`. */
+/** Whether an operator with this role may do something that requires the role `needed`. */
 export function includesRole(role: OperatorRole, needed: OperatorRole): boolean {
   return operatorRoles.indexOf(role) >= operatorRoles.indexOf(needed);
 }
@@ -87,13 +87,14 @@ interface RecordingContext extends UnitContext {
   readonly by: OperatorCaller;
 }
 
-/** The longest recorded target. Ids are shorter; callers can send longer texts in their place. */
+/** The length limit of a recorded target. Ids are shorter, but callers can send longer texts in their place. */
 const MAX_TARGET = 100;
 
 /**
- * Records a change in its transaction, in the audit log. `targets` are ids and roles, never secrets.
+ * Records a change in the audit log, in the transaction of the change. `targets` contains ids and roles, never
+ * secrets.
  *
- * @param change `appId`: null if it concerns no app.
+ * @param change `appId` is null if the change concerns no app.
  */
 export function recordChange(
   context: RecordingContext,
@@ -116,7 +117,7 @@ export async function recordCall(
   await record(context, { ...call, appId: operator.appId });
 }
 
-/** Records that a call on the admin port had a secret that belongs to no operator. */
+/** Records a call on the admin port with a secret that belongs to no operator. */
 export function recordWrongSecret(
   { em, notes, nowMs }: Pick<RecordingContext, 'em' | 'notes' | 'nowMs'>,
   call: Pick<AuditRecord, 'operation' | 'requestId' | 'code' | 'status' | 'omitted'>,
@@ -136,7 +137,7 @@ function record(
   { em, notes, nowMs, by: { origin, operator } }: RecordingContext,
   { appId, action, targets, result }: Action,
 ): Promise<void> {
-  // Paths can contain control characters, which would reach the terminal of the reader.
+  // Paths can contain control characters, which must not reach the terminal of someone who reads the log.
   const short = Object.entries(targets).map(([name, value]) => [
     name,
     value.slice(0, MAX_TARGET).replaceAll(/\p{Cc}/gu, '?'),
@@ -160,13 +161,13 @@ interface AddingContext extends RecordingContext {
   readonly entropy: Entropy;
 }
 
-/** CHOICE: the maximum of an app's operators. */
+/** CHOICE: the maximum number of operators of an app. */
 const MAX_OPERATORS = 100;
 
 /**
- * Adds an operator to an app. Only this result ever contains the secret's text.
+ * Adds an operator to an app. The text of the secret is only in this result; it is not stored.
  *
- * @throws ApiError not_found; invalid_request when the app has as many operators as it can have.
+ * @throws ApiError not_found; invalid_request when the app already has the maximum number of operators.
  */
 export async function addOperator(
   context: AddingContext,
@@ -217,10 +218,10 @@ export async function changeOperatorRole(
 }
 
 /**
- * Removes an operator: the secret is refused from now on.
+ * Removes an operator. The operator's secret is refused immediately.
  *
- * CHOICE: the last admin can be removed as well. The admin port then refuses all callers, as it has had operators; the
- * command line adds the next one.
+ * CHOICE: the last admin can be removed as well. The admin port then refuses all callers, because the server has had
+ * operators. The command line can add the next operator.
  *
  * @throws ApiError not_found, also for a removed operator.
  */
@@ -268,14 +269,14 @@ interface RecordedAction {
   readonly code?: string;
 }
 
-/** One thing that an operator did, or was refused. */
+/** One action of an operator, or a refused attempt. */
 interface OperatorRecord {
   readonly sequence: number;
   readonly entry: RecordedAction;
   readonly operatorName: string | null;
 }
 
-/** The operator's representation on the admin port and the command line, without the secret. */
+/** An operator as the admin port and the command line show it, without the secret. */
 export function operatorView({ id, appId, name, role, createdAtMs }: StoredOperator) {
   return { id, app_id: appId, name, role, created_at_ms: createdAtMs };
 }
@@ -300,7 +301,7 @@ interface ReadingContext {
 }
 
 /**
- * The operators of an app, oldest first, without removed ones.
+ * The operators of an app, oldest first. Removed operators are left out.
  *
  * @throws ApiError not_found
  */
@@ -315,7 +316,7 @@ export async function listOperators({ em, by }: ReadingContext, appId: string): 
 }
 
 /**
- * A page of what was done to an app, newest first, from the audit log.
+ * One page of the records about an app, newest first, from the audit log.
  *
  * @param page `before`: the sequence of the last record of the previous page.
  * @throws ApiError not_found
@@ -327,7 +328,7 @@ export async function listOperatorRecords(
 ): Promise<OperatorRecord[]> {
   requireOwnApp(by, appId, 'App');
   await findApp(em, appId);
-  // The newest records have no place in the log yet.
+  // The newest records have no sequence yet.
   await sequenceAll(em, nowMs);
   const older = page.before === undefined ? {} : { leafIndex: { $lt: page.before - 1 } };
   const records = await em.find(

@@ -8,7 +8,7 @@ import { OrganizationSecretEntity, type StoredOrganizationSecret } from './organ
 import { findOrganization, type OrganizationContext } from './organization.ts';
 
 /**
- * Creates a secret for an organization. Only this result ever contains its text.
+ * Creates a secret for an organization. The text of the secret is only in this result; it is not stored.
  *
  * @throws ApiError not_found
  */
@@ -17,7 +17,7 @@ export async function createOrganizationSecret(
   organizationId: string,
 ): Promise<CreateOrganizationSecretResponse> {
   const organization = await findOrganization(context, organizationId);
-  // 32 random bytes, for which a plain SHA-256 is as safe as a slow password hash.
+  // For a secret of 32 random bytes, plain SHA-256 is as safe as a slow password hash.
   const secret = `org_secret_${Buffer.from(context.entropy.bytes(32)).toString('base64url')}`;
   const stored = context.em.create(OrganizationSecretEntity, {
     id: context.ids.uuid(),
@@ -32,11 +32,11 @@ export async function createOrganizationSecret(
   return { ...secretView(stored), organization_secret: secret };
 }
 
-/** CHOICE: the list has no pages, so it ends here. */
+/** CHOICE: the list has no pages, so its length is limited. */
 const MAX_LISTED = 1_000;
 
 /**
- * The newest secrets of an organization, revoked ones included, newest first.
+ * The newest secrets of an organization, newest first. The list includes revoked secrets.
  *
  * @throws ApiError not_found
  */
@@ -70,7 +70,7 @@ export async function revokeOrganizationSecret(
 }
 
 /**
- * Sets the P-256 key that must sign with a secret; null for none.
+ * Sets the P-256 key that must sign requests with a secret; null for none.
  *
  * @throws ApiError not_found, also for a revoked secret; invalid_data for an invalid key.
  */

@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-/** A secret with which an organization authenticates. Its text is shown once and not stored. */
+/** A secret with which an organization authenticates. Only the response that created it contains its text. */
 export const OrganizationSecretEntity = defineEntity({
   name: 'OrganizationSecret',
   tableName: 'organization_secrets',
@@ -11,7 +11,7 @@ export const OrganizationSecretEntity = defineEntity({
     secretHash: p.text(),
     /** The last four characters, to distinguish secrets. */
     lastFour: p.text(),
-    /** Canonical base64 SubjectPublicKeyInfo of the key that must sign with it. */
+    /** Canonical base64 SubjectPublicKeyInfo of the key that must sign requests with this secret. */
     signingPublicKey: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     revokedAtMs: p.bigint('number').strictNullable(),
@@ -30,7 +30,7 @@ export const OrganizationEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     displayName: p.text(),
-    /** The key quorum that owns the organization's wallets created without an explicit owner. */
+    /** The key quorum that owns new wallets of the organization if the request names no owner. */
     defaultKeyQuorumId: p.text(),
     createdAtMs: p.bigint('number'),
     updatedAtMs: p.bigint('number'),

@@ -62,7 +62,7 @@ export async function findOrganizationForUpdate(
 /**
  * One page of the app's organizations, newest first.
  *
- * @param cursor the `nextCursor` of the page before; `limit` is 1 to 100, 100 when left out.
+ * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, 100 when left out.
  * @throws ApiError invalid_data for a cursor of no organization.
  */
 export async function listOrganizations(
@@ -153,16 +153,19 @@ export function organizationView(organization: StoredOrganization): Organization
 
 // KYSELY: counts rows of `wallets`, whose entity belongs to a higher layer.
 
-/** How many wallets an organization can have. */
+/** The maximum number of wallets of an organization. */
 const MAX_ORGANIZATION_WALLETS = 150;
 
-/** The user or organization a wallet is assigned to. */
+/** The user or organization to which a wallet is assigned. */
 export interface WalletEntity {
   readonly id: string;
   readonly type: 'user' | 'organization';
 }
 
-/** The key quorum that owns a new wallet of this entity if no other owner is named; undefined without one. */
+/**
+ * The key quorum that owns a new wallet of this user or organization if the request names no owner. Undefined if
+ * there is none.
+ */
 export async function defaultOwnerOf(
   { app, em }: Pick<OperationContext, 'app' | 'em'>,
   entity: WalletEntity | undefined,
@@ -179,10 +182,9 @@ export async function defaultOwnerOf(
 }
 
 /**
- * Ensures that a user or organization exists and can have one more wallet, and locks it until the transaction ends.
+ * Checks that a user or organization exists and can have one more wallet, and locks it until the transaction ends.
  *
- * Result: the key quorum that owns the wallet if no other owner is named; null for a user.
- *
+ * @returns the key quorum that owns the wallet if the request names no owner; null for a user.
  * @throws ApiError not_found; wallet_entity_limit_exceeded for an organization with 150 wallets.
  */
 export async function admitWallet(

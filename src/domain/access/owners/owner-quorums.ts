@@ -36,7 +36,7 @@ const selectRows = prepareQueryOfIds<QuorumRow>((database, { ids, appId }) =>
     .orderBy('row.position'),
 );
 
-/** `notes`: of the unit of work; a plan has none. */
+/** `notes` are the notes of the unit of work; a plan has none. */
 type ReadContext = Pick<PlanContext, 'em' | 'app'> & { readonly notes?: UnitNotes };
 
 /** Reads the rows of the app's key quorums among these ids, in the order of their members. */
@@ -48,8 +48,8 @@ async function readQuorumRows(context: ReadContext, ids: readonly string[]): Pro
 }
 
 /**
- * As `readQuorumRows`, without reading again what the unit of work has read last: the signers of a request are
- * counted by the server and shown to the vault by the same rows.
+ * `readQuorumRows` with a cache of the unit of work. The server counts the signatures of a request with the same rows
+ * that the key store receives.
  */
 export async function knownQuorumRows(
   context: ReadContext,
@@ -60,7 +60,7 @@ export async function knownQuorumRows(
   return isKnown ? before.rows : readQuorumRows(context, ids);
 }
 
-/** Call it when members of a key quorum have changed. */
+/** Clears the cached rows. Call it when members of a key quorum have changed. */
 export function forgetQuorumRows(notes: UnitNotes): void {
   notes.quorums = undefined;
 }
@@ -69,11 +69,11 @@ function isSameList(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((id, place) => id === other[place]);
 }
 
-// CHOICE: the most keys of one user that are tried, the newest first: a key is created for each login and lives one
-// hour.
+// CHOICE: the maximum number of keys of one user that are tried, newest first. Each login creates a key, which lives
+// one hour.
 const MAX_LIVE_KEYS = 100;
 const MAX_EXPIRED_KEYS = 20;
-// The signatures of one user, including those bound to other intents.
+// Limits the signatures of one user, which can also be bound to other intents.
 const MAX_ROWS = 200;
 
 type LoadContext = ReadContext & Pick<PlanContext, 'nowMs'>;
@@ -83,9 +83,9 @@ interface QuorumRows {
   readonly id: string;
   readonly displayName: string | null;
   readonly threshold: number | null;
-  /** Whether users count only by keys that the vault vouches for. */
+  /** Whether only keys that the key store vouches for count for the users. */
   readonly isPinned: boolean;
-  /** Whether the app has the voucher key by which they are pinned. */
+  /** Whether the app has the voucher key that pins the users. */
   readonly hasVoucherKey: boolean;
   readonly members: Member[];
 }
@@ -93,20 +93,20 @@ interface QuorumRows {
 interface Member {
   readonly kind: string;
   readonly member: string;
-  /** Only for a pinned user: the id in the app's login. */
+  /** Only for a pinned user: the user's id in the app's login. */
   readonly subject: string | null;
 }
 
 interface UserKeys {
   readonly liveKeys: string[];
   readonly expiredKeys: string[];
-  /** Public key -> JSON of its voucher, of live keys. */
+  /** Maps the public key of each live key to the JSON of its voucher. */
   readonly vouchers: Map<string, string>;
 }
 
 /**
- * The app's key quorums at `context.nowMs`, by id; unknown ids are left out. Keys bound to intents count only when
- * `intentId` is one of those intents.
+ * The app's key quorums at `context.nowMs`, by id; unknown ids are left out. A key bound to an intent counts only
+ * when `intentId` is that intent.
  */
 export async function loadQuorums(
   context: LoadContext,
@@ -123,7 +123,7 @@ export async function loadQuorums(
   return new Map([...parents].map(([id, rows]) => [id, assemble(rows, keys, children)]));
 }
 
-/** A user as the only member of a key quorum that is not stored. */
+/** A user as the only member of a key quorum, which is not stored. */
 export async function loadUserAsQuorum(context: LoadContext, userId: string): Promise<LoadedQuorum> {
   const keys = await readUserKeys(context, [userId], undefined);
   const members = [{ kind: 'user', member: userId, subject: null }];
@@ -162,8 +162,8 @@ function unpinnedKeys({ liveKeys, expiredKeys }: UserKeys) {
 }
 
 /**
- * The keys of a pinned user that the vault counts: those that it has vouched for as this id in the app's login. A user
- * whose account of the login was replaced has others, too.
+ * The keys of a pinned user that the key store counts: those that it vouched for under this id in the app's login.
+ * After the account in the login was replaced, a user also has keys under another id.
  */
 function vouchedKeys({ liveKeys, expiredKeys, vouchers }: UserKeys, subject: string | null) {
   const counting = liveKeys.filter((key) => {
@@ -178,7 +178,8 @@ function subjectOf(voucher: string): string {
   return (JSON.parse(content) as VoucherContent).subject;
 }
 
-// Cannot be satisfied, so a deleted nested quorum keeps its position among the members and never counts.
+// Nobody can satisfy an empty quorum. It keeps the position of a deleted nested quorum among the members and never
+// counts.
 function emptyQuorum(id: string): LoadedQuorum {
   const nothing = { publicKeys: [], users: [], quorums: [] };
   return { id, displayName: null, threshold: null, isPinned: false, ...nothing };
@@ -223,7 +224,10 @@ async function readUserKeys(
   return keys;
 }
 
-/** The newest keys of each user, so that a user who logs in often does not slow down the requests of others. */
+/**
+ * Reads only the newest keys of each user, so that a user who logs in often does not slow down the requests of
+ * others.
+ */
 function selectUserKeys({ em, app }: LoadContext, userIds: readonly string[]) {
   return em
     .getKysely<Tables>()
@@ -246,7 +250,7 @@ function selectUserKeys({ em, app }: LoadContext, userIds: readonly string[]) {
         )
         .where('user_id', 'in', [...userIds])
         .where('user_keys.app_id', '=', app.id)
-        // Freezing deletes the keys; servers of the version before keep them.
+        // Freezing a user deletes the keys. Servers of the previous version do not delete them.
         .where('users.frozen_at_ms', 'is', null)
         .as('newest'),
     )

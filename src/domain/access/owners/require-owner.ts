@@ -44,7 +44,10 @@ const MAX_QUORUMS = 5;
 
 // KYSELY: joins tables of higher layers, whose entities cannot be imported here.
 
-/** `data` of refused signatures: `diagnoseSignatures`, and the key quorums of the app that have a key which signed. */
+/**
+ * `data` of an error about refused signatures: `diagnoseSignatures`, and the key quorums of the app that contain a
+ * key which signed.
+ */
 export async function explainRefused(
   context: OperationContext,
   refused: Refused,
@@ -102,7 +105,7 @@ async function quorumsWith({ app, em }: OperationContext, keys: readonly string[
   return Map.groupBy(rows, ({ key }) => key);
 }
 
-/** The evidence for the vault that the request was authorized. Undefined while an automation runs. */
+/** The evidence for the key store that the request was authorized. Undefined while an automation runs. */
 export function evidenceOf({ proof }: Pick<OperationContext, 'proof'>): Evidence | undefined {
   if (proof.agreed !== undefined) return proof.agreed.evidence;
   const payloads = proof.noted.covered ?? proof.canonicalPayloads().slice(0, 1);
@@ -117,7 +120,7 @@ export function evidenceOf({ proof }: Pick<OperationContext, 'proof'>): Evidence
 export interface AdditionalSigner {
   /** The key quorum that may sign. */
   readonly signerId: string;
-  /** Policies that apply in place of the wallet's when this signer signs; absent = the wallet's. */
+  /** Policies that replace the wallet's policies when this signer signs. Absent: the wallet's policies apply. */
   readonly overridePolicyIds?: readonly string[];
 }
 
@@ -131,17 +134,19 @@ export type SignedBy =
 export interface Eligible {
   /** The key quorum that owns the resource; null without an owner. */
   readonly ownerId: string | null;
-  /** Signers that may authorize in place of the owner, in order of precedence. */
+  /** Signers that may authorize instead of the owner, in order of precedence. */
   readonly signers?: readonly AdditionalSigner[];
 }
 
 /**
  * Checks the signatures of a request about a resource: first against the owner, then against each additional signer.
- * Without an owner, every caller with the app's credentials may act, and signatures are ignored. While an intent is
- * executed, the signatures of the intent count instead; while an automation runs, the owner's consent in advance.
  *
- * Result: the party that authorized the request, which determines the applicable policies. Throws
- * `missing_or_empty_authorization_header`, `incorrect_quantity_of_authorization_signatures`,
+ * - Without an owner, every caller with the app's credentials may act, and signatures are ignored.
+ * - While an intent is executed, the signatures of the intent count instead.
+ * - While an automation runs, the consent that the owner gave in advance counts instead.
+ *
+ * @returns the party that authorized the request, which determines the applicable policies.
+ * @throws ApiError `missing_or_empty_authorization_header`, `incorrect_quantity_of_authorization_signatures`,
  * `user_session_keys_expired`, `no_valid_user_session_keys`, `zero_correct_authorization_signatures`,
  * `insufficient_correct_authorization_signatures`.
  */
@@ -179,14 +184,14 @@ async function requireAgreement(
 /**
  * Requires a signature by a live key of a user, regardless of what the user owns.
  *
- * @throws ApiError the codes of `requireOwner`
+ * @throws ApiError what `requireOwner` throws.
  */
 export async function requireUserKey(context: OperationContext, userId: string): Promise<void> {
   const quorum = await loadUserAsQuorum(context, userId);
   await requireParty(context, [{ role: 'owner', quorum, signedBy: { kind: 'owner' } }]);
 }
 
-/** Whether a user has a key that signs now. */
+/** Whether a user has a key that can sign now. */
 export async function hasLiveKey(context: OperationContext, userId: string): Promise<boolean> {
   return quorumKeys(await loadUserAsQuorum(context, userId)).length > 0;
 }
@@ -213,7 +218,7 @@ export interface EligibleParty extends Party {
 
 /**
  * The current parties whose authorization suffices: the owner, then the additional signers. With `intentId`, user
- * keys bound to that intent count too.
+ * keys bound to that intent also count.
  */
 export async function loadParties(
   context: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
@@ -259,7 +264,7 @@ const nothingVerified: VerifiedSignatures = {
 const recentSigners = new LRUCache<string, ReadonlySet<string>>({ max: 10_000 });
 
 async function verify(context: OperationContext, parties: readonly Party[]): Promise<VerifiedSignatures> {
-  // Diagnostics report on every signature, even when there are too few.
+  // Diagnostics report on every signature, even if there are too few of them.
   if (!context.diagnostics && hasTooFew(context.proof.signatures, parties)) return nothingVerified;
   const owner = parties[0]?.quorum;
   if (owner === undefined) return nothingVerified;
@@ -274,7 +279,8 @@ async function verify(context: OperationContext, parties: readonly Party[]): Pro
       signatures: context.proof.signatures,
       payloads: context.proof.canonicalPayloads(),
       keys: [...recent, ...keys],
-      // Only the owner's authorization ends the search early: a signer's does not while the owner's may still follow.
+      // Only the owner's authorization ends the search early. A signer's does not, because the owner's may still
+      // follow.
       isEnough: (signed) => countQuorum(owner, signed).satisfied,
     }),
   );
@@ -300,8 +306,8 @@ async function refusal(
   });
 }
 
-// CHOICE: the order of codes. First those that ask for more signatures, then those that ask for a new user key, then
-// those for invalid signatures.
+// CHOICE: the order of error codes. Codes about missing signatures come first, then codes about user keys, then codes
+// about invalid signatures.
 function refusalCode(
   { proof: { signatures } }: OperationContext,
   parties: readonly Party[],

@@ -26,11 +26,11 @@ type EnforceContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
 /** A policy of the app by its id. */
 export interface NamedPolicy {
   readonly id: string;
-  /** The digest of its rules, when it was read together with the reference to the policy. */
+  /** The digest of the policy's rules, if it was read together with the reference to the policy. */
   readonly rulesDigest?: string | undefined;
 }
 
-/** A compiled policy with the digest of its rules, which changes with the policy. */
+/** A compiled policy and the digest of its rules, which changes with the policy. */
 interface Kept {
   readonly rulesDigest: string;
   readonly policy: CompiledPolicy;
@@ -45,7 +45,7 @@ const compiled = new LRUCache<string, Kept>({ max: MAX_KEPT_POLICIES });
 export interface PolicyEvaluation {
   /** The evaluated policies, in order. */
   readonly policyIds: readonly string[];
-  /** If a policy denied it: the decisions in order with their full traces, the denying one last. */
+  /** Set if a policy denied the action: the decisions in order with their full traces, the denying one last. */
   readonly denial: readonly PolicyDecision[] | undefined;
 }
 
@@ -55,8 +55,8 @@ interface Asked {
 }
 
 /**
- * Evaluates an action under every applicable policy; all must allow it. Stops at the first denial. Traces are made
- * only for denials, because they take several times as long as the decision.
+ * Evaluates an action under every applicable policy, and stops at the first denial. All policies must allow the
+ * action. Only denials get a trace, because a trace takes several times as long as the decision.
  *
  * @throws ApiError what `decide` throws.
  */
@@ -88,12 +88,12 @@ export async function evaluatePolicies(
 }
 
 /**
- * CHOICE: the most conditions whose results a denial shows for every unit. Of more, the trace is shortened to the unit
- * that decides anyway, and making it takes longer than the decision.
+ * CHOICE: the maximum number of conditions in a trace of every unit. Beyond it, the trace shows only the unit that
+ * decides, because making the full trace takes longer than the decision.
  */
 const MAX_TRACED_CONDITIONS = 2_000;
 
-/** @param deciding the unit that is shown if not all are. */
+/** @param deciding the unit to show if the trace cannot show all units. */
 function traceOf({ policy, facts }: Asked, action: PolicyAction, deciding?: ActionUnit): PolicyDecision {
   const conditions = rulesFor(policy, action).reduce((sum, rule) => sum + rule.conditions.length, 0);
   const isShort = conditions * action.units.length <= MAX_TRACED_CONDITIONS;
@@ -104,7 +104,8 @@ function traceOf({ policy, facts }: Asked, action: PolicyAction, deciding?: Acti
 /**
  * Evaluates an action under one policy. The result contains everything that the decision depends on.
  *
- * @throws ApiError invalid_data for a request with so many calls or values that evaluating it would block others.
+ * @throws ApiError invalid_data for a request with so many calls or values that evaluating it would delay other
+ * requests.
  */
 export async function decide(
   context: EnforceContext,
@@ -115,7 +116,11 @@ export async function decide(
   return evaluatePolicy(policy, action, await factsFor(context, policy, action, totals));
 }
 
-/** Reads the external facts the policy needs about the action. Throws what `decide` throws. */
+/**
+ * Reads the external facts that the policy needs about the action.
+ *
+ * @throws ApiError what `decide` throws.
+ */
 async function factsFor(
   context: EnforceContext,
   policy: CompiledPolicy,
@@ -142,7 +147,7 @@ const selectDigest = prepareQuery<{ appId: string; id: string }, { rules_digest:
     database.selectFrom('policies').select('rules_digest').where('id', '=', id).where('app_id', '=', appId),
 );
 
-/** A compiled policy of the app. Its rules are read only when the cached compilation is out of date. */
+/** A compiled policy of the app. Its rules are read only if the cached compilation is outdated. */
 export async function loadPolicy(
   { app, em }: EnforceContext,
   { id, rulesDigest }: NamedPolicy,
@@ -157,8 +162,8 @@ export async function loadPolicy(
     .where('id', '=', id)
     .where('app_id', '=', app.id)
     .executeTakeFirst();
-  // INVARIANT: a policy in use is never deleted. Since the wallet was read, the policy may have been detached from it
-  // and deleted.
+  // INVARIANT: a policy in use is never deleted. If it does not exist, it was detached from the wallet and deleted
+  // after the wallet was read.
   if (row === undefined) throw new StaleReadError(`policy ${id} is named by a wallet and does not exist`);
   const rules = JSON.parse(row.rules) as RuleInput[];
   const policy = compilePolicy({ id, chain_type: row.chain_type, rules });
@@ -166,7 +171,7 @@ export async function loadPolicy(
   return policy;
 }
 
-/** The candidates contained in the set, by key; undefined when the set no longer exists. */
+/** The candidates that are in the set, by key. Undefined when the set no longer exists. */
 async function findMembers(
   { app, em }: EnforceContext,
   conditionSetId: string,
@@ -199,21 +204,21 @@ async function findMembers(
   return new Set(candidates.filter(isHeld).map(setCandidateKey));
 }
 
-/** The notations that a candidate is compared with. */
+/** The notations in which items of a set are compared with a candidate. */
 const itemKeys = {
   exact: sql<string>`value`,
   ignoringCase: sql<string>`value_lower`,
   numbers: sql<string>`${sql.raw(NUMBER_KEY)}`,
 };
 
-/** The keys among these that items of the set have; batched transactions may look up many. */
+/** Returns those of the given keys that items of the set have. A batch of transactions can look up many keys. */
 async function itemsHeld(
   database: Kysely<Tables>,
   conditionSetId: string,
   key: RawBuilder<string>,
   asked: readonly string[],
 ): Promise<ReadonlySet<string>> {
-  // No set contains such a text, and PostgreSQL does not accept it as a parameter.
+  // No set can contain such a text, and PostgreSQL does not accept it as a parameter.
   const keys = asked.filter((text) => text.isWellFormed() && !text.includes('\0'));
   const held = new Set<string>();
   for (let at = 0; at < keys.length; at += MAX_ASKED) {
@@ -236,8 +241,8 @@ export interface ActionView {
 }
 
 /**
- * A decoded action as JSON: large integers as decimal text, bytes as `0x` hex, absent fields left out. Names are
- * those of `src/engine/policy/action.ts`.
+ * A decoded action as JSON. Large integers become decimal text, bytes become `0x` hex, and absent fields are left
+ * out. The names are those of `src/engine/policy/action.ts`.
  */
 export function renderAction({ method, units }: PolicyAction): ActionView {
   return { method, units: units.map((unit) => render(unit) as Readonly<Record<string, unknown>>) };

@@ -32,7 +32,7 @@ export interface StoredPolicy {
   readonly createdAtMs: number;
 }
 
-/** A policy with its rules read. */
+/** Parses the rules of a stored policy. */
 export function readPolicy(document: PolicyDocument): StoredPolicy {
   const { id, name, chainType, revision, ownerId, createdAtMs } = document;
   const rules = JSON.parse(document.rules) as PolicyRuleResponse[];
@@ -69,7 +69,7 @@ export async function listPolicies(
   { app, em }: PolicyContext,
   { cursor, limit = MAX_PAGE }: { cursor?: string | undefined; limit?: number | undefined },
 ): Promise<{ policies: Omit<StoredPolicy, 'rules'>[]; nextCursor: string | null }> {
-  // Rules of a policy may be a megabyte.
+  // The rules of a policy can be a megabyte long.
   const exclude = ['rules'] as const;
   const after =
     cursor === undefined
@@ -110,7 +110,7 @@ export function policySummaryView(policy: Omit<StoredPolicy, 'rules'>): PolicySu
 }
 
 /**
- * Checks that the policies named in a body exist and match the wallet's chain type, and locks them against deletion.
+ * Checks that the policies named in a body exist and match the wallet's chain type. Locks them against deletion.
  *
  * @param pointer JSON pointer to the array that names them.
  * @throws ApiError invalid_data
@@ -164,8 +164,8 @@ interface PolicyPart {
 type PointerOf = (ruleIndex: number, place: string) => string;
 
 /**
- * Refuses rules of an owned policy that refer to a condition set or an aggregation with another owner or none, where
- * the app's settings say so: a change of those changes what the policy allows.
+ * Refuses rules of an owned policy that refer to a condition set or an aggregation with a different owner or none.
+ * Applies only if the app's settings ask for it. Whoever can change such a part can change what the policy allows.
  *
  * @throws ApiError invalid_data that names the reference.
  */
@@ -183,7 +183,7 @@ export async function requirePartsOfOwner(
   const owners = await readOwners(context, parts);
   for (const { kind, id, ruleIndex, place } of parts) {
     const partOwner = owners.get(id);
-    // Deleted parts cannot be changed.
+    // A deleted part cannot be changed.
     if (partOwner === undefined || partOwner === ownerId) continue;
     const came = partOwner === null ? 'which has no owner' : `which belongs to \`${partOwner}\``;
     throw invalidField(
@@ -194,7 +194,7 @@ export async function requirePartsOfOwner(
 }
 
 /**
- * The same for an update of a policy, which can change its rules, its owner or both.
+ * The check of `requirePartsOfOwner` for an update of a policy, which can change its rules, its owner or both.
  *
  * @param ownerId the owner that the body names; undefined if it names none.
  * @throws ApiError invalid_data that names the reference or, without new rules, the owner.
@@ -230,7 +230,7 @@ function partsOf(rule: PolicyRuleRequest, ruleIndex: number): PolicyPart[] {
   });
 }
 
-/** The owners of the parts that exist. */
+/** The owners of the condition sets and aggregations that exist. */
 async function readOwners(
   { app, em }: PartsContext,
   parts: readonly PolicyPart[],

@@ -14,7 +14,7 @@ import { evidenceOf } from '../owners/require-owner.ts';
 import type { StoredPolicy } from './find-policy.ts';
 import { PolicySealEntity } from './policy.entity.ts';
 
-// KYSELY: reads lists of ids with prepared statements, as wallets under a policy are.
+// KYSELY: uses prepared statements for lists of ids, because every use of a wallet with policies reads them.
 
 type ReadContext = Pick<OperationContext, 'app' | 'em'>;
 
@@ -31,13 +31,13 @@ const selectPins = prepareQueryOfIds<PolicyPin>((database, { ids, appId }) =>
     .where('id', 'in', ids),
 );
 
-/** The pins of the app's policies among these ids; those that have never had an owner have none. */
+/** The pins of the app's policies among these ids. A policy that never had an owner has no pin. */
 export async function findPins(context: ReadContext, ids: readonly string[]): Promise<PolicyPin[]> {
   const rows = await selectPins(context, [...new Set(ids)]);
   return rows.map(({ id, seal }) => ({ id, seal }));
 }
 
-/** The app's policies among these ids, as their secrets are sealed under them. */
+/** The records of the app's policies among these ids: the content of each, and the secret that is sealed under it. */
 export async function loadPolicyRecords(
   context: ReadContext,
   ids: readonly string[],
@@ -59,7 +59,7 @@ const selectSeals = prepareQueryOfIds<StoredSeal>((database, { ids, appId }) =>
     .where('id', 'in', ids),
 );
 
-/** Lets the vault generate the secret of a policy that gets its first owner. */
+/** Makes the key store generate the secret of a policy that gets its first owner. */
 export async function sealPolicy(context: OperationContext, policy: StoredPolicy): Promise<void> {
   if (policy.ownerId === null) return;
   const [owner] = await loadQuorumRecords(context, [policy.ownerId]);
@@ -78,9 +78,10 @@ export async function sealPolicy(context: OperationContext, policy: StoredPolicy
 }
 
 /**
- * Lets the vault follow a change of a policy by the request. The caller holds the lock of the policy.
+ * Seals the secret of a policy under its changed content. The key store verifies that the request authorizes the
+ * change. The caller holds the lock of the policy.
  *
- * @throws ApiError invalid_state for an intent whose signatures an earlier version has collected.
+ * @throws ApiError invalid_state for an intent whose signatures an earlier version collected.
  */
 export async function changePolicySeal(
   context: OperationContext,
@@ -97,7 +98,7 @@ export async function changePolicySeal(
       'the signatures are from an earlier version; propose the change again',
     );
   }
-  // The new owner first: of two key quorums of one key, the body names this one.
+  // The new owner comes first. If both are key quorums of the same single key, the body names the new one.
   const owners = [after.ownerId, before.ownerId].filter((id) => id !== null);
   const quorums = await loadQuorumRecords(context, [...new Set(owners)]);
   const known = new Set(before.rules.map(({ id }) => id));
@@ -119,7 +120,7 @@ export async function changePolicySeal(
     .execute();
 }
 
-/** Forgets the secret of a policy that is deleted. */
+/** Deletes the secret of a deleted policy. */
 export async function deletePolicySeal({ em }: ReadContext, policyId: string): Promise<void> {
   await em.nativeDelete(PolicySealEntity, { id: policyId });
 }

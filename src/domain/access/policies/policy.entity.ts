@@ -1,6 +1,9 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-/** The secret of a policy that has had an owner: wallets pin it, and the vault seals it under the policy's content. */
+/**
+ * The secret of a policy that has or had an owner. Wallets pin it by name, and the key store seals it under the
+ * policy's content.
+ */
 export const PolicySealEntity = defineEntity({
   name: 'PolicySeal',
   tableName: 'policy_seals',
@@ -8,9 +11,9 @@ export const PolicySealEntity = defineEntity({
     /** The policy's id. */
     id: p.text().primary(),
     appId: p.text(),
-    /** JSON of the `PolicyContent` under which it is sealed. */
+    /** JSON of the `PolicyContent` under which the secret is sealed. */
     content: p.text(),
-    /** The state of a policy that wallets pin. */
+    /** The name that wallets pin. */
     name: p.text(),
     sealedSecret: p.blob(),
     wrappedDataKey: p.blob(),
@@ -29,13 +32,13 @@ export const PolicyEntity = defineEntity({
     name: p.text(),
     chainType: p.text(),
     /**
-     * JSON array of rules in wire form, in order. A string in the entity too: the entity manager compares properties at
-     * every flush, and would serialize up to a megabyte of rules each time.
+     * JSON array of rules in wire form, in order. The entity also keeps it as a string: the entity manager compares
+     * properties at every flush, and would serialize up to a megabyte of rules each time.
      */
     rules: p.text().default('[]'),
     /** SHA-256 of the rules in base64: the cache key of the compiled policy. */
     rulesDigest: p.text(),
-    /** Grows with each change of the rules. */
+    /** Increases with each change of the rules. */
     revision: p.integer().default(0),
     /** The key quorum that owns the policy. */
     ownerId: p.text().strictNullable(),

@@ -31,11 +31,11 @@ import {
 import { PolicyEntity } from './policy.entity.ts';
 import { changePolicySeal, deletePolicySeal, sealPolicy } from './policy-seals.ts';
 
-/** CHOICE: no limit is published; a policy is read and evaluated as a whole, so it stays small. */
+/** CHOICE: the specification gives no limit. A policy is read and evaluated as a whole, so it has to stay small. */
 const MAX_RULES = 100;
 /**
- * CHOICE: the length of a policy's rules as JSON, as much as one request can carry. Rules added one by one share this
- * limit, because policies are cached in compiled form.
+ * CHOICE: the maximum length of a policy's rules as JSON is the length of one request. Rules that are added one by
+ * one share this limit, because policies are cached in compiled form.
  */
 const MAX_RULES_LENGTH = 1024 * 1024;
 
@@ -47,10 +47,10 @@ function malformed(pointer: string, message: string, cause?: unknown): ApiError 
 }
 
 /**
- * Refuses invalid rules before they are stored: every field, operator, value, ABI and type map must resolve, and the
- * condition sets and aggregations they name must exist.
+ * Refuses invalid rules before they are stored. Every field, operator, value, ABI and type map must resolve, and the
+ * named condition sets and aggregations must exist.
  *
- * @param pointerOf JSON pointer to the rule of this index in the body.
+ * @param pointerOf returns the JSON pointer to the rule with this index in the body.
  * @throws ApiError invalid_policy_format that names the fault.
  */
 export async function checkRules(
@@ -131,7 +131,7 @@ async function hasAggregation({ app, em }: ReadContext, id: string): Promise<boo
   return (await em.count(AggregationEntity, { id, appId: app.id })) > 0;
 }
 
-/** Rules with new ids, members in wire order. */
+/** The rules with new ids, members in wire order. */
 function withIds(
   { ids }: Pick<OperationContext, 'ids'>,
   rules: readonly PolicyRuleRequest[],
@@ -144,7 +144,7 @@ function withId(id: string, { name, method, action, conditions }: PolicyRuleRequ
   return { id, name, method, action, conditions };
 }
 
-/** The properties that hold a policy's rules. */
+/** The properties of the entity that store the rules. */
 function documentOf(rules: readonly PolicyRuleResponse[]): { rules: string; rulesDigest: string } {
   const text = JSON.stringify(rules);
   return { rules: text, rulesDigest: hash('sha256', text, 'base64') };
@@ -179,7 +179,7 @@ export async function createPolicy(
 }
 
 /**
- * Updates a policy. Requires the owner's authorization. Given rules replace all existing ones, under new ids; a
+ * Updates a policy. Requires the owner's authorization. Given rules replace all existing rules and get new ids. A
  * `null` owner removes the owner.
  *
  * @throws ApiError not_found, invalid_data, invalid_policy_format, and what `requireOwner` throws.
@@ -206,7 +206,10 @@ export async function updatePolicy(
   });
 }
 
-/** Stores a changed policy. Its cached compilation is no longer used, and pending intents about it are dismissed. */
+/**
+ * Stores a changed policy. Its cached compilation becomes outdated, and pending intents about the policy are
+ * dismissed.
+ */
 async function storePolicy(
   context: OperationContext,
   before: StoredPolicy,
@@ -234,7 +237,7 @@ async function storePolicy(
 export async function deletePolicy(context: OperationContext, id: string): Promise<void> {
   const policy = await findPolicyForUpdate(context, id);
   await requireOwner(context, { ownerId: policy.ownerId });
-  // CHOICE: refused, because deleting it would leave wallets without their policy.
+  // CHOICE: refused, because deleting the policy would leave wallets without it.
   if (await isInUse(context, id)) {
     throw new ApiError(
       'invalid_state',
@@ -310,7 +313,7 @@ export async function createPolicyRule(
 }
 
 /**
- * Replaces a rule; it keeps its id and position.
+ * Replaces a rule, which keeps its id and position.
  *
  * @throws ApiError not_found, invalid_policy_format, and what `requireOwner` and `requirePartsOfOwner` throw.
  */
@@ -348,7 +351,7 @@ export async function deletePolicyRule(
   await storePolicy(context, policy, { rules: policy.rules.filter(({ id }) => id !== ruleId) });
 }
 
-/** The action as the app's policies evaluate it: strictly, where its safeguard `strict_methods` says so. */
+/** The action as the app's policies evaluate it. With the safeguard `strict_methods`, it is evaluated strictly. */
 export async function actionToEvaluate(
   context: Pick<OperationContext, 'app' | 'em' | 'notes' | 'safeguards'>,
   action: PolicyAction,

@@ -12,7 +12,7 @@ import {
   userColumns,
 } from './user.entity.ts';
 
-// HOT: look-ups of users with their accounts (bench `users`).
+// HOT: looks up users with their accounts (bench `users`).
 
 export type { StoredUser };
 
@@ -24,7 +24,7 @@ const qualifiedUserColumns = userColumns.map((column) => `users.${column}` as co
 /** The unique key of a linked account. */
 export interface AccountKey {
   readonly type: string;
-  /** In canonical form: the lower-case e-mail address, the phone number, the custom user id and so on. */
+  /** The account in canonical form, such as the lower-case e-mail address, the phone number or the custom user id. */
   readonly subject: string;
 }
 
@@ -40,7 +40,7 @@ export async function findUser(context: UserContext, id: string): Promise<Stored
   return user;
 }
 
-/** A user of the app, or undefined. The id may lack its prefix. */
+/** A user of the app, or undefined. The prefix of the id is optional. */
 export async function getUser(context: UserContext, id: string): Promise<StoredUser | undefined> {
   const did = didOf(id);
   if (did === undefined) return undefined;
@@ -68,7 +68,7 @@ export async function findUserForUpdate(context: UserContext, id: string): Promi
 }
 
 /**
- * Locks a user against deletion and freezing until the transaction ends, for callers that store something which must
+ * Locks a user against deletion and freezing until the transaction ends. For callers that store something which must
  * not outlive the user. Returns whether the user is frozen.
  *
  * @throws ApiError not_found
@@ -115,8 +115,8 @@ export async function findUserByAccount(context: UserContext, key: AccountKey): 
 }
 
 /**
- * The app's user with a public name at a provider. Names can move between people: of several users, the one whose
- * account was verified last.
+ * The app's user with a public name at a provider. A name can move from one person to another; of several users, the
+ * one whose account was verified last counts.
  *
  * @param username in any case.
  * @throws ApiError not_found
@@ -144,7 +144,7 @@ export async function findUserByUsername(
 /** An account as a way to log in. */
 export interface LoginAccount {
   readonly userId: string;
-  /** Unix ms from which it may be used; undefined: it may be used now. */
+  /** The time from which the account can be used, in Unix ms. Undefined if it can be used now. */
   readonly waitsUntilMs: number | undefined;
 }
 
@@ -193,7 +193,7 @@ export async function requireUsers(
   if (missing !== undefined) throw invalidField(pointer, `no user \`${missing}\` in this app`);
 }
 
-/** Users with their accounts, in the order of the rows: one query for all of them. */
+/** The users of the rows with their accounts, in the order of the rows. One query reads all accounts. */
 export async function usersWithAccounts(
   context: UserContext,
   rows: readonly UserRow[],
@@ -210,7 +210,7 @@ async function userWithAccounts(context: UserContext, row: UserRow): Promise<Sto
   return { row, linkedAccounts: await readAccounts(context, [row.id]) };
 }
 
-/** The stored form of a user id; undefined when the id cannot be a user id. */
+/** The stored form of a user id; undefined when the text cannot be a user id. */
 export function didOf(id: string): string | undefined {
   const bare = id.startsWith(DID_PREFIX) ? id.slice(DID_PREFIX.length) : id;
   return /^[a-z0-9]{1,64}$/.test(bare) ? DID_PREFIX + bare : undefined;
@@ -225,7 +225,7 @@ function selectUser(database: Kysely<Tables>, { appId, id }: UserKey) {
   return database.selectFrom('users').select(userColumns).where('id', '=', id).where('app_id', '=', appId);
 }
 
-// Both run for each request of a user.
+// Both statements run for each request of a user.
 const selectById = prepareQuery<UserKey, UserRow>(selectUser);
 const selectOwnAccounts = prepareQuery<{ userId: string }, AccountWithWallet>((database, { userId }) =>
   selectAccounts(database).where('user_id', '=', userId),

@@ -3,8 +3,8 @@ import type { Selectable } from 'kysely';
 import type { Tables } from '../../tables.ts';
 
 /**
- * The list position of a deleted user, so that a caller who deletes page by page can continue from a deleted cursor.
- * Nothing else of the user is kept.
+ * The list position of a deleted user. A caller who deletes page by page can continue from the cursor of a deleted
+ * user. Nothing else of the user is kept.
  */
 export const DeletedUserEntity = defineEntity({
   name: 'DeletedUser',
@@ -16,7 +16,7 @@ export const DeletedUserEntity = defineEntity({
   },
 });
 
-/** One identity of a user: an e-mail address, a phone number, a custom user id and so on. */
+/** One identity of a user, such as an e-mail address, a phone number or a custom user id. */
 export const LinkedAccountEntity = defineEntity({
   name: 'LinkedAccount',
   tableName: 'linked_accounts',
@@ -26,20 +26,26 @@ export const LinkedAccountEntity = defineEntity({
     userId: p.text(),
     /** Increases with every account that the user links. */
     position: p.integer(),
-    /** The `type` of the wire. */
+    /** The `type` in wire form. */
     type: p.text(),
-    /** `lookupKey` of what is unique within the app and type: the lower-case address, number, custom user id. */
+    /**
+     * The `lookupKey` of the identifier that is unique within the app and type, such as the lower-case address, the
+     * number or the custom user id.
+     */
     subject: p.text(),
-    /** `lookupKey` of the lower-case public name; null if the kind has none. */
+    /** The `lookupKey` of the lower-case public name; null if accounts of this type have none. */
     username: p.text().strictNullable(),
-    /** The wallet held by the service; its address and keys are read from there. */
+    /** The embedded wallet of the account. Its address and keys are read from the wallet. */
     walletId: p.text().strictNullable(),
-    /** JSON object: the other members of the wire object; for an embedded wallet only `wallet_index`. */
+    /** JSON object with the other members of the wire object. For an embedded wallet it is only `wallet_index`. */
     details: p.text().default('{}'),
     verifiedAtMs: p.bigint('number').strictNullable(),
     firstVerifiedAtMs: p.bigint('number').strictNullable(),
     latestVerifiedAtMs: p.bigint('number').strictNullable(),
-    /** When it may first be used to log in, for an account that was linked without the user's key; null: at once. */
+    /**
+     * The time from which the account can be used to log in, if it was linked without the user's key. Null if it can
+     * be used at once.
+     */
     usableAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
@@ -61,7 +67,7 @@ export const UserEntity = defineEntity({
     /** `did:service:` and a cuid. */
     id: p.text().primary(),
     appId: p.text(),
-    /** JSON object; null when empty. */
+    /** JSON object; null when there is no metadata. */
     customMetadata: p.text().strictNullable(),
     /** 0 or 1. */
     hasAcceptedTerms: p.integer().default(0),
@@ -70,8 +76,8 @@ export const UserEntity = defineEntity({
     /** JSON array of `{type, verified_at}` in wire form. */
     mfaMethods: p.text().default('[]'),
     /**
-     * CHOICE: null, and then omitted from responses, for all users: the published API has no operation that freezes a
-     * user.
+     * CHOICE: null for all users, and then omitted from responses, because the specification has no operation that
+     * freezes a user.
      */
     frozenAtMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),
@@ -91,18 +97,18 @@ export type AccountWallet = Pick<
   'address' | 'chain_type' | 'public_key' | 'additional_signers' | 'imported_at_ms'
 >;
 
-/** A linked account; `wallet` is set for embedded wallets. */
+/** A linked account. `wallet` is set for embedded wallets. */
 export interface StoredAccount extends LinkedAccountRow {
   readonly wallet: AccountWallet | null;
 }
 
-/** A user with the linked accounts in the order in which they were linked. */
+/** A user with the linked accounts, in the order in which they were linked. */
 export interface StoredUser {
   readonly row: UserRow;
   readonly linkedAccounts: readonly StoredAccount[];
 }
 
-/** Every column of `users`, for reads of whole rows. */
+/** All columns of `users`, for reads of whole rows. */
 export const userColumns = [
   'id',
   'app_id',
@@ -114,7 +120,7 @@ export const userColumns = [
   'created_at_ms',
 ] as const satisfies readonly (keyof UserRow)[];
 
-/** Every column of `linked_accounts`, for reads of whole rows. */
+/** All columns of `linked_accounts`, for reads of whole rows. */
 export const linkedAccountColumns = [
   'id',
   'app_id',

@@ -19,14 +19,17 @@ export interface DueDelivery {
   readonly orderKey: string | null;
   readonly failures: number;
   readonly attemptCount: number;
-  /** JSON, as stored. */
+  /** JSON array of the previous attempts, as stored. */
   readonly attempts: string;
   readonly nextAttemptAtMs: number;
   /** The event's body as JSON. */
   readonly payload: string;
 }
 
-/** Deliveries of one resource, at least one. Each is attempted after the previous one was delivered or given up. */
+/**
+ * The deliveries of one resource, at least one. Each is attempted only after the previous one was delivered or given
+ * up.
+ */
 export type Lane = readonly [DueDelivery, ...DueDelivery[]];
 
 /** Deliveries in progress. */
@@ -36,10 +39,10 @@ interface UnderWay {
 }
 
 /**
- * Reads the due deliveries of an endpoint, the earliest first: a lane for each resource whose first pending delivery
- * is due, and one for each delivery without an order.
+ * Reads the due deliveries of an endpoint, the earliest first. Each resource whose first pending delivery is due
+ * forms a lane. Each delivery without an order forms its own lane.
  *
- * @param limit the maximum of due deliveries, and of deliveries queued behind them.
+ * @param limit the maximum number of due deliveries, and of deliveries queued behind them.
  * @returns `isAll` when nothing else is due except deliveries in progress.
  */
 export async function readDueDeliveries(
@@ -70,7 +73,7 @@ export async function readDueDeliveries(
     if (lane[0].nextAttemptAtMs <= nowMs) lanes.push(lane);
     else heldUp += await holdBack(em, lane[0]);
   }
-  // In the order in which they became due, not of their keys.
+  // Sorts lanes by the time at which they became due, not by their keys.
   const place = new Map(candidates.map((row, index) => [row.order_key ?? row.id, index]));
   const placeOf = ([first]: Lane): number => place.get(first.orderKey ?? first.id) ?? 0;
   lanes.sort((a, b) => placeOf(a) - placeOf(b));
@@ -143,8 +146,8 @@ function lanesOf(deliveries: readonly DueDelivery[]): Lane[] {
 }
 
 /**
- * Makes all deliveries behind a delivery due no earlier than the delivery itself, so that they are not read too
- * early.
+ * Postpones all deliveries that are queued behind a delivery until that delivery is due, so that they are not read
+ * too early.
  *
  * @returns the number of changed rows.
  */
@@ -170,14 +173,14 @@ export async function holdBack(
   return Number(numUpdatedRows);
 }
 
-/** An attempt without a response within this time has failed. */
+/** An attempt fails if there is no response within this time. */
 export const ATTEMPT_TIMEOUT_MS = 15_000;
 
 /** A secret that signs deliveries. */
 export interface SigningSecret {
   /** `whsec_` and base64. */
   readonly text: string;
-  /** Null for the newest. */
+  /** Null for the newest secret. */
   readonly expiresAtMs: number | null;
 }
 
@@ -193,8 +196,8 @@ interface Destination {
 /**
  * Sends an event to an endpoint, signed with every valid secret. Call it outside any transaction.
  *
- * CHOICE: the timestamp comes from the clock of the machine, not from the clock of the server. Receivers refuse
- * timestamps that are five minutes off, so they would refuse all events of a server with a moved or frozen clock.
+ * CHOICE: the timestamp comes from the system clock, not from the clock of the server, which a sandbox can move or
+ * freeze. Receivers refuse timestamps that are more than five minutes off.
  */
 export async function attemptDelivery(
   { clock, webhooks }: Pick<Services, 'clock' | 'webhooks'>,
@@ -226,9 +229,9 @@ export async function attemptDelivery(
   };
 }
 
-/** The deliveries that wait. */
+/** The numbers of deliveries and events that wait. */
 export interface WaitingDeliveries {
-  /** Events that no delivery was made of yet. */
+  /** Events for which no delivery was created yet. */
   readonly events: number;
   readonly deliveries: number;
 }
@@ -241,8 +244,8 @@ export async function countWaitingDeliveries(em: SqlEntityManager): Promise<Wait
 }
 
 /**
- * Gives up all waiting deliveries, and all events that have no deliveries yet. Deliveries can be replayed through the
- * API, those events cannot.
+ * Gives up all waiting deliveries and all events that have no deliveries yet. Clients can replay the deliveries
+ * through the API, but not the events without deliveries.
  */
 export async function skipWaitingDeliveries(em: SqlEntityManager, nowMs: number): Promise<void> {
   await em.nativeUpdate(OutboxEventEntity, { fannedOutAtMs: null }, { fannedOutAtMs: nowMs });

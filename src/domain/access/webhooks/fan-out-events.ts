@@ -8,8 +8,9 @@ import type { Tables } from '../../tables.ts';
 import { isSubscribedTo } from './webhook-endpoint.ts';
 
 /**
- * The id of an event's delivery to an endpoint. It is derived, not drawn: assigning an event to an endpoint twice has
- * no effect, and in a seeded server background work does not change the ids that requests draw.
+ * The id of an event's delivery to an endpoint. It is derived, not drawn, for two reasons:
+ * - Assigning an event to an endpoint twice has no effect.
+ * - In a seeded server, background work does not change the ids that requests draw.
  *
  * @returns 24 characters, `d` and the first 23 base-36 digits of SHA-256(event id || "." || endpoint id).
  */
@@ -29,10 +30,10 @@ const ROWS_AT_ONCE = 500;
  * Creates the deliveries of recorded events for the subscribed endpoints, in the order in which the events were
  * recorded.
  *
- * Each event has its own mark, instead of one position for all: on PostgreSQL a transaction with a lower sequence may
- * commit later, so its events would be behind the position.
+ * Each event has its own mark instead of one position for all events. On PostgreSQL, a transaction with a lower
+ * sequence can commit later, and a common position would have passed its events.
  *
- * @param limit the maximum of events.
+ * @param limit the maximum number of events.
  * @param delay the delays of deliveries; none by default.
  * @returns the number of events and the endpoints with new deliveries.
  */
@@ -51,7 +52,7 @@ export async function fanOutEvents(
     .orderBy('sequence')
     .limit(limit);
   if ((await pending.limit(1).execute()).length === 0) return { eventCount: 0, endpointIds: [] };
-  // One process at a time. Otherwise later events of a resource could overtake earlier ones.
+  // Only one process at a time fans out. Otherwise later events of a resource could overtake earlier ones.
   await lockName(em, 'webhook fan-out', 'webhook_fan_out');
   const events = await pending.execute();
   if (events.length === 0) return { eventCount: 0, endpointIds: [] };
@@ -118,7 +119,7 @@ function delayDeliveries(
   }
 }
 
-/** Locked until the transaction ends, so that no endpoint is deleted in between. */
+/** The subscribed endpoints, locked until the transaction ends, so that no endpoint is deleted in between. */
 async function endpointsOf(em: SqlEntityManager, appIds: readonly string[]) {
   const rows = await em
     .getKysely<Tables>()
@@ -133,8 +134,8 @@ async function endpointsOf(em: SqlEntityManager, appIds: readonly string[]) {
 }
 
 /**
- * Makes new deliveries due together with the retry that they must wait for, so that they are not read before. Only an
- * optimization: the order is enforced when they are read.
+ * Makes new deliveries due together with the retry that they must wait for, so that they are not read earlier. This
+ * is only an optimization: the reader enforces the order anyway.
  */
 async function waitBehindRetries(
   em: SqlEntityManager,
@@ -161,7 +162,7 @@ async function waitBehindRetries(
   }
 }
 
-/** Marks endpoints as having due deliveries, in the transaction that created those. */
+/** Marks endpoints as having due deliveries, in the transaction that created the deliveries. */
 export async function markDue(
   em: SqlEntityManager,
   endpointIds: readonly string[],
@@ -200,18 +201,19 @@ const columns = [
 ] as const satisfies readonly (keyof EndpointRow)[];
 
 /**
- * How long a claim lasts unless it is extended. If the process crashes, the others release its claims as soon as they
- * count it as dead.
+ * How long a claim lasts unless it is extended. If the process crashes, other processes release its claims as soon as
+ * they count it as dead.
  *
- * CHOICE: processes claim endpoints, not deliveries. They need not coordinate the order per resource or the limit of
- * requests to an endpoint, and a delivery costs one write. The queue consists of our own tables, because
- * graphile-worker and pg-boss need PostgreSQL, and neither keeps the order per resource while other resources continue.
+ * CHOICE: processes claim endpoints, not deliveries. Processes need not coordinate the order per resource or the
+ * limit of requests to an endpoint, and a delivery costs one write. The queue consists of our own tables, because
+ * graphile-worker and pg-boss need PostgreSQL, and neither keeps the order per resource while other resources
+ * continue.
  */
 export const LEASE_MS = 30_000;
 
 /**
- * Claims endpoints with due deliveries and no active claim, those that have waited longest first. Includes endpoints
- * that a killed process of the same owner had claimed.
+ * Claims endpoints with due deliveries and no active claim, longest wait first. Includes endpoints that a killed
+ * process of the same owner had claimed.
  *
  * @param known endpoints that this process already serves.
  * @returns their ids.
@@ -253,7 +255,7 @@ function selectWaiting(em: SqlEntityManager, { owner, nowMs }: Claimant, known: 
       or([
         eb('leased_until_ms', 'is', null),
         eb('leased_until_ms', '<=', nowMs),
-        // It is not in `known`, so a killed process of the same owner claimed it.
+        // The endpoint is not in `known`, so a killed process with the same owner id claimed it.
         eb('lease_owner', '=', owner),
       ]),
     )
@@ -262,8 +264,8 @@ function selectWaiting(em: SqlEntityManager, { owner, nowMs }: Claimant, known: 
 }
 
 /**
- * The current state of an endpoint that this process has claimed; undefined when its worker must stop. Does not wait
- * for locks.
+ * The current state of an endpoint that this process has claimed. Undefined means that its worker must stop. Does not
+ * wait for locks.
  */
 export async function readClaimedEndpoint(
   em: SqlEntityManager,
@@ -280,7 +282,7 @@ export async function readClaimedEndpoint(
     .executeTakeFirst();
 }
 
-/** The same, and extends the claim by `LEASE_MS`. */
+/** Does the same as `readClaimedEndpoint`, and extends the claim by `LEASE_MS`. */
 export async function holdEndpoint(
   em: SqlEntityManager,
   { owner, nowMs }: Claimant,
@@ -298,8 +300,8 @@ export async function holdEndpoint(
 }
 
 /**
- * Releases an endpoint, unless deliveries are already due. One that must be released nevertheless queues behind those
- * that have waited longer.
+ * Releases an endpoint unless it already has due deliveries. If it must be released nevertheless, it queues behind
+ * endpoints that have waited longer.
  *
  * @returns whether it was released.
  */
@@ -310,8 +312,8 @@ export async function releaseEndpoint(
   mustRelease: boolean,
 ): Promise<boolean> {
   const database = em.getKysely<Tables>();
-  // Locked before its deliveries are read. A transaction that adds one also marks the endpoint, so it is either
-  // visible here or waits.
+  // Locks the endpoint before reading its deliveries. A transaction that adds a delivery also marks the endpoint, so
+  // the delivery is either visible here or its transaction waits.
   const endpoint = await database
     .selectFrom('webhook_endpoints')
     .select(['status', 'lease_owner'])

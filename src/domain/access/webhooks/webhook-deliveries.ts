@@ -43,7 +43,7 @@ const TEST_PAYLOAD = 'Hello from the test of a webhook endpoint.';
 /**
  * One page of the deliveries to an endpoint, newest event first.
  *
- * @param cursor the `nextCursor` of the page before; `limit` is 1 to 100, 100 when left out.
+ * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, 100 when left out.
  * @throws ApiError not_found; invalid_data for a cursor of no delivery to the endpoint.
  */
 export async function listWebhookDeliveries(
@@ -67,7 +67,7 @@ export async function listWebhookDeliveries(
     .where('endpoint_id', '=', endpoint.id)
     .orderBy('event_sequence', 'desc')
     .limit(limit + 1);
-  // A literal, not a parameter, because the indexes of failed and pending deliveries name the status.
+  // Uses a literal instead of a parameter, because the indexes of failed and pending deliveries name the status.
   if (status !== undefined) query = query.where('status', '=', sql.lit(status));
   if (cursor !== undefined) {
     const last = await getDelivery(context.em, endpoint.id, cursor);
@@ -81,8 +81,8 @@ export async function listWebhookDeliveries(
 /**
  * Sends an event to an endpoint again, with the same id.
  *
- * CHOICE: the replay of a finished delivery is outside the order of its resource: it neither waits nor makes others
- * wait.
+ * CHOICE: the replay of a finished delivery ignores the order of its resource: it does not wait, and no delivery
+ * waits for it.
  *
  * @throws ApiError not_found; invalid_state for a disabled endpoint.
  */
@@ -99,7 +99,7 @@ export async function replayWebhookDelivery(
   const update = context.em.getKysely<Tables>().updateTable('webhook_deliveries');
   await update.set(changes).where('id', '=', delivery.id).execute();
   if (delivery.order_key !== null) {
-    // The deliveries behind it become due at the same time.
+    // The deliveries queued behind it become due at the same time.
     await update
       .set({ next_attempt_at_ms: context.nowMs })
       .where('endpoint_id', '=', endpoint.id)
@@ -181,14 +181,14 @@ async function getDelivery(
 
 // KYSELY: the log can hold a million events, so the database counts them.
 
-/** How often events of a type were recorded, and their deliveries acknowledged. */
+/** How many events of a type were recorded, and how many of their deliveries were acknowledged. */
 interface EventCount {
   readonly type: string;
   readonly recorded: number;
   readonly acknowledged: number;
 }
 
-/** The events of every app by type, sorted by type. */
+/** Counts the events of all apps, sorted by type. */
 export async function countEvents(em: SqlEntityManager): Promise<EventCount[]> {
   const db = em.getKysely<Tables>();
   const recorded = await db
@@ -213,7 +213,7 @@ export async function countEvents(em: SqlEntityManager): Promise<EventCount[]> {
 
 // HOT: one row for every event and endpoint (bench `webhooks`).
 
-/** CHOICE: long enough to investigate past failures. */
+/** CHOICE: a month is long enough to investigate past failures. */
 const RETENTION_MS = 30 * 24 * 60 * 60 * 1000;
 const DROPPED_AT_ONCE = 5_000;
 
@@ -226,7 +226,7 @@ export const expiringDeliveries: ExpiringTable = {
   `,
 };
 
-/** Events are needed until they are fanned out, for a month, and while they have deliveries. */
+/** Events are needed until they are fanned out, for a month after that, and as long as they have deliveries. */
 export const expiringEvents: ExpiringTable = {
   ...{ table: 'outbox_events', key: 'sequence', time: 'created_at_ms', keptMs: RETENTION_MS },
   isNeeded: ({ name, from, to }, beforeMs) => sql<boolean>`
@@ -237,8 +237,8 @@ export const expiringEvents: ExpiringTable = {
 };
 
 /**
- * Deletes deliveries that ended more than a month ago, then events of that age without deliveries; returns how many.
- * On PostgreSQL it is only for rows whose partition has not expired as a whole.
+ * Deletes deliveries that ended more than a month ago, then events of that age without deliveries, and returns how
+ * many. On PostgreSQL, it only deletes rows in partitions that have not expired as a whole.
  */
 export async function dropOldDeliveries(em: SqlEntityManager, nowMs: number): Promise<number> {
   const database = em.getKysely<Tables>();

@@ -22,14 +22,15 @@ import {
   WebhookSecretEntity,
 } from './webhook.entity.ts';
 
-/** Every type of event. */
+/** Subscribes to every type of event. */
 const EVERY_TYPE = '*';
 
-/** The event of a requested test. Every endpoint receives it, whatever its event types. */
+/** The type of a test event. Every endpoint receives it, regardless of its event types. */
 export const TEST_TYPE = 'service.test';
 
 /**
- * Checks that events may be sent to a URL. Checks the text only: the host is resolved and checked for every request.
+ * Checks that events may be sent to a URL. Only the text is checked here; the host is resolved and checked again for
+ * every request.
  *
  * @throws ApiError invalid_data
  */
@@ -39,7 +40,7 @@ function checkUrl({ webhooks }: Pick<OperationContext, 'webhooks'>, url: string)
 }
 
 /**
- * The event types that an endpoint subscribes to, without duplicates; only `*` if it is among them.
+ * The event types that an endpoint subscribes to, without duplicates. The result is only `*` if that is among them.
  *
  * @throws ApiError invalid_data for a type that is not in the contract.
  */
@@ -104,7 +105,7 @@ export function requireEnabled(endpoint: StoredWebhookEndpoint): void {
 /**
  * One page of the app's webhook endpoints, newest first.
  *
- * @param cursor the `nextCursor` of the page before; `limit` is 1 to 100, 100 when left out.
+ * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, 100 when left out.
  * @throws ApiError invalid_data for a cursor of no endpoint.
  */
 export async function listWebhookEndpoints(
@@ -154,10 +155,13 @@ const columns = [
 
 const SECRET_BYTES = 32;
 const DEFAULT_OVERLAP_SECONDS = 86_400;
-/** CHOICE: limited, because every valid secret adds a signature to each request. */
+/** CHOICE: the number is limited, because every valid secret adds a signature to each request. */
 const MAX_SECRETS = 5;
 
-/** Creates and seals a new secret of an endpoint. Returns its text for the only response that contains it. */
+/**
+ * Creates and seals a new secret of an endpoint. Returns its text for the response, which is the only place where it
+ * appears.
+ */
 async function createWebhookSecret(context: OperationContext, endpointId: string): Promise<string> {
   const secretBytes = context.entropy.bytes(SECRET_BYTES);
   const id = context.ids.cuid2();
@@ -209,7 +213,7 @@ export async function rotateWebhookSecret(
   }
   endpoint.updatedAtMs = context.nowMs;
   const secret = await createWebhookSecret(context, endpoint.id);
-  // A running worker must sign with it.
+  // A running worker must sign with the new secret.
   announceDelivery(context.notes);
   return { endpoint, secret };
 }
@@ -241,11 +245,11 @@ export async function openWebhookSecret(vault: KeyVault, row: SecretRow): Promis
   return formatWebhookSecret(await vault.open(sealed, webhookSecretBinding(row)));
 }
 
-/** CHOICE: limited, because every event is stored once per subscribed endpoint. */
+/** CHOICE: the number is limited, because every event is stored once per subscribed endpoint. */
 const MAX_ENDPOINTS = 20;
 
 /**
- * Creates an endpoint with its first secret. It receives the events that are recorded from now on.
+ * Creates an endpoint with its first secret. It receives only events that are recorded after its creation.
  *
  * @throws ApiError invalid_data for an invalid URL or event type; invalid_request when the app has too many
  * endpoints.
@@ -290,7 +294,7 @@ async function requireBelowLimit(context: OperationContext): Promise<void> {
 /**
  * Updates the given fields of an endpoint.
  *
- * CHOICE: an endpoint that is enabled again receives its pending deliveries; its five days start over.
+ * CHOICE: when an endpoint is enabled again, its pending deliveries are sent and its five days start over.
  *
  * @throws ApiError not_found; invalid_data for an invalid URL or event type.
  */
@@ -331,7 +335,7 @@ export async function deleteWebhookEndpoint(context: OperationContext, id: strin
   await context.em.nativeDelete(WebhookDeliveryEntity, { endpointId: endpoint.id });
   await context.em.nativeDelete(WebhookSecretEntity, { endpointId: endpoint.id });
   await context.em.remove(endpoint).flush();
-  // A running worker must stop.
+  // A running worker must stop serving the deleted endpoint.
   announceDelivery(context.notes);
 }
 

@@ -18,21 +18,21 @@ const delaysMs = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * 
 /** The longest delay after a failure, with its jitter. */
 export const LONGEST_RETRY_MS = 11 * HOUR;
 
-/** After this many failures a delivery is given up. */
+/** A delivery is given up after this many failures. */
 export const MAX_ATTEMPTS = 1 + delaysMs.length;
 
-/** The length of a day of a failing endpoint, counted from its first failure since the last success. */
+/** The length of a "day" of a failing endpoint. Days count from the first failure since the last success. */
 const FAILING_DAY_MS = 24 * HOUR;
 
 /** An endpoint that has only failed for this many days is disabled. */
 const MAX_FAILING_DAYS = 5;
 
 /**
- * The delay after a failed attempt, including jitter; undefined after the last one.
+ * The delay after a failed attempt, including jitter; undefined after the last attempt.
  *
- * CHOICE: up to a tenth longer than scheduled, never shorter, so that deliveries that failed together are not retried
- * together. The jitter is derived from the delivery, not random, so that in a seeded server background work does not
- * change the ids that requests draw.
+ * CHOICE: the delay is up to a tenth longer than scheduled, never shorter, so that deliveries that failed together
+ * are not retried together. The jitter is derived from the delivery, not random. In a seeded server, background work
+ * must not change the ids that requests draw.
  *
  * @param failures failed attempts since the start of the schedule, including this one.
  */
@@ -44,23 +44,23 @@ function retryDelayMs(failures: number, deliveryId: string): number | undefined 
   return delayMs + Math.floor((delayMs / 10) * share);
 }
 
-/** A completed attempt. */
+/** An attempt that has ended. */
 export interface FinishedAttempt {
   readonly delivery: DueDelivery;
   readonly attempt: WebhookAttempt;
   readonly isDelivered: boolean;
-  /** The time of its completion, Unix ms. */
+  /** The time when the attempt ended, Unix ms. */
   readonly nowMs: number;
 }
 
-/** CHOICE: two complete schedules and a few more. */
+/** CHOICE: enough for two complete schedules and a few more attempts. */
 const KEPT_ATTEMPTS = 20;
 
 interface Outcome {
   readonly id: string;
   readonly status: string;
   readonly orderKey: string | null;
-  /** The value at the start of the attempt. */
+  /** The number of failures when the attempt started. */
   readonly failuresBefore: number;
   readonly failures: number;
   readonly attemptCount: number;
@@ -69,7 +69,10 @@ interface Outcome {
   readonly finishedAtMs: number | null;
 }
 
-/** For a delivery whose schedule was restarted by a replay during the attempt: the new schedule stays. */
+/**
+ * Records only the attempt. For a delivery whose schedule was restarted by a replay during the attempt: the new
+ * schedule stays.
+ */
 const addAttempt = prepareQuery<Outcome>((database, outcome) =>
   database
     .updateTable('webhook_deliveries')
@@ -79,11 +82,11 @@ const addAttempt = prepareQuery<Outcome>((database, outcome) =>
 );
 
 /**
- * Updates the deliveries that have not changed since their attempt began, and returns their ids: another process may
- * have finished one if this process was stalled for longer than its lease.
+ * Updates the deliveries that have not changed since their attempt began, and returns their ids. Another process may
+ * have finished a delivery if this process was stalled for longer than its lease.
  *
- * KYSELY: one statement for all outcomes, a JSON object by delivery id, so that its text is the same for any number of
- * them.
+ * KYSELY: the parameter is one JSON object with the outcomes by delivery id, so that the text of the statement is the
+ * same for any number of them.
  */
 const updateDeliveries = prepareQuery<{ outcomes: string }, { id: string }>((database, { outcomes }) => ({
   compile: () =>
@@ -105,8 +108,8 @@ const updateDeliveries = prepareQuery<{ outcomes: string }, { id: string }>((dat
 }));
 
 /**
- * Records the outcomes of attempts: delivered, to be retried, or given up after the last retry. An endpoint that has
- * only failed for five days is disabled.
+ * Records the outcomes of attempts: delivered, to be retried, or given up after the last retry. An endpoint whose
+ * attempts have all failed for five days is disabled.
  *
  * @returns the ids of the endpoints that were disabled.
  */
@@ -117,7 +120,7 @@ export async function recordAttempts(
   const endpoints = await lockEndpoints(em, [
     ...new Set(finished.map(({ delivery }) => delivery.endpointId)),
   ]);
-  // An endpoint may have been deleted with its deliveries in the meantime.
+  // An endpoint may have been deleted with its deliveries during the attempt.
   const known = finished.filter(({ delivery }) => endpoints.has(delivery.endpointId));
   const outcomes = known.map(outcomeOf);
   const byId = Object.fromEntries(outcomes.map((outcome) => [outcome.id, outcome]));
@@ -158,17 +161,17 @@ function outcomeOf({ delivery, attempt, isDelivered, nowMs }: FinishedAttempt): 
 
 /** The failures of an endpoint since its last success. */
 interface Health {
-  /** The first failure, or null. */
+  /** The time of the first failure, or null. */
   readonly sinceMs: number | null;
   /** The number of days with failures since then. */
   readonly dayCount: number;
-  /** The last of these days, counted from 0. */
+  /** The number of the last such day, counting from 0. */
   readonly lastDay: number;
 }
 
 const healthy: Health = { sinceMs: null, dayCount: 0, lastDay: 0 };
 
-/** Endpoints are always locked before their deliveries and in the order of their ids, to avoid deadlocks. */
+/** INVARIANT: endpoints are locked before their deliveries and in the order of their ids, to avoid deadlocks. */
 async function lockEndpoints(em: SqlEntityManager, ids: readonly string[]): Promise<Map<string, Health>> {
   const rows = await em
     .getKysely<Tables>()
@@ -198,15 +201,18 @@ function healthAfter(health: Health, { isDelivered, nowMs }: FinishedAttempt): H
 }
 
 /**
- * CHOICE: an endpoint has failed for five days when the last failure is five days or more after the first, attempts
- * failed on five different days in between, and none succeeded. Days without attempts do not count: an old failure
- * and a new one with nothing between them do not disable an endpoint.
+ * CHOICE: an endpoint counts as failing for five days if three things hold: the last failure is at least five days
+ * after the first, attempts failed on five different days, and none succeeded. Days without attempts do not count, so
+ * two failures far apart do not disable an endpoint.
  */
 function isTooLong({ dayCount, lastDay }: Health): boolean {
   return lastDay >= MAX_FAILING_DAYS && dayCount >= MAX_FAILING_DAYS;
 }
 
-/** Returns whether the endpoint was disabled. */
+/**
+ * Stores the health of an endpoint after attempts, and disables it if it has failed too long. Returns whether it was
+ * disabled.
+ */
 async function recordHealth(
   { em, notes }: UnitContext,
   id: string,

@@ -6,30 +6,32 @@ export const WebhookDeliveryEntity = defineEntity({
   name: 'WebhookDelivery',
   tableName: 'webhook_deliveries',
   properties: {
-    /** Derived from event and endpoint, so that an event is not delivered to an endpoint twice. */
+    /** Derived from the event and the endpoint, so that an event is not delivered to an endpoint twice. */
     id: p.text().primary(),
     endpointId: p.text(),
-    /** In the key because PostgreSQL partitions the table by it; an id has one. */
+    /** Part of the primary key because PostgreSQL partitions the table by it. The id alone is unique. */
     eventSequence: p.bigint('number').primary().autoincrement(false),
     eventId: p.text(),
     eventType: p.text(),
     /** `pending`, `delivered` or `failed`. */
     status: p.text(),
-    /** While pending: the resource within whose deliveries the order is kept; null for no order. */
+    /**
+     * Only while pending: the resource within whose deliveries the order is kept; null if the order does not matter.
+     */
     orderKey: p.text().strictNullable(),
     /** Failed attempts since the start of the schedule. A replay restarts the schedule. */
     failures: p.integer(),
     attemptCount: p.integer(),
     /** JSON array of the last attempts, oldest first. */
     attempts: p.text(),
-    /** Null if and only if the delivery is not pending. */
+    /** Null exactly when the delivery is not pending. */
     nextAttemptAtMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),
     finishedAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
     { name: 'webhook_deliveries_by_endpoint', properties: ['endpointId', 'eventSequence'] },
-    // For lists of those with one status. Most are delivered, which the index of all serves.
+    // For lists of deliveries with one status. Most deliveries are delivered; lists of these use the general index.
     {
       name: 'webhook_deliveries_failed',
       properties: ['endpointId', 'eventSequence'],
@@ -68,11 +70,11 @@ export const WebhookEndpointEntity = defineEntity({
     appId: p.text(),
     url: p.text(),
     description: p.text().strictNullable(),
-    /** `*` for every type. */
+    /** `*` stands for every type. */
     eventTypes: jsonText<string[]>(),
     /** `enabled` or `disabled`. */
     status: p.text(),
-    /** `requested` or `failing`; null while it is enabled. */
+    /** `requested` or `failing`; null while the endpoint is enabled. */
     disabledReason: p.text().strictNullable(),
     /**
      * Events up to this sequence were recorded before the endpoint was created or enabled, so it does not receive
@@ -81,10 +83,12 @@ export const WebhookEndpointEntity = defineEntity({
     afterSequence: p.bigint('number'),
     /** The first failure since the last success. */
     failingSinceMs: p.bigint('number').strictNullable(),
-    /** The number of days with failures since then, and the last of these days, counted from 0. */
+    /**
+     * The number of days with failures since the last success, and the number of the last such day, counting from 0.
+     */
     failingDayCount: p.integer(),
     lastFailingDay: p.integer(),
-    /** At most the earliest `nextAttemptAtMs` of its deliveries; null without pending ones. */
+    /** A lower bound for the earliest `nextAttemptAtMs` of its deliveries; null without pending deliveries. */
     nextDueAtMs: p.bigint('number').strictNullable(),
     /** The process that has claimed it, until `leasedUntilMs`. */
     leaseOwner: p.text().strictNullable(),
@@ -104,7 +108,7 @@ export const WebhookEndpointEntity = defineEntity({
 
 export type StoredWebhookEndpoint = InferEntity<typeof WebhookEndpointEntity>;
 
-/** A secret that signs the events of an endpoint, sealed like a wallet's. */
+/** A secret that signs the events of an endpoint, sealed like a wallet's key. */
 export const WebhookSecretEntity = defineEntity({
   name: 'WebhookSecret',
   tableName: 'webhook_secrets',
@@ -117,7 +121,7 @@ export const WebhookSecretEntity = defineEntity({
     wrappedDataKey: p.blob(),
     masterKeyId: p.text(),
     createdAtMs: p.bigint('number'),
-    /** Null for the newest. */
+    /** Null for the newest secret. */
     expiresAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [{ name: 'webhook_secrets_by_endpoint', properties: ['endpointId'] }],

@@ -7,7 +7,7 @@ import {
 import { ApiError, invalidField } from '../../../errors.ts';
 
 /**
- * Reads a body with `read`.
+ * Reads a body with `read` and translates its errors.
  *
  * @throws ApiError invalid_data naming the field; not_supported.
  */

@@ -18,10 +18,10 @@ interface CreatingContext extends Context {
   inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
 }
 
-/** Creates the keys of the log if it has none. A log has the same keys forever. */
+/** Creates the keys of the audit log if it has none. These keys never change. */
 export async function ensureAuditKeys({ em, vault, entropy, inUnit }: CreatingContext): Promise<void> {
   if ((await em.count(AuditKeyEntity)) > 0) return;
-  // CHOICE: a name of its own for each log. It is not a URL, because a log need not be served under one.
+  // CHOICE: each log has its own name. It is not a URL, because a log need not be served under one.
   const origin = `custos.invalid/audit/${Buffer.from(entropy.bytes(8)).toString('hex')}`;
   const signing = await vault.createLogKey(auditKeyBinding({ id: 'checkpoints' }));
   const secret = entropy.bytes(KEY_BYTES);
@@ -49,7 +49,9 @@ function columnsOf({ sealedSecret, wrappedDataKey, masterKeyId }: SealedKey) {
   };
 }
 
-/** The key for the digests of requests. It hides their content from readers of the log. */
+/**
+ * The key for the digests of requests. With a keyed digest, readers of the log cannot guess a request and confirm it.
+ */
 export async function openDigestKey({ em, vault }: Context): Promise<Uint8Array> {
   const key = await findKey(em, 'digests');
   return vault.open(key, auditKeyBinding(key));
@@ -61,7 +63,11 @@ export async function getVerifier(em: SqlEntityManager): Promise<NoteVerifier | 
   return key === null ? undefined : verifierOf(key);
 }
 
-/** Signs a text of the log; `textOf` is given the origin. Result: the signed note. */
+/**
+ * Signs a text of the log; `textOf` receives the origin.
+ *
+ * @returns the signed note.
+ */
 export async function signNote({ em, vault }: Context, textOf: (origin: string) => string): Promise<string> {
   const key = await findKey(em, 'checkpoints');
   const verifier = verifierOf(key);

@@ -36,9 +36,9 @@ const insertRow = prepareQuery<Row, { id: number }>((database, row) =>
 );
 
 /**
- * Writes a record in the transaction of what it records. The sequencer gives it its place in the log.
+ * Writes a record in the transaction of the change that it describes. The sequencer places it in the log later.
  *
- * @throws ApiError unavailable when it cannot be written: what it records must then not happen.
+ * @throws ApiError unavailable when the record cannot be written. The change must then not happen.
  */
 export async function writeRecord(
   { em, notes }: UnitContext,
@@ -51,7 +51,7 @@ export async function writeRecord(
     recorded_at_ms: record.atMs,
     entry: entryOf(record),
   };
-  // The log could not be exported with it.
+  // A longer entry could not be exported.
   if (Buffer.byteLength(row.entry) > MAX_ENTRY_BYTES) {
     throw new ApiError('unavailable', 'the audit log cannot be written', {
       cause: new Error('a record is too long'),
@@ -69,8 +69,8 @@ export async function writeRecord(
 /**
  * The leaf of the log: one JSON object in its canonical form.
  *
- * INVARIANT: the members are in the order of RFC 8785, and absent ones undefined, so that `JSON.stringify` writes the
- * canonical form, which takes a fifth of the time of sorting them.
+ * INVARIANT: the members are in the order of RFC 8785 and absent members are undefined, so that `JSON.stringify`
+ * writes the canonical form. Sorting the members would take five times as long.
  */
 function entryOf(record: AuditRecord): string {
   return JSON.stringify({
@@ -122,7 +122,9 @@ interface TrailOptions {
 
 /** The audit log of a server. */
 export interface StoredAuditTrail extends AuditTrail {
-  /** Reads the keys of the log, or creates them; before the first record, and after the database was replaced. */
+  /**
+   * Reads the keys of the log, or creates them. Call it before the first record, and after the database was replaced.
+   */
   open(): Promise<void>;
 }
 
@@ -132,7 +134,7 @@ export function createAuditTrail({ vault, entropy, reader, inUnit }: TrailOption
     async open() {
       await ensureAuditKeys({ em: reader(), vault, entropy, inUnit });
       const bytes = await openDigestKey({ em: reader(), vault });
-      // NOTE: computing an HMAC with a raw key takes four times as long as with an imported one.
+      // NOTE: an HMAC with a raw key takes four times as long as with an imported key.
       key = createSecretKey(bytes);
       bytes.fill(0);
     },
@@ -145,10 +147,10 @@ export function createAuditTrail({ vault, entropy, reader, inUnit }: TrailOption
   };
 }
 
-// KYSELY: bounded deletions by subquery. Tiles, checkpoints and keys stay, so what was trimmed can still be proved
-// from an export.
+// KYSELY: bounded deletions by subquery. Tiles, checkpoints and keys stay, so an export can still prove trimmed
+// records.
 
-/** The records are dropped by a command only, once they are exported. */
+/** Only a command drops records, after they were exported. */
 export const partitionedRecords: PartitionedTable = {
   table: 'audit_records',
   key: 'leaf_index',
@@ -158,10 +160,10 @@ export const partitionedRecords: PartitionedTable = {
 const DELETED_AT_ONCE = 10_000;
 
 /**
- * The index of the first record of the log that is not older than `beforeMs`, or the number of all records. A search
- * by halves: times increase with the index, but for the moment in which transactions end in another order.
+ * The index of the first record that is not older than `beforeMs`, or the number of all records. Uses a binary
+ * search: times increase with the index, except where concurrent transactions ended in another order.
  *
- * @param size how many records the log has.
+ * @param size the number of records in the log.
  */
 export async function firstRecordSince(
   em: SqlEntityManager,
@@ -183,7 +185,7 @@ export async function firstRecordSince(
   return begin;
 }
 
-/** The index of the first record that was not trimmed; `size` if all were. */
+/** The index of the first record that was not trimmed; `size` if all were trimmed. */
 async function firstKept(em: SqlEntityManager, size: number): Promise<number> {
   const row = await em
     .getKysely<Tables>()
@@ -195,14 +197,14 @@ async function firstKept(em: SqlEntityManager, size: number): Promise<number> {
   return row?.leaf_index ?? size;
 }
 
-/** Drops the oldest partition if all of its records are below an index. Result: whether there was one. */
+/** Drops the oldest partition if all of its records are below an index. Returns whether it dropped one. */
 export async function dropRecordsBelow(em: SqlEntityManager, below: number): Promise<boolean> {
   const [oldest] = await partitionsOf(em, partitionedRecords.table);
   if (oldest === undefined || oldest.to > below) return false;
   return dropPartition(em, oldest, sql<boolean>`false`);
 }
 
-/** Deletes some of the records below an index; returns how many. */
+/** Deletes a limited number of records below an index, and returns how many. */
 export async function deleteRecordsBelow(em: SqlEntityManager, below: number): Promise<number> {
   const database = em.getKysely<Tables>();
   const oldest = database

@@ -16,19 +16,20 @@ import type { Tables } from '../../tables.ts';
 import { AuditCheckpointEntity } from './audit.entity.ts';
 import { getVerifier, signNote } from './audit-keys.ts';
 
-// HOT: handles every record (bench `audit`). Kysely has one statement that moves them without reading them twice.
+// HOT: handles every record (bench `audit`). One Kysely statement moves records without reading them twice.
 
-/** How many records one transaction places. */
+/** The maximum number of records that one transaction places. */
 export const SEQUENCED_AT_ONCE = 1000;
 
 const LOCK = 'audit log';
 
 /**
- * Places the pending records into the log, in one transaction: their order, the hashes of their leaves and the root.
+ * Places the pending records into the log in one transaction: it stores their order, the hashes of their leaves and
+ * the root.
  *
- * INVARIANT: one at a time, of all processes, because each begins where the one before has ended.
+ * INVARIANT: only one process does this at a time, because each run begins where the previous one ended.
  *
- * Result: how many records were placed; undefined if another process is at it.
+ * @returns the number of placed records; undefined if another process is placing records.
  */
 export async function sequenceRecords(em: SqlEntityManager, nowMs: number): Promise<number | undefined> {
   if (!(await hasPending(em))) return 0;
@@ -36,7 +37,7 @@ export async function sequenceRecords(em: SqlEntityManager, nowMs: number): Prom
   return placeRecords(em, nowMs);
 }
 
-/** Places all records that are pending now; waits for another process that is at it. */
+/** Places all records that are pending now. If another process is placing records, it waits for that process. */
 export async function sequenceAll(em: SqlEntityManager, nowMs: number): Promise<void> {
   await lockName(em, 'audit log', LOCK);
   while ((await placeRecords(em, nowMs)) === SEQUENCED_AT_ONCE);
@@ -72,7 +73,7 @@ async function placeRecords(em: SqlEntityManager, nowMs: number): Promise<number
   return entries.length;
 }
 
-/** How many records have a place in the log. */
+/** The number of records that have a place in the log. */
 async function readLogSize(em: SqlEntityManager): Promise<number> {
   const newest = await em
     .getKysely<Tables>()
@@ -84,7 +85,7 @@ async function readLogSize(em: SqlEntityManager): Promise<number> {
   return Number(newest?.size ?? 0);
 }
 
-/** Moves the oldest pending records to the end of the log. Result: their entries, in order. */
+/** Moves the oldest pending records to the end of the log. Returns their entries in order. */
 async function movePending(em: SqlEntityManager, size: number): Promise<string[]> {
   const database = em.getKysely<Tables>();
   const { rows } = await sql<{ leaf_index: number | string; entry: string }>`
@@ -101,7 +102,7 @@ async function movePending(em: SqlEntityManager, size: number): Promise<string[]
     .map(({ entry }) => entry);
 }
 
-/** The entries of records in a row, from the index `first`. */
+/** The entries of consecutive records, starting at index `first`. */
 export async function readEntries(em: SqlEntityManager, first: number, count: number): Promise<string[]> {
   const rows = await em
     .getKysely<Tables>()
@@ -114,7 +115,7 @@ export async function readEntries(em: SqlEntityManager, first: number, count: nu
   return rows.map(({ entry }) => entry);
 }
 
-/** Reads the stored tiles of the log; an absent one has no hashes. */
+/** Returns a reader of the stored tiles. A missing tile reads as a tile without hashes. */
 export function tileReader(em: SqlEntityManager): ReadTile {
   return async (level, index) => {
     const tile = await em
@@ -144,15 +145,16 @@ async function storeTiles(em: SqlEntityManager, tiles: readonly ExtendedTile[]):
 }
 
 /*
- * Evidence that a database has lost changes. Every change has a record, and a record leaves the database only by a
- * trim, which deletes the oldest records and keeps the tiles. There are two proofs. Neither depends on time, on
- * traffic, or on how long ago a process last looked:
+ * Evidence that a database has lost changes. Every change has a record. A record leaves the database only by a trim,
+ * which deletes the oldest records and keeps the tiles. There are two proofs of a loss. Neither depends on time, on
+ * traffic, or on when a process last looked:
  * - a committed record is neither pending nor in the log, and no trim can have deleted it;
  * - the log does not begin with the records that a process has seen.
+ *
  * KYSELY: statements over records with and without a place in the log.
  */
 
-/** The log as a process has seen it. */
+/** The log as a process saw it at some time. */
 export interface SeenLog {
   readonly size: number;
   /** Base64. */
@@ -161,11 +163,11 @@ export interface SeenLog {
 
 /** A change that the caller knows to be committed. */
 export interface AcknowledgedChange extends WrittenRecord {
-  /** A size that the log had before the change. Its record cannot have a lower index. */
+  /** A size of the log before the change. The record of the change cannot have a lower index. */
   readonly logSize: number;
 }
 
-/** The log as it is now; undefined without records. */
+/** The current log; undefined if it has no records. */
 export async function readLog(em: SqlEntityManager): Promise<SeenLog | undefined> {
   const [newest] = await em.find(
     AuditCheckpointEntity,
@@ -175,14 +177,17 @@ export async function readLog(em: SqlEntityManager): Promise<SeenLog | undefined
   return newest && { size: newest.size, root: newest.root };
 }
 
-/** The log of a signed checkpoint; undefined if the key of the log in the database has not signed it. */
+/**
+ * The log that a signed checkpoint describes. Undefined if the checkpoint was not signed with the key of the log in
+ * the database.
+ */
 export async function openSeenLog(em: SqlEntityManager, note: string): Promise<SeenLog | undefined> {
   const verifier = await getVerifier(em);
   const checkpoint = verifier && openCheckpoint(note, verifier);
   return checkpoint && { size: checkpoint.size, root: Buffer.from(checkpoint.root).toString('base64') };
 }
 
-/** Whether the log, as it is now, begins with what was seen of it. */
+/** Whether the current log begins with the log that was seen. */
 export async function continuesLog(
   em: SqlEntityManager,
   seen: SeenLog,
@@ -200,8 +205,9 @@ export async function continuesLog(
 }
 
 /**
- * How the log relates to what was seen of it. `pending`: it is shorter, but as many records wait for a place in it, as
- * after a failover that lost only their places. The sequencer places them again within a second.
+ * Compares the current log with the log that was seen. `pending` means that the log is shorter, but enough records
+ * wait to be placed. That happens after a failover that lost only the places of records; the sequencer places them
+ * again within a second.
  */
 export async function compareLog(
   em: SqlEntityManager,
@@ -217,13 +223,13 @@ export async function compareLog(
   return Number(rows[0]!.missing) <= 0 ? 'pending' : 'lost';
 }
 
-/** How many of these changes the database has lost for certain. */
+/** How many of these changes the database has certainly lost. */
 export async function countLost(
   em: SqlEntityManager,
   changes: readonly AcknowledgedChange[],
 ): Promise<number> {
   if (changes.length === 0) return 0;
-  // Records below the first record may have been trimmed.
+  // A record below the first kept record may have been trimmed, so it does not count as lost.
   const { rows } = await sql<{ lost: number }>`
     with wanted (id, at_ms, log_size) as (values ${rowsOf(changes)})
     select count(*) as lost from wanted where log_size >= coalesce(
@@ -237,7 +243,7 @@ export async function countLost(
   return Number(rows[0]!.lost);
 }
 
-/** The ids of these changes whose records have a place in the log, from an index on. */
+/** The ids of those changes whose records are in the log at an index of at least `from`. */
 export async function findPlaced(
   em: SqlEntityManager,
   changes: readonly AcknowledgedChange[],
@@ -268,7 +274,7 @@ interface SigningContext {
   inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
 }
 
-/** The log in the database does not begin with what this process has seen of it. */
+/** The log in the database does not begin with the log that this process has seen. */
 class RewrittenLogError extends Error {
   constructor({ size }: SeenLog) {
     super(
@@ -279,12 +285,12 @@ class RewrittenLogError extends Error {
 }
 
 /**
- * Signs the newest checkpoint unless it is signed. Between transactions: the key may be kept by another system. Two
- * processes that do it at the same time write the same note, because Ed25519 is deterministic.
+ * Signs the newest checkpoint unless it is signed. Call it outside transactions, because another system may keep the
+ * key. Two processes that sign at the same time write the same note, because Ed25519 is deterministic.
  *
- * @param seen what this process has seen before: a log that does not continue it is not signed, so that rewriting the
- * tables of a running server does not give a valid log.
- * @returns the newest checkpoint, signed now or before; undefined without one.
+ * @param seen the log that this process has seen. A log that does not continue it is not signed. This keeps someone
+ * who rewrites the tables of a running server from getting a valid log.
+ * @returns the newest checkpoint, which may have been signed before; undefined if there is none.
  * @throws RewrittenLogError
  */
 export async function signCheckpoint(
@@ -316,10 +322,10 @@ export async function getSignedCheckpoint(em: SqlEntityManager): Promise<string 
   return newest?.note ?? undefined;
 }
 
-/** CHOICE: checkpoints are kept for a week. Any older one is proved against a newer one from the tiles. */
+/** CHOICE: checkpoints are kept for a week. Tiles prove that an older checkpoint is consistent with a newer one. */
 const KEPT_MS = 7 * 24 * 60 * 60 * 1000;
 
-/** Deletes old checkpoints, except the newest; returns how many. */
+/** Deletes old checkpoints except the newest, and returns how many. */
 export async function dropOldCheckpoints(em: SqlEntityManager, nowMs: number): Promise<number> {
   const [newest] = await em.find(AuditCheckpointEntity, {}, { orderBy: { size: 'desc' }, limit: 1 });
   if (newest === undefined) return 0;

@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-/** The log at one size. The newest row says how many records the log has. */
+/** The log at one size. The newest row has the current number of records. */
 export const AuditCheckpointEntity = defineEntity({
   name: 'AuditCheckpoint',
   tableName: 'audit_checkpoints',
@@ -8,14 +8,17 @@ export const AuditCheckpointEntity = defineEntity({
     size: p.bigint('number').primary().autoincrement(false),
     /** Base64. */
     root: p.text(),
-    /** The signed note (C2SP tlog-checkpoint); null until it is signed, and for sizes that were passed by before. */
+    /**
+     * The signed note (C2SP tlog-checkpoint). Null until the checkpoint is signed; a checkpoint that a newer one
+     * overtook is never signed.
+     */
     note: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
   },
   indexes: [{ name: 'audit_checkpoints_by_age', properties: ['createdAtMs'] }],
 });
 
-/** A key of the log: one signs its checkpoints, with the other requests are digested. */
+/** A key of the log. One key signs checkpoints, another makes digests of requests. */
 export const AuditKeyEntity = defineEntity({
   name: 'AuditKey',
   tableName: 'audit_keys',
@@ -36,21 +39,21 @@ export const AuditKeyEntity = defineEntity({
 
 export type StoredAuditKey = InferEntity<typeof AuditKeyEntity>;
 
-/** A record with its place in the log. Rows are added by increasing index, without gaps, and never change. */
+/** A record with its place in the log. Rows are added with increasing indexes, without gaps, and never change. */
 export const AuditRecordEntity = defineEntity({
   name: 'AuditRecord',
   tableName: 'audit_records',
   properties: {
-    /** The index of the leaf, from 0. */
+    /** The index of the leaf, counting from 0. */
     leafIndex: p.bigint('number').primary().autoincrement(false),
-    /** The row of `audit_pending` that it was. */
+    /** The id that the record had in `audit_pending`. */
     pendingId: p.bigint('number'),
-    /** The app that it was done to or for; null if it concerns none. */
+    /** The app that the change concerns; null if it concerns no app. */
     appId: p.text().strictNullable(),
-    /** Where an operator's call came from; null for everything that operators did not do. */
+    /** Where an operator's call came from; null for changes that no operator made. */
     origin: p.text().strictNullable(),
     recordedAtMs: p.bigint('number'),
-    /** The leaf: RFC 8785 JSON. */
+    /** The leaf as RFC 8785 JSON. */
     entry: p.text(),
   },
   indexes: [
@@ -63,7 +66,7 @@ export const AuditRecordEntity = defineEntity({
   ],
 });
 
-/** A tile of the Merkle tree of the log (C2SP tlog-tiles), full or the partial one at the end of its level. */
+/** A tile of the log's Merkle tree (C2SP tlog-tiles). It is full, or the partial tile at the end of its level. */
 export const AuditTileEntity = defineEntity({
   name: 'AuditTile',
   tableName: 'audit_tiles',
@@ -75,13 +78,13 @@ export const AuditTileEntity = defineEntity({
   },
 });
 
-/** A record that was written in the transaction of what it records and has no place in the log yet. */
+/** A record that is not in the log yet. It was written in the transaction of the change that it describes. */
 export const PendingRecordEntity = defineEntity({
   name: 'PendingAuditRecord',
   tableName: 'audit_pending',
   properties: {
     id: p.bigint('number').primary().autoincrement().ignoreSchemaChanges('type'),
-    /** As in `audit_records`. */
+    /** See `audit_records`. */
     appId: p.text().strictNullable(),
     origin: p.text().strictNullable(),
     recordedAtMs: p.bigint('number'),

@@ -7,11 +7,11 @@ export function isTaxNumber(text: string): boolean {
   return /^\d{14}$/.test(text) && hasCheckDigits(text, 12, cnpjWeight);
 }
 
-// Counted from the right of the digits that are weighted: 2, 3, 4 and so on; in a CNPJ they start again after 9.
+// Counted from the right, the digits have the weights 2, 3, 4 and so on. In a CNPJ, the weights start again after 9.
 const cpfWeight = (fromRight: number): number => fromRight + 2;
 const cnpjWeight = (fromRight: number): number => (fromRight % 8) + 2;
 
-/** Source: Receita Federal, modulo 11: d = 11 - (sum of weighted digits mod 11), 0 when that is above 9. */
+/** Source: Receita Federal, modulo 11: d = 11 - (sum of weighted digits mod 11), or 0 if that is above 9. */
 function hasCheckDigits(text: string, length: number, weight: (fromRight: number) => number): boolean {
   return [length, length + 1].every((end) => {
     const digits = [...text.slice(0, end)].map(Number);
@@ -30,7 +30,7 @@ export function isPixKey(text: string): boolean {
   return text.length <= 77 && /^[^\s@]+@[^\s@.]+(?:\.[^\s@.]+)+$/.test(text);
 }
 
-// Payload format indicator, then data objects; the last one is the CRC over everything before its value.
+// A payload format indicator, then data objects. The last object is the CRC over everything before its value.
 const BR_CODE = /^000201.*6304[0-9A-F]{4}$/s;
 
 /** Whether a text is a BR code: the text of a Pix QR code with a valid checksum. */
@@ -49,7 +49,7 @@ function crc16(text: string): number {
   return crc;
 }
 
-/** The fault of an IBAN; undefined when it is valid. The fault does not repeat the number. */
+/** The fault of an IBAN; undefined for a valid IBAN. The text does not repeat the number, which is personal. */
 export function faultOfIban(text: string): string | undefined {
   const { errorCodes } = validateIBAN(text);
   if (errorCodes.length === 0) return undefined;

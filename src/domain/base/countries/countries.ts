@@ -1,5 +1,5 @@
-// Source: ISO 3166-1. Alpha-3 followed by alpha-2, of every assigned country.
-// CHOICE: Kosovo is one, by the user-assigned codes XKX and XK: it has IBANs and passports.
+// Source: ISO 3166-1. Each entry is the alpha-3 code of an assigned country, followed by its alpha-2 code. CHOICE:
+// Kosovo counts as a country, under the user-assigned codes XKX and XK, because it has IBANs and passports.
 const codes = `
   ABWAW AFGAF AGOAO AIAAI ALAAX ALBAL ANDAD AREAE ARGAR ARMAM ASMAS ATAAQ ATFTF ATGAG AUSAU AUTAT
   AZEAZ BDIBI BELBE BENBJ BESBQ BFABF BGDBD BGRBG BHRBH BHSBS BIHBA BLMBL BLRBY BLZBZ BMUBM BOLBO
@@ -26,7 +26,7 @@ const alpha2ByAlpha3: ReadonlyMap<string, string> = new Map(
     .map((pair) => [pair.slice(0, 3), pair.slice(3)]),
 );
 
-/** The ISO 3166-1 alpha-2 code of a country, given its upper-case alpha-3 code; undefined when it has none. */
+/** The ISO 3166-1 alpha-2 code of a country, given its upper-case alpha-3 code. Undefined for an unknown code. */
 export function countryAlpha2(alpha3: string): string | undefined {
   return alpha2ByAlpha3.get(alpha3);
 }

@@ -10,7 +10,7 @@ import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { OutboxEventEntity } from './outbox-event.entity.ts';
 
-/** An event as it was recorded. */
+/** A recorded event. */
 export interface RecordedEvent {
   readonly sequence: number;
   readonly id: string;
@@ -34,8 +34,8 @@ export async function newestSequence(em: SqlEntityManager): Promise<number> {
 }
 
 /**
- * The next events after `afterSequence` up to `untilSequence`, in the order in which they were recorded, at most
- * `limit`. `types` and `appId` filter them.
+ * The next events after `afterSequence` up to `untilSequence`, in the order in which they were recorded. `limit`
+ * bounds their number; `types` and `appId` filter them.
  */
 export function listEvents(
   em: SqlEntityManager,
@@ -57,7 +57,7 @@ export function listEvents(
 }
 
 /**
- * The event with this id, whichever app it belongs to.
+ * The event with this id, of any app.
  *
  * @throws ApiError not_found
  */
@@ -68,7 +68,7 @@ export async function findEvent(em: SqlEntityManager, id: string): Promise<Recor
 }
 
 /**
- * The events whose payload contains one of `ids` as a value, recorded since `sinceMs`, oldest first, at most `limit`.
+ * The events since `sinceMs` whose payload contains one of `ids` as a value, oldest first, at most `limit`.
  *
  * @param ids without characters that JSON or LIKE would escape.
  */
@@ -91,7 +91,7 @@ export async function dropEvents(em: SqlEntityManager): Promise<void> {
   await em.nativeDelete(OutboxEventEntity, {});
 }
 
-/** Notes an event that is recorded in a unit of work. */
+/** Notes that the unit of work records an event. */
 function noteEvent(
   notes: UnitNotes,
   {
@@ -110,30 +110,30 @@ function noteEvent(
   noteChange(notes, { appId, what: type, id: resourceId });
 }
 
-/** Notes a transaction that is stored. */
+/** Notes that the unit of work stores a transaction. */
 export function noteTransaction(notes: UnitNotes, id: string): void {
   requireOpen(notes);
   notes.transactions.push(id);
 }
 
-/** Notes the policies that allowed what is done. */
+/** Notes the policies that allowed the action of the unit of work. */
 export function notePolicies(notes: UnitNotes, ids: readonly string[]): void {
   requireOpen(notes);
   notes.policies.push(...ids);
 }
 
 /**
- * Notes that the unit of work changes something. Events note it themselves.
+ * Notes that the unit of work changes something. `recordEvent` does this itself.
  *
- * CHOICE: what a job does is in the audit log if it records an event or notes a change. Leases, due times, read
- * positions and the deletion of expired rows are how jobs work; they are not recorded.
+ * CHOICE: the audit log contains those actions of jobs that record an event or note a change. It does not contain
+ * leases, due times, read positions and deletions of expired rows, which are the mechanics of jobs.
  */
 export function noteChange(notes: UnitNotes, change: AuditedChange): void {
   requireOpen(notes);
   notes.changes.push(change);
 }
 
-/** Notes that there is something to deliver, so that the commit wakes the delivery job. */
+/** Notes that there is something to deliver. The commit then wakes the delivery job. */
 export function announceDelivery(notes: UnitNotes): void {
   requireOpen(notes);
   notes.hasDeliveries = true;
@@ -145,9 +145,9 @@ function requireOpen({ isOver }: UnitNotes): void {
 
 export type EventContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>;
 
-/** An event that is about to be recorded. */
+/** An event to record. */
 interface NewEvent {
-  /** The app whose endpoints it is delivered to. */
+  /** The app whose endpoints receive the event. */
   readonly appId: string;
   /** One of the contract's webhooks, for example `wallet.archived`. */
   readonly type: string;
@@ -156,11 +156,11 @@ interface NewEvent {
 }
 
 /**
- * Records a domain event in the transaction of its change, to be delivered later.
+ * Records a domain event in the transaction of its change. It is delivered later.
  *
  * @returns the event's id, which every delivery carries as `webhook-id`.
- * @throws AssertionError when the contract has no such event or the payload does not match it, which is a bug of
- * ours.
+ * @throws AssertionError when the contract has no such event or the payload does not match it. Both are bugs of this
+ * server.
  */
 export function recordEvent(context: EventContext, event: NewEvent): Promise<string> {
   return storeEvent(context, event, null);
@@ -172,10 +172,7 @@ interface StoredEvent {
   readonly sequence: number;
 }
 
-/**
- * Records an event like `recordEvent`, but for a single endpoint: it is not delivered to the others. The caller
- * creates the delivery.
- */
+/** Records an event for a single endpoint; no other endpoint receives it. The caller creates the delivery. */
 export async function recordEventForOne(context: EventContext, event: NewEvent): Promise<StoredEvent> {
   const id = await storeEvent(context, event, context.nowMs);
   return context.em.findOneOrFail(OutboxEventEntity, { id }, unmanaged);
@@ -220,7 +217,7 @@ const insertEvent = prepareQuery<EventRow>((database, event) =>
   }),
 );
 
-// Loaded with the first event: the validators are large, and many processes never record one.
+// Loaded with the first event, because the validators are large and many processes never record an event.
 const loadValidators = loadOnce(() => import('../../../generated/webhook-validators.js'));
 
 async function assertKeepsContract(type: string, body: object): Promise<void> {
@@ -232,7 +229,7 @@ async function assertKeepsContract(type: string, body: object): Promise<void> {
   assert(isValid, `event \`${type}\`${fault?.instancePath ?? ''}: ${fault?.message ?? 'invalid'}`);
 }
 
-/** The fields that identify an event's resource, the most specific first. */
+/** The fields that identify an event's resource, most specific first. */
 const resourceFields = [
   'intent_id',
   'wallet_action_id',

@@ -5,13 +5,13 @@ export const OutboxEventEntity = defineEntity({
   name: 'OutboxEvent',
   tableName: 'outbox_events',
   properties: {
-    /** Increases with every event; deliveries start in this order. */
+    /** Increases with every event. Deliveries start in this order. */
     sequence: p.bigint('number').primary().autoincrement().ignoreSchemaChanges('type'),
     /** `msg_` and a cuid2. */
     id: p.text(),
     appId: p.text(),
     type: p.text(),
-    /** The webhook's body as JSON, `type` included. */
+    /** The webhook's body as JSON, including `type`. */
     payload: p.text(),
     /** The wallet, user, intent or other resource that the event is about. */
     resourceId: p.text().strictNullable(),
@@ -21,10 +21,10 @@ export const OutboxEventEntity = defineEntity({
   },
   indexes: [
     { name: 'outbox_events_by_app', properties: ['appId', 'sequence'] },
-    // Not unique: a unique index of a partitioned table must contain its key.
+    // Not unique, because a unique index of a partitioned table must contain the partition key.
     { name: 'outbox_events_id', properties: ['id'] },
     { name: 'outbox_events_by_age', properties: ['createdAtMs'] },
-    // A partial index that stays small, however large the table is.
+    // A partial index, which stays small while the table grows.
     {
       name: 'outbox_events_to_fan_out',
       properties: ['sequence'],

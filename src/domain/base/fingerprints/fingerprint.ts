@@ -9,16 +9,19 @@ type ReadContext = Pick<PlanContext, 'app' | 'em' | 'vault'>;
 type Context = Pick<OperationContext, 'app' | 'em' | 'notes' | 'vault' | 'ids'>;
 
 /**
- * Recognizes data that is not stored: equal JSON values of one app have equal fingerprints. Without the app's key a
- * fingerprint cannot be inverted by trying all values, which for account numbers are few.
+ * Recognizes data that is not stored: equal JSON values of one app have equal fingerprints. Account numbers are few
+ * enough to try them all, but that needs the app's key.
  *
- * Result: HMAC-SHA-256, hex.
+ * @returns HMAC-SHA-256, hex.
  */
 export async function fingerprint(context: Context, value: unknown): Promise<string> {
   return digest(context, await ensureKey(context), value);
 }
 
-/** As `fingerprint`, changing nothing; undefined while the app has no fingerprints, so that none can be equal. */
+/**
+ * Computes a fingerprint without creating a key. Undefined if the app has no fingerprints yet, because then none can
+ * be equal.
+ */
 export async function findFingerprint(context: ReadContext, value: unknown): Promise<string | undefined> {
   const key = await getKey(context);
   return key === null ? undefined : digest(context, key, value);

@@ -10,9 +10,9 @@ import { prepareQuery } from '../../../storage/prepared-query.ts';
  * Requires that all these keys signed the request. Whether they still own anything does not matter: a client gets the
  * first response to its retry even if the owner has changed since.
  *
- * Shape: `signers` canonical base64 SubjectPublicKeyInfo. Throws `missing_or_empty_authorization_header`,
- * `incorrect_quantity_of_authorization_signatures`, `zero_correct_authorization_signatures`,
- * `insufficient_correct_authorization_signatures`.
+ * @param signers canonical base64 SubjectPublicKeyInfo.
+ * @throws ApiError `missing_or_empty_authorization_header`, `incorrect_quantity_of_authorization_signatures`,
+ * `zero_correct_authorization_signatures`, `insufficient_correct_authorization_signatures`.
  */
 export async function requireSigners(
   { signatures, canonicalPayloads }: IdempotencyUse['proof'],
@@ -29,9 +29,9 @@ export async function requireSigners(
   if (!isEnough(keys)) throw new ApiError('insufficient_correct_authorization_signatures');
 }
 
-// KYSELY: upserts that say whether they wrote.
+// KYSELY: upserts that report whether they wrote a row.
 
-/** The part of the tables that is used here. */
+/** The columns that this file uses. */
 interface Tables {
   idempotency_records: {
     app_id: string;
@@ -47,15 +47,15 @@ interface Tables {
 const LIFETIME_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Idempotency keys: the first response to a request is returned to all its replays for 24 hours.
+ * Idempotency keys: repeated requests with the same key get the first response for 24 hours.
  *
- * A response to a request that signatures authorized is returned only to requests with signatures by the same keys: it
- * may contain a signature or a key of a wallet, which the app secret alone does not give.
+ * A response to a request that signatures authorized is returned only to requests signed by the same keys. It may
+ * contain a signature or a key of a wallet, which the app secret alone must not give.
  *
- * A second request that arrives while the first is in progress is refused instead of waiting. Within one process a
- * set detects it; between processes, a lock held by the transaction.
+ * A second request that arrives while the first is in progress is refused; it does not wait. Within one process a set
+ * detects it, and between processes a lock that the transaction holds.
  *
- * Throws `invalid_data` with the messages that published clients match, and the codes of `requireSigners`.
+ * @throws ApiError `invalid_data` with the messages that published clients match, and what `requireSigners` throws.
  */
 export function idempotencyKeys(): Idempotency {
   const atWork = new Map<string, IdempotencyUse>();
@@ -102,7 +102,7 @@ export async function dropExpiredAnswers(
           .$asTuple('app_id', 'key'),
       ),
     )
-    // Another process may have replaced the expired record since.
+    // Another process may have replaced the expired record in the meantime.
     .where('created_at_ms', '<=', nowMs - LIFETIME_MS)
     .executeTakeFirst();
   return Number(numDeletedRows);
@@ -154,7 +154,7 @@ async function keep(
     .insertInto('idempotency_records')
     .values({ app_id: use.appId, key: use.key, ...kept })
     // Replaces an expired record. A refusal is stored after its transaction has released the key, so another process
-    // may have completed the request since. That response stays.
+    // may have completed the request in the meantime. That response stays.
     .onConflict((conflict) => {
       const replaced = conflict.columns(['app_id', 'key']).doUpdateSet(kept);
       return status < 400 || replaces

@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** A response stored under an app's idempotency key and returned when the request is repeated. */
+/** A response that is stored under an app's idempotency key. It is returned when the request is repeated. */
 export const IdempotencyRecordEntity = defineEntity({
   name: 'IdempotencyRecord',
   tableName: 'idempotency_records',
@@ -10,11 +10,11 @@ export const IdempotencyRecordEntity = defineEntity({
     /** Digest of the operation, path parameters and body. */
     fingerprint: p.text(),
     status: p.integer(),
-    /** The body as sent, with the contract's field names; null for a response without a body. */
+    /** The body as it was sent, with the contract's field names; null for a response without a body. */
     answer: p.text().strictNullable(),
     /**
-     * A JSON array of the public keys whose signatures authorized the request; null if it needed none. The
-     * response is returned only to requests that all of these keys sign.
+     * JSON array of the public keys whose signatures authorized the request; null if it needed none. Only requests
+     * that all of these keys sign get the response.
      */
     signers: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),

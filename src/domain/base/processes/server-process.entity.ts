@@ -1,8 +1,8 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
 /**
- * The secret with which `src/storage/locks.ts` hashes names: one row, which the migration creates on PostgreSQL. SQLite
- * has none, because it needs no locks.
+ * The secret with which `src/storage/locks.ts` hashes names. The migration creates its only row on PostgreSQL. SQLite
+ * needs no locks, so it has no row.
  */
 export const LockSecretEntity = defineEntity({
   name: 'LockSecret',
@@ -14,16 +14,19 @@ export const LockSecretEntity = defineEntity({
   },
 });
 
-/** A running server process. The others take over the work of one that no longer counts its beats. */
+/** A running server process. When its heartbeat stops, other processes take over its work. */
 export const ServerProcessEntity = defineEntity({
   name: 'ServerProcess',
   tableName: 'server_processes',
   properties: {
     id: p.text().primary(),
-    /** Goes up about once per second. Only whether it changes counts: the clocks of processes may differ. */
+    /**
+     * The heartbeat: increases about once per second. Other processes only check whether it changes, because clocks
+     * may differ.
+     */
     beats: p.bigint('number'),
     startedAtMs: p.bigint('number'),
-    /** 1: it takes the locks of `src/storage/locks.ts`. 0: a server from before migration 30. */
+    /** 1 if the process takes the locks of `src/storage/locks.ts`, 0 for a server older than migration 30. */
     keyedLocks: p.integer().default(0),
   },
 });

@@ -2,41 +2,44 @@ import { raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ServerProcessEntity } from './server-process.entity.ts';
 
-/** The process that claims work, and the current time. */
+/** A process that claims work, and the current time. */
 export interface Claimant {
-  /** Identifies it among those that share the database. */
+  /** Identifies the process among those that share the database. */
   readonly owner: string;
   readonly nowMs: number;
 }
 
-/** The longest time by which a claim postpones the next check of a row. */
+/** The maximum time by which a claim postpones the next check of a row. */
 const LONGEST_LEASE_MS = 60_000;
 
 /**
- * The times of the next check that a claim may have set. Rows that a process has claimed once and that are due later
- * need no release.
+ * The range of next checks that an unexpired claim may have set. A row with a later check was not claimed last, so it
+ * needs no release.
  */
 export function claimedUntil({ nowMs }: Claimant): { readonly $gt: number; readonly $lte: number } {
-  // The clocks of processes may differ by as much again.
+  // The clocks of two processes may differ by another `LONGEST_LEASE_MS`.
   return { $gt: nowMs, $lte: nowMs + 2 * LONGEST_LEASE_MS };
 }
 
-/** More than any installation has. */
+/** More than any installation runs. */
 const MAX_PROCESSES = 1_000;
 
-/** Counts a beat of this process. Result: false if it is not registered, or the others have taken over its work. */
+/**
+ * Increments the heartbeat of this process. Returns false if the process is not registered, or if others have taken
+ * over its work.
+ */
 export async function countBeat(em: SqlEntityManager, owner: string): Promise<boolean> {
   return (
     (await em.nativeUpdate(ServerProcessEntity, { id: owner }, { beats: raw<number>('beats + 1') })) === 1
   );
 }
 
-/** Registers this process, so that the others watch it. */
+/** Registers this process, so that other processes watch its heartbeat. */
 export async function registerProcess(em: SqlEntityManager, { owner, nowMs }: Claimant): Promise<void> {
   await em.upsert(ServerProcessEntity, { id: owner, beats: 0, startedAtMs: nowMs, keyedLocks: 1 });
 }
 
-/** The beats of the other processes, by id. */
+/** The heartbeats of the other processes, by id. */
 export async function beatsOfOthers(
   em: SqlEntityManager,
   owner: string,
@@ -52,7 +55,7 @@ export async function beatsOfOthers(
 /**
  * Removes a process. Release its claims in the same transaction.
  *
- * @param beats removes it only if it still has this number of beats.
+ * @param beats if given, the process is removed only if its heartbeat still has this value.
  * @returns whether it was removed.
  */
 export async function removeProcess(em: SqlEntityManager, id: string, beats?: number): Promise<boolean> {

@@ -7,17 +7,17 @@ import type { Tables } from '../../tables.ts';
 import { requireSigners } from '../idempotency/idempotency-keys.ts';
 import { readSafeguards } from '../safeguards/safeguards.ts';
 
-// KYSELY: upserts that say who was first.
+// KYSELY: upserts that report which request was first.
 
-/** How far the clocks of two processes may differ. */
+/** The maximum difference between the clocks of two processes. */
 const CLOCK_SKEW_MS = 5 * 60_000;
 
 /**
- * Accepts each signed payload of an app once, where the safeguard `single_use_signatures` is on. A repeated request gets
- * the first response, so clients can retry.
+ * With the safeguard `single_use_signatures`, accepts each signed payload of an app only once. A repeated request
+ * gets the first response, so clients can retry.
  *
- * CHOICE: a payload without an expiry is stored forever, because its signatures are valid for as long as the owner does
- * not change. Refused requests use nothing: nothing was done for them.
+ * CHOICE: a payload without an expiry is stored forever, because its signatures stay valid until the owner changes. A
+ * refused request does not use up its payload, because nothing was done.
  */
 export function singleUseSignatures(defaults: Safeguards): SingleUse {
   return {
@@ -63,8 +63,8 @@ export interface IntentPayload {
 }
 
 /**
- * Uses a signed payload for an intent, where the app's safeguards say so: no direct request and no other intent can use
- * it. Other members sign the same payload for the same intent.
+ * Marks a signed payload as used by an intent, if the app's safeguards ask for it. No direct request and no other
+ * intent can then use it. Other members sign the same payload for the same intent.
  *
  * @throws ApiError zero_correct_authorization_signatures
  */
@@ -85,7 +85,7 @@ export async function useForIntent(
   if (owner !== 'mine') throw alreadyUsed();
 }
 
-/** Deletes up to `limit` payloads whose requests have expired; returns how many. */
+/** Deletes up to `limit` payloads whose requests have expired, and returns how many. */
 export async function dropExpiredSignatures(
   em: SqlEntityManager,
   nowMs: number,
@@ -136,7 +136,7 @@ interface Row {
   readonly expires_at_ms: number | null;
 }
 
-/** Inserts the row, unless the payload was used before; says who uses it. */
+/** Inserts the row unless the payload was used before. Returns who uses the payload. */
 async function claim(em: SqlEntityManager, row: Row): Promise<'mine' | 'request' | 'intent'> {
   const database = em.getKysely<Tables>();
   const { numInsertedOrUpdatedRows } = await database

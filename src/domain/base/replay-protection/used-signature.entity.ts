@@ -1,24 +1,25 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** A signed payload that an app's request or intent has used, for apps that accept each once. */
+/** A signed payload that a request or an intent has used. Only for apps that accept each payload once. */
 export const UsedSignatureEntity = defineEntity({
   name: 'UsedSignature',
   tableName: 'used_signatures',
   properties: {
     appId: p.text().primary(),
     /**
-     * SHA-256 of the canonical payload, base64. The signature is not used, because a payload has many valid signatures.
+     * SHA-256 of the canonical payload, base64. It is not a digest of the signature, because one payload has many
+     * valid signatures.
      */
     digest: p.text().primary(),
-    /** The intent that it authorizes; null if it was used by a direct request. */
+    /** The intent that the payload authorizes; null if a direct request used it. */
     intentId: p.text().strictNullable(),
     /** The response to the request; null for an intent. */
     status: p.integer().strictNullable(),
-    /** The body as sent; null for a response without one. */
+    /** The body as it was sent; null for a response without a body. */
     answer: p.text().strictNullable(),
-    /** A JSON array of the public keys whose signatures authorized the request; null for an intent. */
+    /** JSON array of the public keys whose signatures authorized the request; null for an intent. */
     signers: p.text().strictNullable(),
-    /** The request expiry that is signed; null without one: the payload is then stored forever. */
+    /** The request expiry that the payload contains. Null for a payload without one, which is stored forever. */
     expiresAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [{ name: 'used_signatures_by_expiry', properties: ['expiresAtMs'] }],

@@ -17,9 +17,9 @@ interface Dismissal {
   readonly nowMs: number;
 }
 
-// INVARIANT: the only intent transition made outside intents/: pending -> dismissed. Expired intents are left alone
-// even if their expiry is not stored yet. The status is a literal, not a parameter, so that its partial index is
-// used.
+// INVARIANT: this is the only transition of an intent outside `intents/`: from pending to dismissed. Expired intents
+// are left alone even if their expiry is not stored yet. The status is a literal instead of a parameter, so that the
+// database uses its partial index.
 const dismissPending = prepareQuery<Dismissal>((database, { subjectId, reason, nowMs }) =>
   database
     .updateTable('intents')
@@ -30,10 +30,10 @@ const dismissPending = prepareQuery<Dismissal>((database, { subjectId, reason, n
 );
 
 /**
- * Dismisses the pending intents about a resource, because it differs from what their signers saw. Every verb that
- * changes or deletes a resource with an owner calls it, in the transaction of the change.
+ * Dismisses the pending intents about a resource, because the resource no longer is what their signers saw. Every
+ * verb that changes or deletes a resource with an owner calls it in the transaction of the change.
  *
- * NOTE: separate from the intents noun, which calls those verbs.
+ * NOTE: it is not part of the noun `intents`, because that noun calls those verbs.
  */
 export async function dismissIntentsAbout(
   { em, nowMs, proof }: Pick<OperationContext, 'em' | 'nowMs' | 'proof'>,

@@ -8,9 +8,11 @@ import { AcceptedAccountEntity, DatabaseIdentityEntity, RestoreEntity } from './
 // KYSELY: one statement over tables of several nouns.
 
 /**
- * Why the database counts as restored. `copied`: it is in another cluster, or was loaded from a dump. `recovered`: its
- * timeline is another, and no server knows that nothing was lost. `lost_changes`: a server misses what it had
- * acknowledged. `marked`: an operator or `custos restore` says so.
+ * Why the database counts as restored:
+ * - `copied`: it is in another cluster, or was loaded from a dump.
+ * - `recovered`: it has a new timeline, and no server can tell that nothing was lost.
+ * - `lost_changes`: changes that a server acknowledged are missing.
+ * - `marked`: an operator or `custos restore` declared it.
  */
 export type RestoreCause = 'copied' | 'recovered' | 'lost_changes' | 'marked';
 
@@ -37,12 +39,12 @@ export interface DatabaseIdentity {
 
 const CURRENT = 'current';
 
-/** Keeps other processes from judging the database until the transaction ends. */
+/** Keeps other processes from checking the database for a restore until the transaction ends. */
 export function lockRestores(em: SqlEntityManager): Promise<void> {
   return lockName(em, 'restores', 'restores');
 }
 
-/** The identity that the database had when a server last used it; undefined if none did. */
+/** The identity of the database when a server last used it; undefined if no server has used it. */
 export async function findIdentity(em: SqlEntityManager): Promise<DatabaseIdentity | undefined> {
   return (await em.findOne(DatabaseIdentityEntity, CURRENT, { disableIdentityMap: true })) ?? undefined;
 }
@@ -63,8 +65,8 @@ export async function findRestore(em: SqlEntityManager): Promise<Restore | undef
 }
 
 /**
- * Stores that the database was restored: changes are held until an operator releases them, and no account may send before
- * it is accepted again. Again before the release, it changes nothing.
+ * Stores that the database was restored. Changes are refused until an operator releases them, and each account must
+ * be accepted before it can send again. Has no effect if changes are already refused.
  */
 export async function noteRestore(
   {
@@ -81,7 +83,7 @@ export async function noteRestore(
   await em.insert(RestoreEntity, {
     id: ids.uuid(),
     cause,
-    // The newer of two counts, even if the clock was set back.
+    // Later than the previous restore even if the clock was set back.
     noticedAtMs: Math.max(nowMs, (last?.noticedAtMs ?? 0) + 1),
     newestRecordAtMs: await newestRecordAt(em),
     releasedAtMs: null,
@@ -105,7 +107,7 @@ async function newestRecordAt(em: SqlEntityManager): Promise<number | null> {
 /**
  * Allows changes again.
  *
- * @throws ApiError invalid_state if none are held.
+ * @throws ApiError invalid_state if changes are not refused.
  */
 export async function releaseRestore(em: SqlEntityManager, nowMs: number): Promise<Restore> {
   await lockRestores(em);
@@ -117,7 +119,7 @@ export async function releaseRestore(em: SqlEntityManager, nowMs: number): Promi
   return { ...restore, releasedAtMs: nowMs };
 }
 
-/** Lets accounts send after the last restore, or all of them. */
+/** Allows the given accounts, or all accounts, to send again after the last restore. */
 export async function acceptAccounts(
   em: SqlEntityManager,
   accounts: readonly RestoredAccount[] | 'all',

@@ -50,15 +50,15 @@ function expectBoolean(value: unknown): string | undefined {
   return typeof value === 'boolean' ? undefined : 'expected true or false';
 }
 
-// HOT: runs for every request that an owner signs (bench `held-load`, 2-of-3 signature); the entity manager takes about ten
-// times the CPU per row read.
+// HOT: runs for every request that an owner signs (bench `held-load`, 2-of-3 signature). The entity manager takes
+// about ten times the CPU per row read.
 const selectSettings = prepareQuery<{ appId: string }, { settings: string }>((database, { appId }) =>
   database.selectFrom('apps').select('settings').where('id', '=', appId),
 );
 
 /**
- * The safeguards in force for the app of a request: its settings, then the server's defaults. A transaction reads them
- * once, so that all its steps judge by the same. No request changes its own app's and then reads them.
+ * The safeguards of the request's app: its settings, then the server's defaults. A transaction reads them once, so
+ * that all its steps apply the same safeguards. No request changes the settings of its own app and then reads them.
  */
 export async function readSafeguards({
   app,
@@ -75,7 +75,7 @@ export async function readSafeguards({
   return withSettings(defaults, row.settings);
 }
 
-/** The safeguards of an app: the defaults of the server, overridden by the stored settings. */
+/** Merged safeguards: the defaults of the server, overridden by the app's stored settings. */
 const merged = new WeakMap<Safeguards, LRUCache<string, Safeguards>>();
 
 function withSettings(defaults: Safeguards, stored: string): Safeguards {
@@ -93,8 +93,8 @@ function withSettings(defaults: Safeguards, stored: string): Safeguards {
 type ExpiryContext = Pick<OperationContext, 'app' | 'em' | 'notes' | 'nowMs' | 'proof' | 'safeguards'>;
 
 /**
- * Refuses a signed request without an expiry, or with one too far ahead, where the app's settings require one: its
- * signatures could be sent again for as long as the owner does not change.
+ * Refuses a signed request without an expiry, or with one that is too far ahead, if the app's settings require a
+ * short one. Without an expiry, its signatures could be sent again until the owner changes.
  *
  * @throws ApiError request_expired
  */
@@ -111,8 +111,8 @@ export async function requireShortExpiry(context: ExpiryContext): Promise<void> 
 }
 
 /**
- * Refuses an intent without an expiry where the app's settings require one: the signatures that it collects would also
- * be valid for a direct request.
+ * Refuses an intent without an expiry if the app's settings require one. The signatures that the intent collects
+ * would also be valid for a direct request.
  *
  * @throws ApiError request_expired
  */

@@ -1,7 +1,7 @@
 import type { SentSeal } from '../../../engine/authorization/quorum-records.ts';
 import type { SealBinding, SealedKey } from '../../../ports/key-vault.ts';
 
-// INVARIANT: the binding of a stored secret never changes; otherwise the secret could not be opened.
+// INVARIANT: the binding of a stored secret never changes. Otherwise the secret could not be opened.
 
 interface SealingRow {
   readonly id: string;
@@ -31,7 +31,10 @@ export function policyBinding(policy: SealingRow): SealBinding {
   return { purpose: 'policy', rowId: policy.id, appId: policy.app_id };
 }
 
-/** The binding of what shows that the vault has seen the changes of a key quorum, without their digest. */
+/**
+ * The binding of the seal over the changes of a key quorum, without the digest of the changes. The seal shows that
+ * the key store has verified the changes.
+ */
 export function quorumChangesBinding(quorum: SealingRow): SealBinding {
   return { purpose: 'key-quorum-changes', rowId: quorum.id, appId: quorum.app_id };
 }
@@ -69,14 +72,14 @@ export function auditKeyBinding({ id }: Pick<SealingRow, 'id'>): SealBinding {
 /** The binding of the known value that verifies a master key. */
 export const masterKeyCheckBinding: SealBinding = { purpose: '', rowId: 'master-key-check', appId: '' };
 
-/** A sealed secret as a member of JSON; bytes in base64. */
+/** A sealed secret as part of a JSON document. Bytes are base64. */
 export interface StoredSeal {
   readonly sealed_secret: string;
   readonly wrapped_data_key: string;
   readonly master_key_id: string;
 }
 
-/** A sealed secret in the form for JSON. */
+/** Converts a sealed secret to its JSON form. */
 export function toStoredSeal({ sealedSecret, wrappedDataKey, masterKeyId }: SealedKey): StoredSeal {
   return {
     sealed_secret: Buffer.from(sealedSecret).toString('base64'),
@@ -94,7 +97,7 @@ export function toSealedKey(stored: StoredSeal): SealedKey {
   };
 }
 
-/** A sealed secret as text, as calls of the vault carry it. */
+/** Converts a sealed secret to the text form for calls of the key store. */
 export function sentSeal({ sealedSecret, wrappedDataKey, masterKeyId }: SealedKey): SentSeal {
   return { sealedSecret: base64(sealedSecret), wrappedDataKey: base64(wrappedDataKey), masterKeyId };
 }

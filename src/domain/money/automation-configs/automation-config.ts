@@ -29,7 +29,7 @@ import { requireOwner } from '../../access/owners/require-owner.ts';
 import { type EarnVault, findNamedVault } from '../earn/earn-vault.ts';
 
 /**
- * The configuration as it is stored and shown: every asset by its address and CAIP-2 id.
+ * The configuration as it is stored and shown. Every asset has its address and CAIP-2 id.
  *
  * @throws ApiError invalid_data naming the field.
  */
@@ -51,7 +51,10 @@ async function resolveConfig(
   };
 }
 
-/** A vault accepts one asset, so deposits of anything else could only fail. */
+/**
+ * Requires that the filter contains only the asset of the vault. A vault accepts one asset, so deposits of other
+ * assets could only fail.
+ */
 function requireAssetOf({ assetAddress, caip2 }: EarnVault, filter: AutomationAssetFilter): void {
   const accepted = { asset_address: assetAddress, caip2 };
   const isExact = filter.mode === 'include' && filter.values.every((each) => isSameAsset(each, accepted));
@@ -102,14 +105,14 @@ function addressOfName(chain: KnownChain, asset: string, pointer: string): strin
   return known.tokenAddress ?? NATIVE;
 }
 
-/** CHOICE: the most automations of an app. */
+/** CHOICE: the maximum number of automations of an app. */
 const MAX_AUTOMATIONS = 100;
 
 /**
- * Creates an enabled automation. It acts on nothing until it is attached to a wallet.
+ * Creates an enabled automation. It has no effect until it is attached to a wallet.
  *
- * @throws ApiError invalid_data for an owner, chain, asset or vault that does not exist, and for a trigger other than
- * the asset of the vault; invalid_request when the app has the most automations already.
+ * @throws ApiError invalid_data for an owner, chain, asset or vault that does not exist, and for a trigger with
+ * another asset than the vault's; invalid_request when the app already has the maximum number of automations.
  */
 export async function createAutomation(
   context: OperationContext,
@@ -145,7 +148,7 @@ async function requireBelowLimit(context: OperationContext): Promise<void> {
 /**
  * Changes an automation for all later deposits. Requires the current owner's authorization.
  *
- * @throws ApiError not_found; what `requireOwner` throws; invalid_data.
+ * @throws ApiError not_found, invalid_data, and what `requireOwner` throws.
  */
 export async function updateAutomation(
   context: OperationContext,

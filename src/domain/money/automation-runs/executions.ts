@@ -7,9 +7,9 @@ import type { Tables } from '../../tables.ts';
 
 // KYSELY: a correlated subquery finds the first open execution of each asset.
 
-/** How long a claimed execution belongs to the process that claimed it. */
+/** How long a claim on an execution lasts. */
 const LEASE_MS = 60_000;
-/** CHOICE: how long an execution is tried while a chain or service is unreachable. */
+/** CHOICE: how long an execution is retried while a chain or service is unreachable. */
 const RETRY_MS = 600_000;
 
 const dueOf = (database: Kysely<Tables>, { nowMs, limit }: { nowMs: number; limit: number }) =>
@@ -47,9 +47,9 @@ const dueOf = (database: Kysely<Tables>, { nowMs, limit }: { nowMs: number; limi
 const selectDue = prepareQuery(dueOf);
 
 /**
- * Claims executions that are due, the most overdue first, by moving their next run.
+ * Claims due executions, most overdue first, by moving their next run.
  *
- * INVARIANT: of one wallet, chain and asset only the oldest open execution is claimed. A later one would sweep the
+ * INVARIANT: for each wallet, chain and asset, only the oldest open execution is claimed. A later one would sweep the
  * same money while the transactions of the first are pending.
  *
  * @param busy chains whose executions are left out.
@@ -80,7 +80,7 @@ export async function claimDueExecutions(
   );
 }
 
-/** Makes the executions due that a process had claimed before it ended. */
+/** Makes executions due that a dead process had claimed. */
 export async function releaseExecutionsOf(em: SqlEntityManager, dead: Claimant): Promise<void> {
   await em.nativeUpdate(
     ExecutionEntity,
@@ -97,11 +97,7 @@ type ExecutionChange =
   | { readonly status: 'failed'; readonly reason: string }
   | { readonly status: 'skipped'; readonly sweptById: string | null; readonly reason?: string };
 
-/**
- * Moves an execution that is still pending.
- *
- * Result: whether it was pending.
- */
+/** Moves an execution to its next state if it is still pending. Returns whether it was pending. */
 export async function moveExecution(
   em: SqlEntityManager,
   id: string,
@@ -129,8 +125,8 @@ export async function moveExecution(
 }
 
 /**
- * The execution that swept a deposit together with an earlier one: the last whose transaction is not in a block before
- * the deposit.
+ * The execution that swept a deposit together with an earlier deposit: the last one whose transaction is not in a
+ * block before this deposit.
  */
 export async function findSweep(
   em: SqlEntityManager,
@@ -158,17 +154,17 @@ export async function findSweep(
   return sweep?.id ?? null;
 }
 
-/** Puts off an execution that is still pending. */
+/** Postpones an execution that is still pending. */
 export async function putOffExecution(em: SqlEntityManager, id: string, untilMs: number): Promise<void> {
   await em.nativeUpdate(ExecutionEntity, { id, status: 'pending' }, { nextRunAtMs: untilMs });
 }
 
-/** Removes an execution that nothing but the wallet itself has triggered. */
+/** Removes an execution that the wallet triggered by a transfer to itself. */
 export async function dropExecution(em: SqlEntityManager, id: string): Promise<void> {
   await em.nativeDelete(ExecutionEntity, { id, status: 'pending' });
 }
 
-/** Completes or fails the execution that started an action, in the transaction that settles the action. */
+/** Completes or fails the execution that started an action. Runs in the transaction that settles the action. */
 export async function endExecutionOfAction(
   em: SqlEntityManager,
   action: { readonly id: string; readonly failure: string | undefined },

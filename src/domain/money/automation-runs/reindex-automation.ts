@@ -34,19 +34,19 @@ export interface Holding {
   readonly newest: ChainTransfer | undefined;
 }
 
-/** How many of the newest transfers of an address are searched for one to it. */
+/** How many of the newest transfers of an address are searched for a deposit. */
 const SEARCHED = 50;
 
 interface Subject {
   readonly wallet: WalletRow;
   readonly chain: KnownChain;
-  /** The caip2 as the request's schema names it. */
+  /** The CAIP-2 id in the notation of the request's schema. */
   readonly caip2: string;
   readonly assetAddress: string;
 }
 
 /**
- * Asks the chain for the balance of the asset and its newest deposit.
+ * Reads the balance of the asset and its newest deposit from the chain.
  *
  * @throws ApiError invalid_data; not_supported for a chain that is not configured.
  */
@@ -66,7 +66,7 @@ export async function planReindex(
       limit: SEARCHED,
     });
     const newest = transfers?.find(({ recipient }) => normalizeAddress(recipient) === wallet.address);
-    // A transfer that the wallet sent to itself is not a deposit, and its execution would be dropped.
+    // A transfer from the wallet to itself is not a deposit. Its execution would be removed again.
     const isOwn =
       newest !== undefined &&
       (await isOwnTransaction(context, {
@@ -142,7 +142,7 @@ async function startUnlessPresent(
   };
 }
 
-/** The execution that is open for the asset, or that the newest deposit has had. */
+/** The open execution for the asset, or the execution that handled the newest deposit. */
 async function existingExecution(
   { em }: OperationContext,
   {
@@ -212,7 +212,7 @@ async function walletOf(
   }
 }
 
-// The contract names Tron's networks, where the chain has the id of its genesis block.
+// The contract has names for Tron's networks. The chains are identified by the id of their genesis block.
 const tronNetworks: Readonly<Record<string, string>> = {
   'tron:mainnet': 'tron:0x2b6653dc',
   'tron:nile': 'tron:0xcd8690dc',

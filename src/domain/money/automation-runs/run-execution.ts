@@ -22,12 +22,12 @@ import { WalletEntity } from '../../wallets/wallets/wallet.entity.ts';
 import { dropExecution, findSweep, moveExecution, putOffExecution } from './executions.ts';
 import { budgetRefusal, planSweep, type Sweep, shareRefusal } from './sweep.ts';
 
-// KYSELY: locks the columns of a wallet that it judges by.
+// KYSELY: locks only the columns of a wallet that the check needs.
 
 /** CHOICE: the pause before an execution is tried again. */
 const AGAIN_MS = 5000;
 
-/** The parts of a job that running an execution needs. */
+/** The parts of a job's context that are needed to run an execution. */
 export interface RunContext {
   readonly services: Services;
   readonly inUnit: OperationContext['inUnit'];
@@ -38,10 +38,10 @@ export interface RunContext {
 }
 
 /**
- * Runs one execution: the verb of the direct operation, on the wallet's whole balance, under the consent that the
- * wallet's owner gave when attaching. Policies are evaluated now, as for the owner.
+ * Runs one execution: it calls the verb of the direct operation for the wallet's whole balance. The consent that the
+ * owner gave at the attachment replaces the owner's authorization. Policies are evaluated now, as for the owner.
  *
- * INVARIANT: the action, the execution's status and the event are committed together, so a crash leaves all or none of
+ * INVARIANT: the action, the execution's status and the event are committed together. A crash leaves all or none of
  * them, and nothing is swept twice.
  */
 export async function runExecution(context: RunContext, execution: StoredExecution): Promise<void> {
@@ -76,7 +76,7 @@ export async function runExecution(context: RunContext, execution: StoredExecuti
   }
 }
 
-/** Codes of refusals that may not come again. */
+/** Error codes of refusals that may be temporary. */
 const passing: ReadonlySet<string> = new Set([
   'unavailable',
   'transaction_broadcast_failure',
@@ -86,7 +86,7 @@ const passing: ReadonlySet<string> = new Set([
 
 function reasonOf(error: unknown): string {
   if (error instanceof ApiError) return error.message;
-  // The signer drops the consent when the owner changes, even if the wallet is later returned.
+  // The signer drops the consent when the owner changes, even if the wallet later returns to that owner.
   if (error instanceof UnauthorizedUseError) return 'the owner of the wallet changed after the deposit';
   return 'the chain or the service that swaps could not be reached';
 }
@@ -99,7 +99,7 @@ function end(
   return inUnit((em) => moveExecution(em, id, { change, nowMs: services.clock.now() }));
 }
 
-/** Ends an execution whose deposit another one has swept, or the owner has spent. */
+/** Ends an execution without an action, because another execution swept the deposit or the owner spent it. */
 function skip({ services, inUnit }: RunContext, execution: StoredExecution): Promise<boolean> {
   return inUnit(async (em) => {
     const change = { status: 'skipped', sweptById: await findSweep(em, execution) } as const;
@@ -149,21 +149,21 @@ async function submitIn(
     replay.hasCommitted();
   } catch (error) {
     if (replay.isUnanswered()) throw error;
-    // Records that must survive the rollback, such as the trace of a denial.
+    // Stores records that must survive the rollback, such as the trace of a denial.
     await inUnit(async (em, notes) => {
       for (const work of refusalWorks) await work(em, notes);
     });
     throw error;
   }
   for (const work of later) {
-    // The transactions are stored: the job that follows them broadcasts them again.
+    // The transactions are already stored. If this broadcast fails, the job that follows them broadcasts them again.
     await work()?.catch((err: unknown) =>
       services.log.warn({ err, execution: execution.id }, 'broadcast failed; will retry'),
     );
   }
 }
 
-/** Whether another execution sweeps the same asset. Call it with the wallet locked. */
+/** Whether another execution is sweeping the same asset. Call it with the wallet locked. */
 async function isSweeping(
   em: SqlEntityManager,
   { walletId, caip2, assetAddress }: StoredExecution,
@@ -200,7 +200,7 @@ async function submitted(
 }
 
 /**
- * The wallet, if the owner who agreed still owns it and only this server can use it.
+ * The wallet, if the owner who agreed still owns it and only this server can use its key.
  *
  * @throws ApiError invalid_state
  */
@@ -230,8 +230,8 @@ async function requireConsent(
 }
 
 /**
- * CHOICE: freezing a user stops the user from signing, and also what the user agreed to in advance, as long as the other
- * members of the owner could not agree to it without the user. The deposit stays in the wallet.
+ * CHOICE: a frozen user cannot sign. A consent that the user gave in advance does not count either, unless the other
+ * members of the owner reach the threshold without the user. The deposit then stays in the wallet.
  *
  * @throws ApiError invalid_state
  */
@@ -259,7 +259,7 @@ function usersOf({ users, quorums }: Quorum): string[] {
   return [...users.map(({ userId }) => userId), ...quorums.flatMap(usersOf)];
 }
 
-/** The key quorum with a key for each of these users, and none for others. */
+/** The key quorum with a key for each of these users, and no keys for other users. */
 function withUsers(quorum: Quorum, able: ReadonlySet<string>): Quorum {
   return {
     ...quorum,
@@ -271,7 +271,7 @@ function withUsers(quorum: Quorum, able: ReadonlySet<string>): Quorum {
   };
 }
 
-/** @throws ApiError invalid_state if the wallet that the deposit is for was archived or has another owner now. */
+/** @throws ApiError invalid_state if the wallet that receives the deposit was archived or has a new owner. */
 async function requireDestination(
   em: SqlEntityManager,
   walletId: string,
@@ -296,7 +296,7 @@ function planContext({ services, em }: RunContext, execution: StoredExecution): 
   };
 }
 
-/** The consent of the owner who attached the automation, in place of signatures. */
+/** The proof of a request for which the owner agreed in advance, by attaching the automation. */
 function standingProof({ agreedById }: StoredExecution): RequestProof {
   return {
     signatures: [],

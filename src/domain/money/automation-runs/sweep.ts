@@ -27,28 +27,30 @@ import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts'
 
 // KYSELY: joins executions, steps and transactions.
 
-/** CHOICE: the share of the proceeds that an automation may pay for gas, where the operator sets nothing. */
+/** CHOICE: the share of the proceeds that an automation may pay for gas, unless the operator sets another. */
 const USUAL_SHARE = 0.5;
 const DAY_MS = 24 * 60 * 60_000;
-/** Decimal places in which shares count. */
+/** The number of units in a share of 1; shares are counted with six decimal places. */
 const SHARE_UNITS = 1_000_000n;
 
 /** The cost and the proceeds of an execution. */
 interface Spending {
   readonly caip2: string;
-  /** The most that the gas costs, also if it is sponsored, in base units of the native asset. */
+  /** The maximum cost of the gas in base units of the native asset, even if the gas is sponsored. */
   readonly cost: bigint;
-  /** The least that it brings, or moves where nothing is swapped. */
+  /** The minimum proceeds, or the moved amount if nothing is swapped. */
   readonly proceeds: { readonly caip2: string; readonly token: string | null; readonly rawAmount: bigint };
 }
 
 /**
- * Why an execution is not worth its gas: anyone can send a token whose approval burns gas, so an automation never spends
- * more than it brings. Undefined if it is, or if nothing says what it brings. Call it outside any database transaction.
+ * Why an execution is not worth its gas. Undefined if it is worth it, or if the value of its proceeds is unknown.
+ * Anyone can send a token whose approval burns gas, so an automation never spends more than it brings. Call it
+ * outside any database transaction.
  *
- * CHOICE: gas may cost the share `CUSTOS_AUTOMATION_FEE_SHARE` of what the execution brings, and the automations of a
- * wallet may spend on gas per chain and day what one transaction may (`CUSTOS_FEE_CEILINGS`). Where neither a price nor
- * a router says what the proceeds are worth, only the second limit counts.
+ * CHOICE: there are two limits on gas. An execution may spend the share `CUSTOS_AUTOMATION_FEE_SHARE` of its
+ * proceeds. All automations of a wallet together may spend per chain and day as much as one transaction may
+ * (`CUSTOS_FEE_CEILINGS`). If neither a price nor a router gives the value of the proceeds, only the second limit
+ * applies.
  */
 export async function shareRefusal(
   context: PlanContext,
@@ -66,10 +68,10 @@ export async function shareRefusal(
 }
 
 /**
- * Why an execution exceeds what the automations of its wallet may spend on gas within a day; undefined if it does not.
+ * Why an execution exceeds the daily gas limit of the wallet's automations; undefined if it does not.
  *
- * INVARIANT: called with the wallet locked, in the transaction that submits the execution: executions of other assets
- * run at the same time.
+ * INVARIANT: call it with the wallet locked, in the transaction that submits the execution, because executions for
+ * other assets run at the same time.
  */
 export async function budgetRefusal(
   { em, chains, nowMs }: Pick<PlanContext, 'em' | 'chains' | 'nowMs'>,
@@ -84,7 +86,7 @@ export async function budgetRefusal(
   return `the automations of the wallet have spent ${spent} on gas within a day, and ${cost} more would exceed ${budget}`;
 }
 
-/** The value of the proceeds in base units of the native asset that pays the gas; undefined if unknown. */
+/** The value of the proceeds in base units of the native asset that pays the gas. Undefined if it is unknown. */
 async function worthInNative(
   context: PlanContext,
   address: string,
@@ -96,7 +98,7 @@ async function worthInNative(
   const chain = chainOfCaip2(proceeds.caip2);
   const native = payer && nativeOf(payer);
   const asset = chain && (token === null ? nativeOf(chain) : assetAtAddress(chain, token));
-  // The maker of a token without a name decides what it reports.
+  // A token without a name reports whatever its deployer wants, so its value is unknown.
   if (native === undefined || asset === undefined) return undefined;
   const priceOf = await pricesOf(context, [asset, native], 'usd');
   const [price, nativePrice] = [priceOf(asset), priceOf(native)];
@@ -120,8 +122,8 @@ function nativeOf(chain: KnownChain): KnownAsset | undefined {
 }
 
 /**
- * The gas that the automations of a wallet have paid, or may pay: of an action that is under way, all that was planned, as
- * later transactions of it may not exist yet.
+ * The gas that the automations of a wallet have paid or may pay. An action in progress counts with its whole planned
+ * cost, because its later transactions may not exist yet.
  */
 async function spentToday(
   em: SqlEntityManager,
@@ -145,7 +147,7 @@ async function spentToday(
     .where((where) =>
       where.or([
         where('executions.status', '<>', 'submitted'),
-        // Submitted by an earlier version.
+        // Only executions that an earlier version submitted have no gas cost.
         where('executions.gas_cost', 'is', null),
       ]),
     )
@@ -162,26 +164,27 @@ function mostOf(request: string | null): bigint {
   return BigInt(gas ?? 0) * BigInt(cap ?? price ?? 0);
 }
 
-/** CHOICE: the gas that is left in a wallet whose native asset is swept: enough for an approval and a swap. */
+/** CHOICE: the gas that stays in a wallet when its native asset is swept. It is enough for an approval and a swap. */
 const RESERVED_GAS = 500_000n;
-/** CHOICE: lamports that are left on Solana: the fee of a transaction and the rent of the accounts that it makes. */
+/**
+ * CHOICE: the lamports that stay in a Solana wallet: the fee of a transaction and the rent of the accounts that it
+ * creates.
+ */
 const RESERVED_LAMPORTS = 5_000_000n;
 
 /** The action of an execution, planned outside the transaction. */
 export interface Sweep {
-  /** The verb of the direct operation. */
+  /** Calls the verb of the direct operation. */
   run(context: OperationContext): Promise<WalletActionRow>;
-  /** Undefined if the verb refuses it anyway. */
+  /** Undefined if the verb will refuse the request anyway. */
   readonly spending: Spending | undefined;
 }
 
 /**
- * Prepares the sweep of a wallet's whole balance of the deposited asset. Of the native asset the gas is left, unless the
- * chain's paymaster pays it.
+ * Prepares the sweep of a wallet's whole balance of the deposited asset. If it is the native asset, an amount for gas
+ * stays in the wallet, unless the chain's paymaster pays. Undefined if there is nothing to sweep.
  *
- * Result: undefined if there is nothing to sweep.
- *
- * @throws ApiError not_supported; the chain's error when it cannot be reached.
+ * @throws ApiError not_supported; the chain's error when the chain cannot be reached.
  */
 export async function planSweep(
   context: PlanContext,
@@ -237,7 +240,7 @@ interface Forwarding {
   readonly rawAmount: bigint;
 }
 
-/** Plans the transfer of an asset that needs no swap, because it is the destination asset already. */
+/** Plans the transfer of an asset that already is the destination asset, so it needs no swap. */
 async function planForwarding(
   context: PlanContext,
   { walletId, recipient, source, rawAmount }: Forwarding,

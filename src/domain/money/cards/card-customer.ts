@@ -19,22 +19,22 @@ import { askProvider, findProvider, getCustomer, getEmail } from '../fiat-custom
 import { type AskedCustomer, askForLinks, storeCustomer } from '../fiat-customers/verify-customer.ts';
 import { CardCustomerEntity, type StoredCardCustomer } from './card.entity.ts';
 
-/** Everything that the status of a customer follows from. */
+/** All facts that determine the status of a customer. */
 interface CustomerFacts {
   readonly accepted: Pick<StoredCardCustomer, 'disclosureAcceptedAtMs' | 'acceptedAgreements'>;
   readonly program: CardProgram;
   /** The last response of the provider that verifies customers. */
   readonly snapshot: StoredSnapshot;
-  /** The endorsement that the issuer asks for. */
+  /** The endorsement that the issuer requires. */
   readonly endorsement: string;
   readonly links: { readonly terms?: string | undefined; readonly verification?: string | undefined };
 }
 
 /**
- * How far a user has come, with what the next step needs.
+ * The status of a user's application, with the data for the next step.
  *
  * CHOICE: the user's own consents come first, then the provider's terms, then the verification. A rejection or
- * suspension shows whatever else is missing.
+ * suspension is shown even if other steps are missing.
  */
 function customerStatus(facts: CustomerFacts): CardCustomer {
   const { accepted, program, snapshot, links } = facts;
@@ -53,7 +53,7 @@ function customerStatus(facts: CustomerFacts): CardCustomer {
   return verifiedStatus(facts);
 }
 
-/** Nothing that the user can do changes these. */
+/** The status of a rejected or suspended customer, which the user cannot change; undefined for other customers. */
 function refusedStatus({ snapshot, endorsement }: CustomerFacts): CardCustomer | undefined {
   if (snapshot.verification === 'rejected') {
     const reasons = snapshot.rejectionReasons ?? [];
@@ -83,7 +83,7 @@ function statusOf({ endorsements }: StoredSnapshot, name: string): string | unde
 /**
  * The user whose access token the request carries.
  *
- * @throws ApiError missing_or_invalid_token for the app secret alone.
+ * @throws ApiError missing_or_invalid_token if the request has only the app secret.
  */
 export function requireCardUser({ proof }: Pick<OperationContext, 'proof'>): string {
   if (proof.userId !== undefined) return proof.userId;
@@ -121,7 +121,7 @@ type AskContext = Pick<
   'app' | 'em' | 'fiatProviders' | 'cardIssuers' | 'proof' | 'log' | 'nowMs'
 >;
 
-/** The responses of issuer and provider about a user, from before the transaction of the request. */
+/** What the issuer and the provider reported about a user before the request's transaction. */
 export interface LookedAtCustomer {
   readonly program: CardProgram;
   readonly endorsement: string;
@@ -136,7 +136,7 @@ interface Verified {
   readonly links: { readonly terms?: string | undefined; readonly verification?: string | undefined };
 }
 
-/** A customer that the provider has opened or found. */
+/** A customer that the provider opened, or already had. */
 export interface OpenedCustomer {
   readonly program: CardProgram;
   readonly endorsement: string;
@@ -144,7 +144,7 @@ export interface OpenedCustomer {
 }
 
 /**
- * Has the provider open the user as a customer who applies for cards. Safe to repeat.
+ * Makes the provider open the user as a customer who applies for cards. Safe to repeat.
  *
  * @throws ApiError missing_or_invalid_token, not_supported, unavailable; invalid_state for a user without an e-mail
  * address.
@@ -173,7 +173,7 @@ export async function askToOpen(context: AskContext, environment: CardEnvironmen
   return { program: await askIssuer(() => issuer.program()), endorsement: issuer.endorsement, asked };
 }
 
-/** Stores the opened customer. Safe to repeat: what was accepted before counts. */
+/** Stores the opened customer. Safe to repeat: consents that are already stored stay. */
 export async function createCardCustomer(
   context: OperationContext,
   environment: CardEnvironment,
@@ -209,7 +209,7 @@ async function insertCustomer(
 }
 
 /**
- * Asks the provider about the user, and for the links of the next step.
+ * Reads the user's status and the links for the next step from the provider.
  *
  * @throws ApiError missing_or_invalid_token, not_supported, unavailable
  */
@@ -267,9 +267,9 @@ export async function getCardCustomer(
 }
 
 /**
- * Records what the user accepts.
+ * Records the consents of the user.
  *
- * CHOICE: the agreements that the bank has at this time; a new one asks for a new consent.
+ * CHOICE: the consent covers the bank's current agreements. A new agreement needs a new consent.
  *
  * @throws ApiError not_found before the customer is created.
  */
@@ -298,7 +298,7 @@ export async function acceptCardTerms(
 }
 
 /**
- * The verified customer that the user is, for cards.
+ * The user as a verified customer who can get cards.
  *
  * @throws ApiError invalid_state unless the status is `ready`.
  */
@@ -331,7 +331,7 @@ export async function getAccepted(
 }
 
 /**
- * The data with which a page uses the issuer. It is public, so the app secret suffices.
+ * The configuration that a web page needs to use the issuer. It is public, so the app secret suffices.
  *
  * @throws ApiError not_found for another app, not_supported, unavailable
  */

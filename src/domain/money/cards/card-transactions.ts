@@ -7,16 +7,17 @@ import { askIssuer, findIssuer } from './card-customer.ts';
 
 const MAX_PAGE = 100;
 
-/** Transactions with the cursor of the next page. */
+/** A page of transactions with the cursor of the next page. */
 interface TransactionPage {
   readonly data: CardTransaction[];
   readonly next_cursor: string | null;
 }
 
 /**
- * One page of the transactions of a card, newest first, as the issuer has them.
+ * One page of the transactions of a card, newest first, as the issuer reports them.
  *
- * @throws ApiError missing_or_invalid_token, not_found, not_supported, unavailable; invalid_data for an unknown cursor.
+ * @throws ApiError missing_or_invalid_token, not_found, not_supported, unavailable; invalid_data for an unknown
+ * cursor.
  */
 export async function listCardTransactions(
   context: PlanContext,
@@ -48,13 +49,13 @@ function transactionView(payment: CardPayment): CardTransaction {
   };
 }
 
-/** The cost of the payment for the wallet, in cents. A refund is negative. */
+/** The amount that the wallet pays, in cents. A refund is negative. */
 function signedCents({ kind, cents }: CardPayment): bigint {
   return kind === 'refund' ? -cents : cents;
 }
 
 /**
- * A secret with which a page shows the number of a card.
+ * A secret with which a web page can show the number of a card.
  *
  * @throws ApiError missing_or_invalid_token, not_found, invalid_state, not_supported, unavailable
  */
@@ -71,12 +72,12 @@ export async function makeEphemeralKey(
   throw new ApiError('invalid_state', answer.message);
 }
 
-/** The planned key. It is a secret, so nothing of it is stored. */
+/** The planned key. It is a secret and is never stored. */
 export function ephemeralKeyOf(planned: Planned<string>): string {
   return unwrapPlan(planned);
 }
 
-/** CHOICE: the most transactions of a statement. */
+/** CHOICE: the maximum number of transactions in a statement. */
 const MAX_LINES = 5_000;
 
 /**
@@ -101,7 +102,7 @@ export async function readStatement(
   throw new ApiError('invalid_request', `expected at most ${MAX_LINES} transactions in a month`);
 }
 
-/** The instants between which a month lies. */
+/** The start of a month and the start of the next month. */
 function monthOf(period: string): { readonly fromMs: number; readonly beforeMs: number } {
   const [year, month] = period.split('-').map(Number) as [number, number];
   return { fromMs: startOf(year, month - 1), beforeMs: startOf(year, month) };
@@ -117,7 +118,7 @@ const HEADER = ['Date', 'Transaction', 'Merchant', 'Type', 'Amount', 'Currency']
 /**
  * A statement as CSV: the posted payments in order, and their total.
  *
- * CHOICE: a file that programs can check, not a PDF.
+ * CHOICE: the format is CSV instead of PDF, so that programs can check the statement.
  *
  * Source: RFC 4180.
  *
@@ -142,15 +143,15 @@ function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-/** `-1250` is `-12.50`. */
+/** Cents as a decimal amount: `-1250` is `-12.50`. */
 export function centsText(cents: bigint): string {
   const digits = String(cents < 0n ? -cents : cents).padStart(3, '0');
   return `${cents < 0n ? '-' : ''}${digits.slice(0, -2)}.${digits.slice(-2)}`;
 }
 
 /**
- * A field, quoted where necessary. Text that a spreadsheet would run as a formula is preceded by an apostrophe: merchants
- * choose their own names.
+ * A CSV field, quoted where necessary. An apostrophe precedes text that a spreadsheet would run as a formula, because
+ * merchants choose their own names.
  */
 function fieldOf(text: string): string {
   const isFormula = /^[=+\-@\t\r]/.test(text) && !/^-?\d+\.\d\d$/.test(text);

@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-/** The terms that a user has accepted to become a customer of the card issuer, in one of its environments. */
+/** The terms that a user accepted to become a customer of the card issuer, in one of its environments. */
 export const CardCustomerEntity = defineEntity({
   name: 'CardCustomer',
   tableName: 'card_customers',
@@ -9,11 +9,11 @@ export const CardCustomerEntity = defineEntity({
     appId: p.text(),
     userId: p.text(),
     environment: p.text(),
-    /** When the user accepted to get documents electronically. */
+    /** When the user agreed to receive documents electronically. */
     disclosureAcceptedAtMs: p.bigint('number').strictNullable(),
-    /** JSON array: ids of the bank's agreements that the user has accepted. */
+    /** JSON array: ids of the bank's agreements that the user accepted. */
     acceptedAgreements: p.text(),
-    /** When the user accepted agreements last. */
+    /** When the user last accepted agreements. */
     agreementsAcceptedAtMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),
   },
@@ -42,7 +42,7 @@ export const CardEntity = defineEntity({
     issuerCardId: p.text(),
     /** `active`, `inactive` or `canceled`. */
     status: p.text(),
-    /** `IssuedCard.revision` of the status. */
+    /** The `IssuedCard.revision` at which the issuer reported the status. */
     revision: p.integer(),
     brand: p.text(),
     last4: p.text(),
@@ -52,7 +52,7 @@ export const CardEntity = defineEntity({
     cancellationReason: p.text().strictNullable(),
     replacedById: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
-    /** When the issuer is next notified of a change, Unix ms; null while it knows the current state. */
+    /** When the issuer is next told about a change, Unix ms. Null while the issuer has the current state. */
     nextCheckAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [

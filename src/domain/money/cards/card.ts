@@ -36,14 +36,17 @@ type BalanceContext = Pick<PlanContext, 'app' | 'em' | 'chains' | 'log'>;
 
 type Spending = Pick<StoredCard, 'walletId' | 'caip2' | 'asset'>;
 
-/** The balances of wallets in the assets that their cards spend, by `balanceKey`. Only for chains that responded. */
+/**
+ * The balances of wallets in the assets that their cards spend, by `balanceKey`. Chains that did not respond are
+ * missing.
+ */
 export type CardBalances = ReadonlyMap<string, string>;
 
 function balanceKey({ walletId, caip2, asset }: Spending): string {
   return `${walletId} ${caip2} ${asset}`;
 }
 
-/** Asks the chains what the wallets of cards hold. Call it outside any transaction. */
+/** Reads the balances of the wallets of cards from the chains. Call it outside any transaction. */
 export async function balancesOf(context: BalanceContext, cards: readonly Spending[]): Promise<CardBalances> {
   const distinct = [...new Map(cards.map((card) => [balanceKey(card), card])).entries()];
   const walletIds = [...new Set(cards.map(({ walletId }) => walletId))];
@@ -78,9 +81,9 @@ async function balanceOf(
 }
 
 /**
- * A card on the wire.
+ * A card in wire form.
  *
- * CHOICE: no name: it is part of the submitted data of the verification, which is not stored.
+ * CHOICE: it has no name. The name is part of the data submitted for verification, which is not stored.
  */
 export function cardView(card: StoredCard, balances: CardBalances): Card {
   return {
@@ -128,7 +131,7 @@ export async function findCard(
 /**
  * One page of the user's cards, newest first.
  *
- * @param cursor the `nextCursor` of the page before; `limit` is 1 to 100, 100 when left out.
+ * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, 100 when left out.
  * @throws ApiError missing_or_invalid_token; invalid_data for a cursor of no card.
  */
 export async function listCards(
@@ -177,14 +180,14 @@ export async function getCardOfIssuer(
   return (await em.findOne(CardEntity, { issuerCardId })) ?? undefined;
 }
 
-/** The only asset that cards spend: its units are the cents of the issuer's currency. */
+/** The only asset that cards spend. Its units match the cents of the issuer's currency. */
 const CARD_ASSET = 'usdc';
 
 /**
  * A wallet of the user.
  *
- * CHOICE: the user owns a wallet whose owner's signature the user alone can make. All other wallets do not exist for
- * the user.
+ * CHOICE: the user owns a wallet if the user alone can make the owner's signature. All other wallets count as not
+ * found.
  *
  * @throws ApiError not_found
  */
@@ -204,7 +207,7 @@ export async function findOwnWallet(
 }
 
 /**
- * The asset of a new card, which the issuer must serve and the wallet must be able to hold.
+ * The asset of a new card. The issuer must serve it, and the wallet must be able to hold it.
  *
  * @throws ApiError not_supported
  */
@@ -214,7 +217,7 @@ function requireCardAsset(
   { asset, chain_id: caip2 }: Pick<CreateCardRequest, 'asset' | 'chain_id'>,
 ): KnownAsset & { readonly tokenAddress: string } {
   const chain = chainOfCaip2(caip2);
-  // Only contracts of EVM chains have approved spenders.
+  // Only contracts on EVM chains support approved spenders.
   if (chain?.chainType !== 'ethereum') throw notSupported('/chain_id', `no cards spend on \`${caip2}\``);
   if (wallet.chain_type !== 'ethereum' || wallet.custody_provider !== null) {
     throw notSupported('/wallet_id', 'expected an `ethereum` wallet without a custodian');
@@ -231,10 +234,10 @@ function notSupported(pointer: string, message: string): ApiError {
   return new ApiError('not_supported', `${pointer}: ${message}`);
 }
 
-/** CHOICE: how many cards that are not canceled a user can have in an environment. */
+/** CHOICE: the maximum number of cards of a user in an environment, without canceled cards. */
 const MAX_CARDS = 10;
 
-/** A card as the issuer issued it, before the transaction of the request. */
+/** A card that the issuer issued before the transaction of the request. */
 export interface IssuedForRequest {
   readonly customer: LookedAtCustomer;
   readonly issued: IssuedCard;
@@ -242,9 +245,10 @@ export interface IssuedForRequest {
 }
 
 /**
- * Checks everything, and has the issuer issue the card.
+ * Checks the request and makes the issuer issue the card.
  *
- * CHOICE: a repeated idempotency key of the user is the same card at the issuer; without one, each request is its own.
+ * CHOICE: with the same idempotency key, a user gets the same card from the issuer. Without a key, each request gets
+ * its own card.
  *
  * @throws ApiError missing_or_invalid_token, not_found, invalid_state, invalid_request, not_supported, unavailable
  */
@@ -270,9 +274,9 @@ export async function askForCard(context: PlanContext, body: CreateCardRequest):
 }
 
 /**
- * Stores the issued card.
+ * Stores the issued card. Repeats the checks, because things may have changed since.
  *
- * @throws ApiError as `askForCard`, for what has changed since.
+ * @throws ApiError what `askForCard` throws.
  */
 export async function createCard(
   context: OperationContext,
@@ -282,7 +286,8 @@ export async function createCard(
   const userId = requireCardUser(context);
   const { customer, issued, balances } = unwrapPlan(planned);
   await lockCardUser(context, userId);
-  // INVARIANT: locked, the cards of a user are created one after the other, and not while the wallet changes its owner.
+  // INVARIANT: this lock serializes the creation of a user's cards, and keeps the wallet from changing its owner
+  // meanwhile.
   await getAccepted(context, body.environment, lockForUpdate);
   const { id: walletId } = await findWalletForUpdate(context, body.wallet_id);
   await findOwnWallet(context, walletId);
@@ -309,7 +314,7 @@ export async function lockCardUser(
   if (isFrozen) throw new ApiError('missing_or_invalid_token', 'the user of the access token is frozen');
 }
 
-/** A new row of an issued card; the caller flushes it. */
+/** Adds the row of an issued card. The caller flushes. */
 export function storeIssued(
   { em, ids, nowMs }: OperationContext,
   issued: IssuedCard,

@@ -28,19 +28,19 @@ import {
 } from './card.ts';
 import { askIssuer, findIssuer, lookAtCustomer, requireCardUser, requireReady } from './card-customer.ts';
 
-/** A card that the issuer has changed, before the transaction of the request. */
+/** A card that the issuer changed before the transaction of the request. */
 export interface ChangedCard {
   readonly reported: IssuedCard;
   readonly balances: CardBalances;
 }
 
-/** A card that the issuer has replaced. */
+/** A card that the issuer replaced before the transaction of the request. */
 export interface ReplacedCard extends ChangedCard {
   readonly successor: IssuedCard;
 }
 
 /**
- * Has the issuer change a card. Safe to repeat.
+ * Makes the issuer change a card. Safe to repeat.
  *
  * @throws ApiError missing_or_invalid_token, not_found, invalid_data, invalid_state, not_supported, unavailable
  */
@@ -53,7 +53,7 @@ export async function askToChange(
   const { issuer, card } = await findWithIssuer(context, cardId, environment);
   checkChange(body);
   requireUsable(card);
-  // CHOICE: who can no longer have cards cannot unfreeze one either.
+  // CHOICE: a user who may no longer have cards may not unfreeze one either.
   if (status === 'active' && card.status === 'inactive') {
     await requireReady(context, environment, await lookAtCustomer(context, environment));
   }
@@ -77,7 +77,7 @@ function checkChange({ status, cancellation_reason: reason, pin }: UpdateCardReq
 }
 
 /**
- * Stores what the issuer has changed.
+ * Stores the card as the issuer changed it.
  *
  * @throws ApiError not_found
  */
@@ -92,13 +92,13 @@ export async function updateCard(
   const card = await findCard(context, cardId, body.environment, { isLocked: true });
   if (body.cancellation_reason !== undefined) card.cancellationReason ??= body.cancellation_reason;
   storeReport(card, reported);
-  // The issuer may have heard of this change after it heard that the user is frozen.
+  // The issuer may have received this change after it was told that the user is frozen. Report the freeze again.
   if (isFrozen) card.nextCheckAtMs = context.nowMs;
   await context.em.flush();
   return cardView(card, balances);
 }
 
-/** Stores the issuer's response, unless a newer one is stored. A cancellation is final. */
+/** Stores the issuer's response unless a newer one is stored. A stored cancellation is final. */
 export function storeReport(card: StoredCard, { status, revision }: IssuedCard): void {
   if (revision <= card.revision) return;
   card.revision = revision;
@@ -106,7 +106,7 @@ export function storeReport(card: StoredCard, { status, revision }: IssuedCard):
 }
 
 /**
- * Has the issuer replace a card. Safe to repeat: a card has one successor.
+ * Makes the issuer replace a card. Safe to repeat, because a card has only one successor.
  *
  * @throws ApiError missing_or_invalid_token, not_found, invalid_state, not_supported, unavailable
  */
@@ -124,7 +124,7 @@ export async function askToReplace(
 }
 
 /**
- * Stores the new card, and the end of the old one.
+ * Stores the new card and cancels the old one.
  *
  * @throws ApiError not_found, invalid_state
  */
@@ -138,7 +138,8 @@ export async function replaceCard(
   await lockCardUser(context, requireCardUser(context));
   const old = await findCard(context, cardId, environment, { isLocked: true });
   requireNoSuccessor(old);
-  // INVARIANT: locked, so that the new card is there when the wallet changes its owner, and ends then.
+  // INVARIANT: the wallet is locked, so a change of its owner comes before or after the new card is stored. A change
+  // afterwards ends the new card too.
   await findWalletForUpdate(context, old.walletId);
   await findOwnWallet(context, old.walletId);
   const { appId, userId, walletId, caip2, asset } = old;
@@ -163,19 +164,19 @@ function requireNoSuccessor({ replacedById }: StoredCard): void {
   if (replacedById !== null) throw new ApiError('invalid_state', 'the card was replaced before');
 }
 
-/** How long a claimed card belongs to the process that claimed it. */
+/** How long a claim on a card lasts. */
 const LEASE_MS = 10_000;
 /**
- * A request that began before the freeze may change a card at the issuer after it, and its process may end before it
- * stores that. So the issuer is told again until no such request can be on its way.
+ * A request that began before the freeze may change the card at the issuer after the freeze, and its process may die
+ * before it stores that. So the report is repeated until no such request can still be running.
  */
 const FREEZE_REPORTS = { everyMs: 60_000, forMs: 600_000 };
 
-/** A card whose status the issuer is to learn. */
+/** A card whose status must be reported to the issuer. */
 export interface DueCard {
   readonly card: StoredCard;
   readonly status: CardStatus;
-  /** When the issuer is told again; null if once is enough. */
+  /** When to report the status again; null if one report is enough. */
   readonly againAtMs: number | null;
 }
 
@@ -185,7 +186,7 @@ const selectDue = prepareQuery<{ nowMs: number }, { id: string }>((database, { n
 );
 
 /**
- * Claims cards whose issuer must learn of a change, the most overdue first; the claim of a process that dies expires.
+ * Claims cards with changes to report, most overdue first. The claim of a dead process expires.
  *
  * @param wanted `busy`: environments whose cards are left out.
  */
@@ -210,7 +211,7 @@ export async function claimDueCards(
   return due;
 }
 
-/** CHOICE: the cards of a frozen user are frozen at the issuer for as long as the user is. */
+/** CHOICE: while a user is frozen, the issuer has the user's cards as frozen. */
 async function reportFor(
   em: SqlEntityManager,
   card: StoredCard,
@@ -218,7 +219,7 @@ async function reportFor(
 ): Promise<Omit<DueCard, 'card'>> {
   const user =
     card.status === 'canceled' ? undefined : await getUser({ em, app: { id: card.appId } }, card.userId);
-  // Final at the issuer: no later change undoes it.
+  // A cancellation is final at the issuer, so one report is enough.
   if (user === undefined) return { status: 'canceled', againAtMs: null };
   const frozenAtMs = user.row.frozen_at_ms;
   if (frozenAtMs === null) return { status: card.status as CardStatus, againAtMs: null };
@@ -236,7 +237,7 @@ export async function reportToIssuer(
   return reported === undefined || 'fault' in reported ? undefined : reported;
 }
 
-/** The issuer has it now. Until `againAtMs`, nothing is due unless something has changed since. */
+/** Marks the card as reported. Nothing is due until `againAtMs`, unless the card has changed in the meantime. */
 export async function settleCard(
   { em, notes }: UnitContext,
   { card: { id, nextCheckAtMs }, status, againAtMs }: DueCard,

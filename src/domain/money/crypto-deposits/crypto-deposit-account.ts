@@ -65,7 +65,7 @@ export async function listCryptoDepositAccounts(
   return { accounts: page.map(accountView), nextCursor };
 }
 
-/** A deposit address and its route, in wire form. `wallet_id` is the wallet at the address. */
+/** A deposit address and its route, in wire form. `wallet_id` is the wallet that has the address. */
 function accountView({ walletId, route }: StoredAttachment): CryptoDepositAddressRoute {
   assert(route !== null, 'expected the attachment of a deposit address');
   return { wallet_id: walletId, ...route };
@@ -74,7 +74,7 @@ function accountView({ walletId, route }: StoredAttachment): CryptoDepositAddres
 interface NewDepositAccount {
   readonly walletId: string;
   readonly body: CreateCryptoDepositAccountRequest;
-  /** From `planCryptoDepositAccount`. */
+  /** The result of `planCryptoDepositAccount`. */
   readonly planned: Planned<readonly ResolvedRoute[]>;
 }
 
@@ -84,7 +84,7 @@ const SOURCE_CHAIN_TYPE = 'ethereum' as const;
 /**
  * Resolves the routes of a request.
  *
- * @throws ApiError not_found; invalid_data for a configuration that the app does not have; what `resolveRoute` throws.
+ * @throws ApiError not_found; invalid_data for an unknown configuration of the app; what `resolveRoute` throws.
  */
 export async function planCryptoDepositAccount(
   context: PlanContext,
@@ -108,15 +108,16 @@ async function findConfig({ em, app }: PlanContext, id: string): Promise<Deposit
 }
 
 /**
- * Opens an address for each route, at which deposits are converted for the wallet: a managed automation on a wallet of
- * the same owner, or on the wallet itself. A route that is open already keeps its address.
+ * Opens a deposit address for each route. Deposits to it are converted and sent to the wallet. Behind an address is a
+ * managed automation, attached to a new wallet of the same owner or to the wallet itself. A route that is already
+ * open keeps its address.
  *
- * CHOICE: the owner or an additional signer may open addresses of their own. On the wallet itself an automation acts
- * under the policies of the owner, so only the owner may attach one.
+ * CHOICE: the owner and additional signers may open addresses on new wallets. On the wallet itself, an automation
+ * acts under the owner's policies, so only the owner may attach one.
  *
- * @throws ApiError not_found; the codes of `requireOwner`; what `planCryptoDepositAccount` throws; invalid_state for an
- * imported or exported wallet as its own address; not_supported; resource_conflict for a route that overlaps another
- * one there; invalid_request for more routes than a wallet may have.
+ * @throws ApiError not_found; not_supported; what `requireOwner` and `planCryptoDepositAccount` throw; invalid_state
+ * for an imported or exported wallet as its own address; resource_conflict for a route that overlaps another route of
+ * that address; invalid_request for more routes than a wallet may have.
  */
 export async function createCryptoDepositAccount(
   context: OperationContext,
@@ -137,7 +138,10 @@ export async function createCryptoDepositAccount(
   return accounts;
 }
 
-/** Whether deposits are made to the wallet itself: it must be on the chains of deposits, and usable only here. */
+/**
+ * Whether deposits go to the wallet itself. Its chain type must be that of deposit addresses, and only this server
+ * may have its key.
+ */
 function usesOwnAddress(wallet: WalletRow, strategy: CryptoDepositAddressStrategy = 'dedicated'): boolean {
   const canReceive = wallet.chain_type === SOURCE_CHAIN_TYPE && wallet.custody_provider === null;
   if (strategy === 'dedicated' || !canReceive) return false;
@@ -169,7 +173,7 @@ interface Opening {
   readonly isOwn: boolean;
 }
 
-/** INVARIANT: the wallet is locked, so of concurrent requests for one route one opens it and the others find it. */
+/** INVARIANT: the wallet is locked. Of concurrent requests for one route, one opens it and the others find it. */
 async function openRoute(
   context: OperationContext,
   { wallet, route, isOwn }: Opening,
@@ -213,7 +217,7 @@ async function openRoute(
   return attachment;
 }
 
-/** Two conversions of one deposit would contradict each other. */
+/** Refuses routes that overlap: a deposit could be converted only once. */
 async function requireNoOverlap(
   { em }: OperationContext,
   { id }: WalletRow,
@@ -233,10 +237,10 @@ async function requireNoOverlap(
 }
 
 /**
- * A new wallet for deposits, with the owner, the policies, the signers and the entity of the destination.
+ * A new wallet for deposits. It has the owner, the policies, the signers and the entity of the destination wallet.
  *
- * CHOICE: later changes of these are not copied. The wallets of an organization that are deposit addresses do not fail
- * for their number.
+ * CHOICE: later changes of these are not copied. The limit on wallets of an organization does not apply to deposit
+ * addresses.
  */
 async function openAddress(context: OperationContext, wallet: WalletRow): Promise<WalletRow> {
   const signers = JSON.parse(wallet.additional_signers) as AdditionalSignerInput;
@@ -282,7 +286,7 @@ const assetTitles: Readonly<Record<string, string>> = {
   eurc: 'Euro Coin',
 };
 
-/** The display name of a chain: its own, or the words of its name in the contract. */
+/** The display name of a chain: its own name, or the words of its name in the contract. */
 function chainTitle(name: string): string {
   const words = name.split('_').map((word) => word.charAt(0).toUpperCase() + word.slice(1));
   return chainTitles[name] ?? words.join(' ');
@@ -293,9 +297,9 @@ function assetTitle(asset: string): string {
 }
 
 /**
- * An icon as a data URL: a disk with the first letter, in a color that depends on the name.
+ * An icon as a data URL: a disk with the first letter, in a color derived from the name.
  *
- * CHOICE: the server links to no other host, so pages that show the list reveal their users to no other site.
+ * CHOICE: icons are data URLs, so that pages with the list do not reveal their users to another host.
  */
 function iconOf(name: string): string {
   const hue = [...name].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 360, 0);
@@ -307,7 +311,7 @@ function iconOf(name: string): string {
   return `data:image/svg+xml,${encodeURIComponent(svg)}`;
 }
 
-/** The chains and currencies that dedicated addresses receive, in wire form. */
+/** The chains and currencies that deposit addresses accept, in wire form. */
 export function depositConfigView(
   context: Pick<PlanContext, 'chains' | 'exchange' | 'swapRoutes'>,
 ): CryptoDepositAccountConfigResponse {
@@ -320,10 +324,10 @@ export function depositConfigView(
 }
 
 /**
- * The currencies whose name or symbol contains a text or whose token has it as its address, and their chains by
- * CAIP-2 id.
+ * The currencies whose name or symbol contains a text, or whose token has this address, and their chains by CAIP-2
+ * id.
  *
- * CHOICE: only the currencies of the configuration are searched, so all of them are verified.
+ * CHOICE: only currencies of the configuration are searched, so all results are verified.
  */
 export function depositConfigSearchView(
   context: Pick<PlanContext, 'chains' | 'exchange' | 'swapRoutes'>,

@@ -21,16 +21,16 @@ import { findWalletAction } from '../wallet-actions/wallet-action.ts';
 /** How other interfaces write the address of a native asset. */
 export const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 
-/** The conditions that decide where deposits can be converted. */
+/** The services that determine where deposits can be converted. */
 type DepositServices = Pick<PlanContext, 'chains' | 'exchange' | 'swapRoutes'>;
 
-/** Who pays the gas of conversions: a deposit address has none, a wallet may. */
+/** Who pays the gas of conversions. A new deposit address holds no gas; a wallet may. */
 export type GasPayer = 'paymaster' | 'wallet';
 
 /**
  * The EVM chains on which deposits are converted, in the order of the contract.
  *
- * CHOICE: deposits are accepted on EVM chains only, because no other chain has paymasters here.
+ * CHOICE: deposits are accepted on EVM chains only, because other chains have no paymasters here.
  */
 export function depositChains(services: DepositServices, payer: GasPayer = 'paymaster'): KnownChain[] {
   return [false, true]
@@ -68,7 +68,11 @@ function faultOf(
   return undefined;
 }
 
-/** The chain that a name or CAIP-2 id means. @throws ApiError not_supported */
+/**
+ * The chain with this name or CAIP-2 id.
+ *
+ * @throws ApiError not_supported
+ */
 export function requireChainText(text: string, pointer: string): KnownChain {
   const chain = chainNamed(text) ?? chainOfCaip2(text);
   if (chain === undefined) throw notSupported(pointer, `the chain \`${text}\` is not supported`);
@@ -76,9 +80,9 @@ export function requireChainText(text: string, pointer: string): KnownChain {
 }
 
 /**
- * The asset that a name or contract means on a chain; undefined when none with a name is there.
+ * The asset with this name or contract address on a chain; undefined for an unknown one.
  *
- * CHOICE: only assets with a name in the contract, because only those are exchanged between chains.
+ * CHOICE: only assets with a name in the contract count, because only these are exchanged between chains.
  */
 export function assetOfText(chain: KnownChain, text: string): KnownAsset | undefined {
   if (text === NATIVE || text === ZERO_ADDRESS) {
@@ -102,9 +106,10 @@ type FindContext = Pick<OperationContext, 'app' | 'em'>;
 type Order = GetCryptoDepositAccountOrderResponse;
 
 /**
- * An order: the execution that a deposit at a deposit address has started.
+ * An order: the execution that a deposit at a deposit address started.
  *
- * CHOICE: of the wallet that the deposit is for, and of the wallet at the address, because routes name the latter.
+ * CHOICE: it is found under the destination wallet and under the wallet at the address, because routes name the
+ * latter.
  *
  * @throws ApiError not_found
  */
@@ -116,7 +121,7 @@ export async function findOrder(context: FindContext, walletId: string, orderId:
 }
 
 /**
- * The first order of a wallet that started after a time.
+ * The first order of a wallet that started after a given time.
  *
  * @param after RFC 3339.
  * @throws ApiError not_found
@@ -154,10 +159,10 @@ async function statusOf(
   if (status === 'pending' || status === 'submitted') return 'pending';
   if (status === 'skipped') {
     const sweep = sweptById === null ? null : await context.em.findOne(ExecutionEntity, { id: sweptById });
-    // Without a sweep the owner has spent the deposit before it was converted.
+    // Without a sweep, the owner spent the deposit before it was converted.
     return sweep === null ? 'rejected' : statusOf(context, sweep);
   }
-  // Nothing went on chain without an action.
+  // Without an action, nothing was sent to the chain.
   if (actionId === null) return 'rejected';
   return (await findWalletAction(context, walletId, actionId)).status;
 }

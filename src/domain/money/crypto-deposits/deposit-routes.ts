@@ -29,14 +29,14 @@ interface Conversion {
   /** In base units of the source. */
   readonly rawAmount: bigint;
   readonly slippageBps?: number | undefined;
-  /** The address of the destination wallet, where it is known. */
+  /** The address of the destination wallet, if it is known. */
   readonly recipient?: string | undefined;
 }
 
-/** CHOICE: half a percent, like swaps. */
+/** CHOICE: half a percent, the same as for swaps. */
 const DEFAULT_SLIPPAGE_BPS = 50;
 
-// Quotes name a payer and a recipient, but reserve nothing. No key of these addresses is known.
+// Quotes require a payer and a recipient, but reserve nothing. Nobody has the keys of these addresses.
 const placeholders: Readonly<Record<string, string>> = {
   ethereum: '0x000000000000000000000000000000000000dEaD',
   solana: '1nc1nerator11111111111111111111111111111111',
@@ -44,12 +44,11 @@ const placeholders: Readonly<Record<string, string>> = {
 };
 
 /**
- * Asks who would convert a deposit, and what would arrive. Call it outside any database transaction.
+ * Estimates which service would convert a deposit, and the amount that would arrive, in base units of the
+ * destination. Call it outside any database transaction.
  *
- * Result: in base units of the destination.
- *
- * @throws ApiError not_supported for a pair that is not exchanged; invalid_data with the pointer `/base_amount` for an
- * amount that is not; transaction_broadcast_failure when the chain or the exchange cannot be reached.
+ * @throws ApiError not_supported for a pair that is not exchanged; invalid_data with the pointer `/base_amount` for
+ * an amount that is not; transaction_broadcast_failure when the chain or the exchange cannot be reached.
  */
 export async function estimateConversion(
   context: PlanContext,
@@ -77,7 +76,7 @@ export async function estimateConversion(
   return offer.by === 'route' ? offer.route.rawOutput : offer.exchange.quote.rawOutput;
 }
 
-/** Whether nothing has to be exchanged. */
+/** Whether both are the same asset, so that nothing has to be exchanged. */
 export function isSame(left: KnownAsset, right: KnownAsset): boolean {
   return left.chain === right.chain && left.tokenAddress === right.tokenAddress;
 }
@@ -89,7 +88,7 @@ function sideOf(asset: KnownAsset) {
 const TYPICAL_USD = { digits: 100n, scale: 0 };
 const TYPICAL_PLACES = 6;
 
-/** CHOICE: a typical deposit is worth $100, or 100 units of an asset without a price. In base units. */
+/** The amount of a typical deposit, in base units. CHOICE: $100, or 100 units of an asset without a price. */
 export async function typicalAmount(
   { prices }: Pick<PlanContext, 'prices'>,
   { asset, decimals }: KnownAsset,
@@ -101,7 +100,7 @@ export async function typicalAmount(
   return digits * 10n ** BigInt(decimals - places);
 }
 
-/** A route as requested or configured. */
+/** A route as a request or the app's settings give it. */
 interface RouteInput {
   readonly source: CryptoDepositAssetFilter;
   readonly destination: CryptoDepositAsset;
@@ -109,23 +108,23 @@ interface RouteInput {
 
 /** A route with names resolved. */
 export interface ResolvedRoute {
-  /** The deposits that are converted. */
+  /** Selects the deposits to convert. */
   readonly filter: AutomationAssetFilter;
   readonly destination: AutomationAssetSpec;
-  /** The form of a response: names, with a chain only where the request limits the asset to one. */
+  /** The route as responses show it: with names, and with a chain only if the request limited the asset to one. */
   readonly shown: RouteInput;
 }
 
-/** The destination of a route. */
+/** The destination of a route and where its deposits arrive. */
 interface RouteTarget {
   readonly wallet: Pick<WalletRow, 'address' | 'chain_type' | 'custody_chain'>;
-  /** Whether deposits are made to the wallet itself. */
+  /** Whether deposits go to the wallet itself. */
   readonly isOwn: boolean;
   /** JSON pointer of the route in the body. */
   readonly pointer: string;
 }
 
-/** A source asset, and whether the request names its chain. */
+/** A source asset, and whether the request named its chain. */
 interface Source {
   readonly asset: KnownAsset;
   readonly isExplicit: boolean;
@@ -133,10 +132,11 @@ interface Source {
 }
 
 /**
- * Resolves the names of a route, and asks whether its assets are exchanged. Call it outside any database transaction.
+ * Resolves the names of a route, and checks that its assets are exchanged. Call it outside any database transaction.
  *
- * CHOICE: an asset without a chain means it on every chain where it can be converted. `all` and `exclude` stay open: a
- * deposit that cannot be converted remains at its address, which is a wallet.
+ * CHOICE: an asset without a chain stands for that asset on every chain where it can be converted. The filters `all`
+ * and `exclude` are not limited to convertible assets; a deposit that cannot be converted stays at its address, which
+ * is a wallet.
  *
  * @throws ApiError invalid_data for a destination without a chain, or on a chain of other wallets; not_supported for
  * unknown assets and chains, chains without a paymaster, and pairs that are not exchanged;
@@ -200,7 +200,7 @@ interface Reading {
   readonly mode: 'include' | 'exclude';
 }
 
-/** The assets that one value of a filter means. */
+/** The assets that one value of a filter stands for. */
 function readSource(
   context: PlanContext,
   { value, pointer }: { readonly value: CryptoDepositAsset; readonly pointer: string },
@@ -234,7 +234,7 @@ async function requireExchanged(
   const asked = await Promise.all(
     sources.map((source) => isExchanged(context, source, { arriving, target })),
   );
-  // The wallet keeps what arrives as the destination already.
+  // A deposit that already is the destination asset stays in the wallet.
   const kept = sources.filter(
     ({ asset }, index) => asked[index] === true && !(target.isOwn && isSame(asset, arriving)),
   );
@@ -259,7 +259,7 @@ async function isExchanged(
     return true;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    // Another amount may be exchanged.
+    // The pair is exchanged, but not this amount.
     if (error.code === 'invalid_data') return true;
     if (error.code !== 'not_supported') throw error;
     if (isExplicit) throw notSupported(pointer, error.message);
@@ -277,23 +277,23 @@ function specOf({ chain, tokenAddress }: KnownAsset): AutomationAssetSpec {
   return { asset_address: tokenAddress ?? NATIVE, caip2: chain.caip2 };
 }
 
-/** Each once, in a fixed order. */
+/** Each asset once, in a fixed order. */
 function distinct(specs: readonly AutomationAssetSpec[]): AutomationAssetSpec[] {
   const byText = new Map(specs.map((spec) => [`${spec.caip2} ${spec.asset_address}`, spec]));
   return [...byText.keys()].sort().map((text) => byText.get(text)!);
 }
 
-/** The same for every spelling of a route. */
+/** The key of a route, which is the same for every spelling of the route. */
 export function routeKey({ filter, destination }: ResolvedRoute, isOwn: boolean): string {
   const values = filter.mode === 'all' ? [] : filter.values.map((each) => [each.caip2, each.asset_address]);
   const parts = [isOwn, filter.mode, values, destination.caip2, destination.asset_address];
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 }
 
-/** Whether a deposit of some asset would match both. */
+/** Whether a deposit of some asset would match both filters. */
 export function overlaps(left: AutomationAssetFilter, right: AutomationAssetFilter): boolean {
   if (left.mode === 'include') return left.values.some((each) => matchesFilter(right, each));
   if (right.mode === 'include') return right.values.some((each) => matchesFilter(left, each));
-  // Each leaves all assets but a few.
+  // Each filter leaves out only a few assets, so some asset matches both.
   return true;
 }

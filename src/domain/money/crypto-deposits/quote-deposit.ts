@@ -10,7 +10,7 @@ import { notSupported, requireAssetText, requireChainText, requireDepositChain }
 import { estimateConversion, isSame, typicalAmount } from './deposit-routes.ts';
 
 /**
- * Estimates what a deposit to a dedicated address delivers. Call it outside any database transaction.
+ * Estimates the amount that a deposit to a deposit address delivers. Call it outside any database transaction.
  *
  * @throws ApiError invalid_data for an amount that is not exchanged; not_supported for unknown assets and chains,
  * chains without a paymaster, and pairs that are not exchanged; transaction_broadcast_failure when the chain or the
@@ -57,7 +57,7 @@ export function quoteDeposit(
   return unwrapPlan(planned);
 }
 
-/** Swaps name the amount differently. */
+/** Renames the pointer of an error, because swaps have another name for the amount. */
 function asInputAmount(error: unknown): unknown {
   const pointer = '/base_amount: ';
   if (!(error instanceof ApiError) || !error.message.startsWith(pointer)) return error;

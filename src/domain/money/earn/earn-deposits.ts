@@ -22,7 +22,7 @@ import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts'
 import { beginWalletAction, requireFreshNonce } from '../wallet-actions/wallet-action.ts';
 import { askVault, type EarnTerms, readEarnBody, requireVaultChain, vaultFields } from './earn-vault.ts';
 
-/** The members that every request of an action may have. */
+/** The fields that the request of every action may have. */
 interface ActionBody {
   readonly nonce?: string | undefined;
   readonly reference_id?: string | undefined;
@@ -51,16 +51,16 @@ export async function startEarnAction(
 /** The transactions of a deposit. */
 export interface DepositPlan {
   readonly builds: readonly BuildTransaction[];
-  /** Whether transactions before the deposit allow the vault to take the amount. */
+  /** Whether the planned transactions contain an approval of the amount before the deposit. */
   readonly isApproved: boolean;
   /** The deposited asset and amount. */
   readonly deposited: { readonly caip2: string; readonly token: string; readonly rawAmount: bigint };
-  /** The most that the gas costs, also if it is sponsored, in base units of the native asset. */
+  /** The maximum cost of the gas in base units of the native asset, even if the gas is sponsored. */
   readonly cost: bigint;
 }
 
 /**
- * Queries the chain for what a deposit needs.
+ * Reads from the chain what a deposit needs.
  *
  * @throws the verb's errors for a deposit that cannot be executed.
  */
@@ -74,11 +74,10 @@ export async function planDepositRequest(
 }
 
 /**
- * Deposits into a vault: an approval of exactly the amount, if one is needed, and the deposit.
+ * Deposits into a vault: an approval of exactly the amount if one is needed, and the deposit.
  *
- * @throws ApiError not_found; invalid_data; not_supported; insufficient_funds; the codes of `requireOwner`;
- * policy_violation; resource_conflict for a nonce that was used; transaction_execution_failure;
- * transaction_broadcast_failure.
+ * @throws ApiError not_found; invalid_data; not_supported; insufficient_funds; policy_violation; what `requireOwner`
+ * throws; resource_conflict for a nonce that was used; transaction_execution_failure; transaction_broadcast_failure.
  */
 export async function depositIntoVault(
   context: OperationContext,
@@ -128,7 +127,7 @@ async function planDeposit(
   if (rawAmount > most) {
     throw invalidField(pointer, `the vault takes at most ${most} base units now, got ${rawAmount}`);
   }
-  // An attacker may have inflated the price of a share, so that small deposits get none.
+  // An attacker may have inflated the price of a share, so that small deposits get no shares.
   if (shares === 0n) throw invalidField(pointer, 'expected an amount that is worth a share of the vault');
   const spending = {
     chain,
@@ -144,18 +143,18 @@ async function planDeposit(
     calls: [...approvals, { to: vault.address.toLowerCase(), value: 0n, data }],
     isSponsored: paysForAutomations(context, chain),
   });
-  // Calls in one transaction are reverted together.
+  // Calls in one transaction are reverted together, so one simulation covers both.
   const deposited = { caip2: vault.caip2, token: vault.assetAddress, rawAmount };
   return { builds, isApproved: approvals.length > 0 && builds.length > 1, deposited, cost };
 }
 
-/** The error for an address that does not answer as a vault. */
+/** The error for an address at which there is no vault. */
 function noVault(address: string): ApiError {
   return new ApiError('not_supported', `/vault_id: no vault that can be read is at \`${address}\``);
 }
 
 /**
- * Queries the chain for what a withdrawal needs.
+ * Reads from the chain what a withdrawal needs.
  *
  * @throws the verb's errors for a withdrawal that cannot be executed.
  */
@@ -169,9 +168,9 @@ export async function planWithdrawalRequest(
 }
 
 /**
- * Withdraws from a vault to the wallet. A withdrawal of the whole position redeems all shares, so that none are left.
+ * Withdraws from a vault to the wallet. A withdrawal of the whole position redeems all shares, so that none remain.
  *
- * @throws ApiError as `depositIntoVault`.
+ * @throws ApiError what `depositIntoVault` throws.
  */
 export async function withdrawFromVault(
   context: OperationContext,
@@ -215,7 +214,7 @@ async function planWithdrawal(
   if (rawAmount > position) {
     throw new ApiError('insufficient_funds', `the position holds ${position} base units, got ${rawAmount}`);
   }
-  // Vaults may round `maxWithdraw` down, so the whole position is judged by its shares.
+  // Vaults may round `maxWithdraw` down, so the shares decide whether it is the whole position.
   const isAll = rawAmount === position && redeemable === shares;
   if (!isAll && rawAmount > most) {
     throw new ApiError(

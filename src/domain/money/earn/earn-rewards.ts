@@ -42,13 +42,13 @@ import {
 /** A claim with its transaction. */
 export interface ClaimPlan {
   readonly distributor: string;
-  /** In wire form. */
+  /** The rewards in wire form. */
   readonly rewards: readonly object[];
   readonly builds: readonly BuildTransaction[];
 }
 
 /**
- * Queries what a wallet can claim.
+ * Reads the rewards that a wallet can claim.
  *
  * @throws the verb's errors for a claim that cannot be executed.
  */
@@ -69,7 +69,7 @@ export async function planClaim(
     'claim',
     rewards.map(() => wallet.address),
     rewards.map(({ tokenAddress }) => tokenAddress),
-    // The distributor subtracts what was claimed before.
+    // The amounts are cumulative. The distributor subtracts what was already claimed.
     rewards.map(({ rawCumulative }) => rawCumulative),
     rewards.map(({ proof }) => proof),
   );
@@ -87,8 +87,8 @@ export async function planClaim(
 /**
  * Claims all rewards of a wallet on one chain.
  *
- * @throws ApiError not_found; not_supported; invalid_request when there is nothing to claim; the codes of
- * `requireOwner`; policy_violation; resource_conflict; insufficient_funds; transaction_execution_failure;
+ * @throws ApiError not_found; not_supported; invalid_request when there is nothing to claim; policy_violation; what
+ * `requireOwner` throws; resource_conflict; insufficient_funds; transaction_execution_failure;
  * transaction_broadcast_failure.
  */
 export async function claimRewards(
@@ -118,7 +118,11 @@ export async function claimRewards(
   });
 }
 
-/** The EVM chain of a name. @throws ApiError not_supported */
+/**
+ * The EVM chain with this name.
+ *
+ * @throws ApiError not_supported
+ */
 function requireRewardChain(name: string): KnownChain {
   const chain = chainNamed(name);
   if (chain?.chainType === 'ethereum') return chain;
@@ -127,7 +131,7 @@ function requireRewardChain(name: string): KnownChain {
 
 interface RewardQuestion {
   readonly address: string;
-  /** The code of the error when the rewards cannot be read. */
+  /** The error code if the rewards cannot be read. */
   readonly unreachable: 'unavailable' | 'transaction_broadcast_failure';
 }
 
@@ -148,14 +152,14 @@ async function rewardsOn(
   throw new ApiError('not_supported', `/chain: no rewards are configured here on \`${name}\``);
 }
 
-/** The fees to collect, with the transaction. */
+/** The fees to collect, and the transaction that collects them. */
 export interface FeePlan {
   readonly rawAmount: bigint;
   readonly builds: readonly BuildTransaction[];
 }
 
 /**
- * Queries the vault for the fees of the app.
+ * Reads the app's fees from the vault.
  *
  * @throws the verb's errors for a collection that cannot be executed.
  */
@@ -180,10 +184,10 @@ export async function planFeeCollection(
 }
 
 /**
- * Collects all fees that a vault has kept for the app, to its admin wallet.
+ * Collects all fees that a vault holds for the app. They go to the app's admin wallet.
  *
- * @throws ApiError not_found; invalid_data; not_supported; invalid_request when there are none; the codes of
- * `requireOwner`; policy_violation; resource_conflict; insufficient_funds; transaction_execution_failure;
+ * @throws ApiError not_found; invalid_data; not_supported; invalid_request when there are none; policy_violation;
+ * what `requireOwner` throws; resource_conflict; insufficient_funds; transaction_execution_failure;
  * transaction_broadcast_failure.
  */
 export async function collectFees(
@@ -233,7 +237,11 @@ async function readFeeBody(
   return vault;
 }
 
-/** The rewards of a wallet on a chain. @throws ApiError not_supported; unavailable. */
+/**
+ * The rewards of a wallet on a chain.
+ *
+ * @throws ApiError not_supported; unavailable.
+ */
 export async function listRewards(
   context: OperationContext,
   wallet: WalletRow,
@@ -255,14 +263,14 @@ export async function listRewards(
   };
 }
 
-/** Rows read at once. */
+/** The number of rows per read. */
 const BATCH = 500;
 
 /**
  * The current position of a wallet in a vault, and the amounts that its actions moved.
  *
- * CHOICE: the totals cover succeeded actions of this server. Transactions that were sent by other means count in the
- * position, not in the totals.
+ * CHOICE: the totals cover only succeeded actions of this server. Transactions that were sent by other means change
+ * the position, but not the totals.
  *
  * @throws ApiError not_supported; unavailable.
  */

@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** A vault that an app has set up. Its contract does the accounting; nothing of that is stored. */
+/** A vault that an app has set up. The vault contract does the accounting; no amounts are stored here. */
 export const EarnVaultEntity = defineEntity({
   name: 'EarnVault',
   tableName: 'earn_vaults',
@@ -11,16 +11,16 @@ export const EarnVaultEntity = defineEntity({
     provider: p.text(),
     name: p.text(),
     caip2: p.text(),
-    /** The vault, an EVM address with its checksum. */
+    /** The checksum address of the vault contract. */
     address: p.text(),
-    /** The token that it accepts. */
+    /** The token that the vault accepts. */
     assetAddress: p.text(),
     assetSymbol: p.text(),
     assetDecimals: p.integer(),
-    /** Null when the app has no wallet with the admin's address. */
+    /** Null if no wallet of the app has the admin's address. */
     adminWalletId: p.text().strictNullable(),
     adminAddress: p.text(),
-    /** The app's part of the yield, in hundredths of a percent. */
+    /** The app's share of the yield, in hundredths of a percent. */
     feeBps: p.integer(),
     createdAtMs: p.bigint('number'),
   },

@@ -28,7 +28,11 @@ export type EarnVault = InferEntity<typeof EarnVaultEntity>;
 
 type FindContext = Pick<PlanContext, 'em' | 'app'>;
 
-/** The app's vault of the id in the path. @throws ApiError not_found */
+/**
+ * The app's vault with the id in the path.
+ *
+ * @throws ApiError not_found
+ */
 export async function findVault(context: FindContext, id: string): Promise<EarnVault> {
   const vault = await lookUp(context, id);
   if (vault === null) throw notFound('Vault');
@@ -36,9 +40,9 @@ export async function findVault(context: FindContext, id: string): Promise<EarnV
 }
 
 /**
- * The app's vault of the id in the body.
+ * The app's vault with the id in the body.
  *
- * @param pointer of the id.
+ * @param pointer JSON pointer to the id.
  * @throws ApiError invalid_data
  */
 export async function findNamedVault(
@@ -51,14 +55,22 @@ export async function findNamedVault(
   return vault;
 }
 
-/** The vault of an id, of any app. @throws ApiError not_found */
+/**
+ * The vault with this id, of any app.
+ *
+ * @throws ApiError not_found
+ */
 export async function getVault(em: SqlEntityManager, id: string): Promise<EarnVault> {
   const vault = await em.findOne(EarnVaultEntity, { id });
   if (vault === null) throw notFound('Vault');
   return vault;
 }
 
-/** The chain of a vault. @throws ApiError not_supported for a chain without a name here. */
+/**
+ * The chain of a vault.
+ *
+ * @throws ApiError not_supported for a chain without a name in the contract.
+ */
 export function chainOfVault({ caip2 }: EarnVault): KnownChain {
   const chain = chainOfCaip2(caip2);
   if (chain === undefined) throw new ApiError('not_supported', `the chain \`${caip2}\` is not supported`);
@@ -69,14 +81,14 @@ function lookUp({ em, app }: FindContext, id: string): Promise<EarnVault | null>
   return em.findOne(EarnVaultEntity, { id, appId: app.id });
 }
 
-/** Who runs vaults. */
+/** The protocols that run vaults. */
 export const vaultProviders = ['aave', 'morpho', 'tempo', 'veda'] as const;
 
 type VaultProvider = (typeof vaultProviders)[number];
 
 /** A vault to set up for an app. */
 export interface NewVault {
-  /** Default: the one that follows from the contract and its asset. Another one is not recognized by a signer. */
+  /** By default derived from the contract and its asset. A signer does not recognize a vault with another id. */
   readonly id?: string;
   readonly appId: string;
   readonly provider: VaultProvider;
@@ -84,7 +96,7 @@ export interface NewVault {
   readonly chain: KnownChain;
   readonly address: string;
   readonly adminWalletId: string | null;
-  /** The app's part of the yield, in hundredths of a percent. */
+  /** The app's share of the yield, in hundredths of a percent. */
   readonly feeBps: number;
 }
 
@@ -138,7 +150,11 @@ export async function adminAddressOf(
   throw invalidField('/admin_wallet_id', `expected an Ethereum wallet of the app, got \`${adminWalletId}\``);
 }
 
-/** The chain of a vault. @throws ApiError not_supported when it is not configured. */
+/**
+ * The chain of a vault.
+ *
+ * @throws ApiError not_supported when it is not configured.
+ */
 export function requireVaultChain(
   context: Pick<PlanContext, 'chains'>,
   { caip2 }: Pick<EarnVault, 'caip2'>,
@@ -154,7 +170,9 @@ type AmountQuery =
   | 'maxRedeem'
   | 'previewDeposit';
 
-/** An amount that a vault answers; undefined when it does not, for example because no vault is there. */
+/**
+ * An amount that a vault returns. Undefined if it returns none, for example because there is no vault at the address.
+ */
 export async function askVault(
   chain: EvmChain,
   { address }: Pick<EarnVault, 'address'>,
@@ -166,14 +184,14 @@ export async function askVault(
   return typeof amount === 'bigint' ? amount : undefined;
 }
 
-/** The fees that the app can collect; undefined for a vault that keeps none. */
+/** The fees that the app can collect; undefined if the vault holds no fees. */
 export async function askFees(chain: EvmChain, { address }: EarnVault): Promise<bigint | undefined> {
   const data = await chain.read({ to: address, data: feeVault.encodeCall('getClaimableFees') });
   const [amount] = feeVault.decodeResult('getClaimableFees', data) ?? [];
   return typeof amount === 'bigint' ? amount : undefined;
 }
 
-/** The token that a vault accepts; undefined when no vault is there. */
+/** The token that a vault accepts; undefined if there is no vault at the address. */
 async function askAsset(chain: EvmChain, address: string): Promise<string | undefined> {
   const data = await chain.read({ to: address, data: tokenVault.encodeCall('asset'), isConstant: true });
   const [asset] = tokenVault.decodeResult('asset', data) ?? [];
@@ -181,9 +199,9 @@ async function askAsset(chain: EvmChain, address: string): Promise<string | unde
 }
 
 /**
- * Reads what a vault accepts. Call it outside any database transaction.
+ * Reads which asset a vault accepts. Call it outside any database transaction.
  *
- * @throws ApiError invalid_data when no vault is at the address; not_supported; transaction_broadcast_failure.
+ * @throws ApiError invalid_data when there is no vault at the address; not_supported; transaction_broadcast_failure.
  */
 export async function readVaultFacts(
   services: Pick<Services, 'chains'>,
@@ -196,12 +214,16 @@ export async function readVaultFacts(
     throw invalidField('/address', `expected the address of a vault, got \`${address}\``);
   const assetAddress = checksumAddress(asset.slice(2));
   const token = await callChain(findToken(services, chain, assetAddress));
-  // CHOICE: an asset without a name in the contract is shown by the beginning of its address.
+  // CHOICE: the symbol of an asset without a name in the contract is the beginning of its address.
   const assetSymbol = token.asset === assetAddress ? assetAddress.slice(0, 8) : token.asset.toUpperCase();
   return { assetAddress, assetSymbol, assetDecimals: token.decimals };
 }
 
-/** A vault in wire form, with what its contract says now. @throws ApiError not_supported; unavailable. */
+/**
+ * A vault in wire form, with the current values of its contract.
+ *
+ * @throws ApiError not_supported; unavailable.
+ */
 export async function readVaultView(
   context: OperationContext,
   vault: EarnVault,
@@ -236,7 +258,7 @@ export async function readVaultView(
     user_apy: rate === undefined ? null : userApyOf(rate),
     app_apy: rate === undefined ? null : (rate.apyBps * rate.feeBps) / 10_000,
     ...(vault.provider === 'aave' ? { available_fees: String(fees ?? 0n) } : {}),
-    // Rewards are paid per account, so a vault has no rate of them.
+    // Rewards are paid per account, so a vault has no reward rate.
     ...(vault.provider === 'morpho' ? { total_rewards_apr: 0 } : {}),
   } as EthereumEarnVaultDetailsResponse;
 }
@@ -250,7 +272,7 @@ export function userApyOf({ apyBps, feeBps }: VaultRate): number {
   return (apyBps * (10_000 - feeBps)) / 10_000;
 }
 
-/** US dollars for one unit; undefined for assets without a name or price, and on test networks. */
+/** The price of one unit in US dollars. Undefined for assets without a name or price, and on test networks. */
 async function priceOf({ prices }: OperationContext, vault: EarnVault): Promise<Decimal | undefined> {
   const chain = chainOfVault(vault);
   const asset = assetAtAddress(chain, vault.assetAddress)?.asset;
@@ -258,7 +280,7 @@ async function priceOf({ prices }: OperationContext, vault: EarnVault): Promise<
   return readDecimal((await prices.inUsd([asset])).get(asset) ?? '');
 }
 
-/** A deposit or withdrawal as requested, with everything checked that needs no chain. */
+/** The terms of a deposit or withdrawal. Everything is checked that needs no chain. */
 export interface EarnTerms extends EarnAmount {
   readonly vault: EarnVault;
 }
@@ -284,7 +306,7 @@ export async function readEarnBody(
   return { vault, ...refusingTerms(() => readEarnAmount(body, vault.assetDecimals)) };
 }
 
-/** The wire fields that all actions of a vault have. */
+/** The wire fields that all actions on a vault have. */
 export function vaultFields(vault: EarnVault, rawAmount: bigint): object {
   const known = assetAtAddress(chainOfVault(vault), vault.assetAddress);
   return {

@@ -19,7 +19,7 @@ import { countryAlpha2, isCountry } from '../../base/countries/countries.ts';
 type AccountType = ExternalFiatAccountData['type'];
 type AccountOf<Type extends AccountType> = Extract<ExternalFiatAccountData, { type: Type }>;
 
-/** The only currency of accounts of a type. */
+/** The currency of account types that have only one. */
 const currencies: Partial<Readonly<Record<AccountType, string>>> = {
   us: 'usd',
   iban: 'eur',
@@ -27,12 +27,12 @@ const currencies: Partial<Readonly<Record<AccountType, string>>> = {
   pix: 'brl',
 };
 
-/** CHOICE: the currencies of SWIFT payments are those that deposit accounts have. */
+/** CHOICE: SWIFT payments have the same currencies as deposit accounts. */
 export const providerCurrencies: readonly string[] = ['usd', 'eur', 'gbp', 'brl', 'mxn', 'cop'];
 
 /**
- * Checks the numbers of a bank account as far as they can be checked without its bank: formats, check digits, and the
- * currency of the account's type. Error messages never repeat a number.
+ * Checks the numbers of a bank account as far as possible without its bank: formats, check digits, and the currency
+ * of the account type. Error messages never repeat a number.
  *
  * @throws ApiError invalid_data naming the field.
  */
@@ -52,7 +52,7 @@ export function checkAccount(body: CreateExternalFiatAccountRequest): void {
       checkSwift(account);
       break;
     case 'gb':
-      // The contract's patterns are all that there is: UK numbers have check digits that differ from bank to bank.
+      // Only the contract's patterns apply, because the check digits of UK numbers differ from bank to bank.
       break;
   }
   checkCountry('/address/country', address?.country);
@@ -156,8 +156,8 @@ function numbersOf(account: ExternalFiatAccountData): readonly string[] {
 }
 
 /**
- * An idempotency key for the provider, never stored: a repeated request has the same key, and so has one of another
- * process at the same time.
+ * An idempotency key for the provider, which is never stored. Repeated and concurrent requests of all processes
+ * derive the same key.
  *
  * @param parts JSON values.
  */
@@ -166,7 +166,7 @@ export function providerKey(...parts: readonly unknown[]): string {
 }
 
 /**
- * The refusal of a provider as the response.
+ * Converts the refusal of a provider to our response.
  *
  * @param at pointers to the submitted data, and to the currency or asset, in the body.
  */

@@ -14,7 +14,7 @@ export const ExternalFiatAccountEntity = defineEntity({
     environment: p.text(),
     /** The account's id at the provider. */
     providerAccountId: p.text(),
-    /** The entity's id at the provider when the account was registered. */
+    /** The id of the user or organization at the provider when the account was registered. */
     customerId: p.text(),
     /** `us`, `gb`, `iban`, `pix` or `swift`. */
     accountType: p.text(),
@@ -22,10 +22,10 @@ export const ExternalFiatAccountEntity = defineEntity({
     accountOwnerName: p.text(),
     bankName: p.text().strictNullable(),
     lastFour: p.text().strictNullable(),
-    /** Recognizes the same account without its number. */
+    /** Identifies the same account without storing its number. */
     fingerprint: p.text(),
     createdAtMs: p.bigint('number'),
-    /** Payouts in progress still refer to a deleted account. */
+    /** Set instead of deleting the row, because payouts in progress still refer to the account. */
     deletedAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [

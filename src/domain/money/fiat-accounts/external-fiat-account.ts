@@ -89,7 +89,7 @@ export async function findFiatAccount(
 }
 
 /**
- * A bank account of a user or an organization.
+ * A bank account of a user or an organization, or undefined.
  *
  * @param entityId in full.
  */
@@ -103,7 +103,7 @@ export async function getFiatAccount(
 }
 
 /**
- * A bank account of a user or an organization, locked until the transaction ends.
+ * A bank account of a user or an organization, or undefined, locked until the transaction ends.
  *
  * @param entityId in full.
  */
@@ -121,7 +121,8 @@ function ownAccount({ app }: FindContext, entityId: string, id: string) {
 }
 
 /**
- * Removes a bank account. Payouts in progress continue; a payout that is being created waits for this one or sees it.
+ * Removes a bank account. Payouts in progress continue. A payout that is being created either waits for the removal
+ * or no longer finds the account.
  *
  * @throws ApiError not_found
  */
@@ -142,13 +143,13 @@ export async function deleteFiatAccount(
       const found = fiatProviders.find(provider, environment as FiatEnvironment);
       await found?.removeBankAccount(customerId, providerAccountId);
     } catch (err) {
-      // Only our payouts use it there, and they no longer find it here.
+      // Leaving it registered is harmless: only our payouts use it there, and they no longer find it here.
       log.warn({ err, account: accountId }, 'a removed bank account stays registered with the provider');
     }
   });
 }
 
-/** CHOICE: how many bank accounts a user or an organization can have in one environment of a provider. */
+/** CHOICE: the maximum number of bank accounts of a user or an organization in one environment of a provider. */
 const MAX_ACCOUNTS = 100;
 
 interface AccountInput {
@@ -156,16 +157,16 @@ interface AccountInput {
   readonly body: CreateExternalFiatAccountRequest;
 }
 
-/** An account as the provider registered it; undefined when it had been registered before. */
+/** An account as the provider registered it; undefined if it was already registered. */
 type PlannedAccount = RegisteredBankAccount | undefined;
 
 /**
- * Checks a bank account and registers it with the provider. Safe to repeat: until the account is removed, the provider
- * registers it once.
+ * Checks a bank account and registers it with the provider. Safe to repeat: until the account is removed, the
+ * provider registers it once.
  *
  * @throws ApiError not_found; invalid_data, also when the provider declines the account; not_supported for a provider
- * that is not configured; invalid_state for an entity that is not verified; invalid_request for too many accounts;
- * unavailable when the provider cannot be reached.
+ * that is not configured; invalid_state for a user or organization that is not verified; invalid_request for too many
+ * accounts; unavailable when the provider cannot be reached.
  */
 export async function planAccount(context: PlanContext, input: AccountInput): Promise<PlannedAccount> {
   const { body } = input;
@@ -179,7 +180,7 @@ export async function planAccount(context: PlanContext, input: AccountInput): Pr
   await requireRoom(context, owner);
   const answer = await askProvider(owner.provider, () =>
     provider.registerBankAccount({
-      // After a removal the provider registers the account again.
+      // The count of removals is part of the key, so that the provider registers the account again after a removal.
       key: providerKey('bank account', owner, identity, removals),
       customerId,
       ownerKind: input.entity.type === 'user' ? 'person' : 'business',
@@ -195,9 +196,10 @@ export async function planAccount(context: PlanContext, input: AccountInput): Pr
 }
 
 /**
- * Stores a bank account that the provider has registered. The same account again is the row that is there.
+ * Stores a bank account that the provider has registered. If the same account is already stored, returns the existing
+ * row.
  *
- * @throws ApiError as `planAccount`.
+ * @throws ApiError what `planAccount` throws.
  */
 export async function registerAccount(
   context: OperationContext,
@@ -207,7 +209,7 @@ export async function registerAccount(
   const registered = unwrapPlan(input.planned);
   const owner = await findOwner(context, input);
   await holdFiatEntity(context, input.entity);
-  // Registrations of one entity come one after the other: they are counted, and the same account is found.
+  // Serializes registrations for one user or organization, because they are counted and compared.
   await lockName(context.em, 'fiat accounts', `fiat accounts of ${owner.entityId}`);
   const identity = await fingerprint(context, identityOf(body));
   const known = await context.em.findOne(ExternalFiatAccountEntity, {
@@ -241,7 +243,7 @@ export async function registerAccount(
   return stored;
 }
 
-/** The columns that say whose account it is, and where. */
+/** The columns that identify the owner of an account and its provider. */
 interface Owner {
   readonly appId: string;
   readonly entityType: FiatEntity['type'];

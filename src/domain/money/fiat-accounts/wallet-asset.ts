@@ -8,7 +8,7 @@ import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import type { FiatEntity } from '../fiat-customers/find-customer.ts';
 
 /**
- * An asset on a chain of a wallet.
+ * An asset on a chain of the wallet's type.
  *
  * @param at pointer to the object with `asset` and `chain`.
  * @throws ApiError not_supported
@@ -36,7 +36,7 @@ export function requireWalletAsset(
 }
 
 /**
- * Refuses a network on which the provider moves nothing: what is sent there in its name would be lost.
+ * Refuses a network that the provider does not serve, because money sent there would be lost.
  *
  * @param pointer to the field that can be changed.
  * @throws ApiError not_supported

@@ -2,14 +2,14 @@ import { invalidField } from '../../../errors.ts';
 import type { KYBSubmitData, KYCSubmitData, VerificationDocument } from '../../../generated/schemas.ts';
 import { isCountry } from '../../base/countries/countries.ts';
 
-// Messages never repeat submitted values.
+// Error messages never repeat submitted values.
 
 const MISSING = 'expected a value: the first submission requires it';
 
 /**
- * Checks data about a user before it goes to the provider.
+ * Checks data about a user before it is sent to the provider.
  *
- * @param isFirst whether the minimum is required.
+ * @param isFirst whether the minimum set of fields is required.
  * @throws ApiError invalid_data
  */
 export function checkPerson(
@@ -25,7 +25,7 @@ export function checkPerson(
   checkDocuments(data.identifying_information, '/data/identifying_information');
 }
 
-/** As `checkPerson`, for data about an organization. */
+/** Checks data about an organization, as `checkPerson` does for a user. */
 export function checkBusiness(
   data: KYBSubmitData,
   { isFirst, nowMs }: { readonly isFirst: boolean; readonly nowMs: number },
@@ -73,7 +73,7 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
 function checkDate(text: string, pointer: string): number {
   const ms = DATE.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
-  // 30 February parses as 2 March.
+  // `Date` parses 30 February as 2 March, so the text must match the parsed date.
   const isDate = !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
   if (!isDate) throw invalidField(pointer, 'expected a date, `YYYY-MM-DD`');
   return ms;
@@ -81,7 +81,7 @@ function checkDate(text: string, pointer: string): number {
 
 const countryMembers = new Set(['country', 'issuing_country', 'primary_regulatory_authority_country']);
 
-/** Checks every country code in the data, wherever it is. */
+/** Checks the country codes in the data at every depth. */
 function checkCountries(value: unknown, at: string): void {
   if (typeof value !== 'object' || value === null) return;
   for (const [name, member] of Object.entries(value)) {
@@ -120,14 +120,14 @@ const magics: readonly (readonly [type: string, bytes: Uint8Array])[] = [
 ];
 const PADDING = /={1,2}$/;
 /**
- * Searched for: the `+` of a pattern for the whole text keeps a way back to each character, which takes as much as V8 allows
- * (64 MB) for a body of 16 MiB.
+ * Matches one invalid character, with a search. A pattern with `+` for the whole text would keep a backtracking entry
+ * for each character, which exceeds V8's limit of 64 MB for a body of 16 MiB.
  */
 const NOT_BASE64 = /[^A-Za-z0-9+/]/;
 
 function checkFile(text: string | undefined, pointer: string): void {
   if (text === undefined) return;
-  // The longest magic has 8 bytes.
+  // The longest magic number has 8 bytes.
   const first = Buffer.from(text.slice(0, 12), 'base64');
   const isKnown = magics.some(([, bytes]) => bytes.every((byte, index) => first[index] === byte));
   if (text.length % 4 !== 0 || !isKnown || NOT_BASE64.test(text.replace(PADDING, ''))) {

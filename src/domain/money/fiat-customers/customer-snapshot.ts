@@ -31,11 +31,11 @@ export function storedSnapshot(snapshot: CustomerSnapshot): StoredSnapshot {
   };
 }
 
-/** The old and the new value of each changed field, by the field's path in the event's `data`. */
+/** The old and the new value of each changed field, by the path of the field in the event's `data`. */
 type SnapshotChanges = Readonly<Record<string, readonly [unknown, unknown]>>;
 
 /**
- * The changes that an event contains; empty if events contain none of them.
+ * The changes that an event shows; empty if events show none of them.
  *
  * @param check `kyc` or `kyb`.
  */
@@ -67,12 +67,12 @@ function fieldsOf(snapshot: StoredSnapshot, check: 'kyc' | 'kyb'): ReadonlyMap<s
 
 type StoreContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>;
 
-// CHOICE: a customer is looked at again after a tenth of the time since its last change, within these limits.
+// CHOICE: a customer is polled again after a tenth of the time since its last change, within these limits.
 const SOONEST_MS = 2000;
 const LATEST_MS = 3_600_000;
 const PATIENCE = 10;
 
-/** When to ask about a customer again that changed last at `updatedAtMs`. */
+/** When to poll a customer again whose last change was at `updatedAtMs`. */
 export function nextCheckAt(nowMs: number, updatedAtMs: number): number {
   const wait = Math.floor((nowMs - updatedAtMs) / PATIENCE);
   return nowMs + Math.min(Math.max(wait, SOONEST_MS), LATEST_MS);
@@ -85,13 +85,13 @@ export interface Submitted {
 }
 
 /**
- * Stores what the provider said about a customer, with the event of a change.
+ * Stores a snapshot of a customer, and records the event of a change.
  *
- * INVARIANT: a snapshot is stored only over the version that was current when the provider was asked, so a response that
- * was overtaken by another one changes nothing, and each change has one event.
+ * INVARIANT: a snapshot is stored only if the row still has the version from before the provider was polled. A
+ * response that another one overtook changes nothing, and each change has one event.
  *
- * @param known the row as it was before the provider was asked.
- * @param submitted what was submitted before the provider said it.
+ * @param known the row from before the provider was polled.
+ * @param submitted the submission before the response, if any.
  * @returns the current row.
  */
 export async function storeSnapshot(
@@ -117,14 +117,14 @@ export async function storeSnapshot(
   if (taken === 0) {
     return em.findOneOrFail(FiatCustomerEntity, { id: known.id }, { disableIdentityMap: true });
   }
-  // Not every change has an event.
+  // Not every change is shown in an event.
   if (isChanged)
     noteChange(context.notes, { appId: known.appId, what: 'fiat_customer.updated', id: known.entityId });
   await tell(context, known, next.snapshot);
   return { ...known, ...next };
 }
 
-/** The stored snapshot with its members in the order of `storedSnapshot`. */
+/** The stored snapshot with its members in the order of `storedSnapshot`, so that the JSON texts can be compared. */
 function storedAgain({ snapshot }: StoredFiatCustomer): StoredFiatCustomer['snapshot'] {
   const { status, terms, verification, rejectionReasons, capabilities, endorsements } = snapshot;
   const { requirementsDue, futureRequirementsDue } = snapshot;
@@ -153,9 +153,9 @@ async function tell(
       }));
 }
 
-/** How long a response of the provider counts as current for lists. */
+/** How long lists accept a response of the provider as current. */
 const CURRENT_MS = 5000;
-/** How long a claimed customer belongs to the process that claimed it. */
+/** How long a claim on a customer lasts. */
 const LEASE_MS = 60_000;
 
 /** A customer and the provider's response; undefined if the provider could not be reached. */
@@ -165,8 +165,8 @@ export interface AskedAgain {
 }
 
 /**
- * The verifications of an entity, newest first. Verifications older than five seconds are polled again, so that a
- * revocation shows at once. If the provider is unreachable, the stored status counts.
+ * The verifications of a user or an organization, newest first. Verifications older than five seconds are polled
+ * again, so that a revocation shows at once. If the provider is unreachable, the stored status is used.
  *
  * @throws ApiError not_found
  */
@@ -180,7 +180,7 @@ export async function askAgain(context: PlanContext, entity: FiatEntity): Promis
   );
 }
 
-/** Stores what was asked, each in a transaction of its own; returns the current rows. */
+/** Stores the polled responses, each in its own transaction. Returns the current rows. */
 export function storeAll(
   context: Pick<OperationContext, 'ids' | 'nowMs' | 'inUnit'>,
   planned: Planned<AskedAgain[]>,
@@ -194,7 +194,7 @@ export function storeAll(
   );
 }
 
-/** Asks about a customer; undefined if that is impossible now. */
+/** Polls the provider about a customer. Undefined if the provider cannot be reached. */
 export async function askAbout(
   { fiatProviders, log }: Pick<Services, 'fiatProviders' | 'log'>,
   { provider, environment, customerId }: StoredFiatCustomer,
@@ -209,8 +209,8 @@ export async function askAbout(
 }
 
 /**
- * Makes the customers due that hints of a provider name. Hints about deposits and payouts need nothing here, because
- * both are polled continuously.
+ * Makes customers due that a provider's hints name. Hints about deposits and payouts have no effect, because both are
+ * polled continuously.
  */
 export async function hurryCustomers(
   em: SqlEntityManager,
@@ -232,7 +232,7 @@ const selectDue = prepareQuery<{ nowMs: number }, { id: string }>((database, { n
 );
 
 /**
- * Claims customers that are due, the most overdue first; the claim of a process that dies is released, or expires.
+ * Claims due customers, most overdue first. The claim of a dead process is released or expires.
  *
  * @param wanted `busy`: providers whose customers are left out.
  */
@@ -254,7 +254,7 @@ export async function claimDueCustomers(
   return due;
 }
 
-/** Makes the customers due that a process had claimed before it ended. */
+/** Makes customers due that a dead process had claimed. */
 export async function releaseCustomersOf(em: SqlEntityManager, dead: Claimant): Promise<void> {
   await em.nativeUpdate(
     FiatCustomerEntity,
@@ -264,7 +264,8 @@ export async function releaseCustomersOf(em: SqlEntityManager, dead: Claimant): 
 }
 
 /**
- * Stores the provider's response about a claimed customer. A customer whose user or organization is gone is deleted.
+ * Stores the provider's response about a claimed customer. Deletes the customer if its user or organization no longer
+ * exists.
  */
 export async function storeClaimed(
   services: Pick<Services, 'ids'>,

@@ -2,7 +2,10 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { FiatEnvironment } from '../../../ports/fiat.ts';
 import { jsonText } from '../../../storage/sql-functions.ts';
 
-/** The stored part of what a provider says about a customer: no links, which are secrets of the customer. */
+/**
+ * The part of a provider's response about a customer that is stored. It has no links, because they are secrets of the
+ * customer.
+ */
 export interface StoredSnapshot {
   readonly status: string;
   readonly terms: string;
@@ -26,7 +29,7 @@ export interface StoredSnapshot {
 /**
  * A user or an organization as the customer of a provider, in one of its environments.
  *
- * INVARIANT: nothing that was submitted to the provider is stored, only a fingerprint of it.
+ * INVARIANT: nothing that was submitted to the provider is stored, except a fingerprint of it.
  */
 export const FiatCustomerEntity = defineEntity({
   name: 'FiatCustomer',
@@ -42,19 +45,19 @@ export const FiatCustomerEntity = defineEntity({
     /** The provider's id. */
     customerId: p.text(),
     snapshot: jsonText<StoredSnapshot>(),
-    /** Counts the snapshots, so that an older one never replaces a newer one. */
+    /** Counts the stored snapshots, so that an older snapshot never replaces a newer one. */
     version: p.integer(),
-    /** When data was submitted last; null before the first submission. */
+    /** When data was last submitted; null before the first submission. */
     submittedAtMs: p.bigint('number').strictNullable(),
-    /** Recognizes the last submission when it is repeated; null before the first. */
+    /** Identifies a repetition of the last submission; null before the first. */
     submissionFingerprint: p.text().strictNullable(),
-    /** When the provider was asked last. */
+    /** When the provider was last polled. */
     checkedAtMs: p.bigint('number'),
     nextCheckAtMs: p.bigint('number'),
-    /** The process that moved it last to claim the customer. */
+    /** The process that last moved `nextCheckAtMs` to claim the customer. */
     claimedBy: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
-    /** When the snapshot changed last. */
+    /** When the snapshot last changed. */
     updatedAtMs: p.bigint('number'),
   },
   indexes: [

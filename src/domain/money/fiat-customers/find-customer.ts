@@ -7,10 +7,10 @@ import { findOrganization, findOrganizationForUpdate } from '../../access/organi
 import { findUser, lockUser } from '../../access/user-records/find-user.ts';
 import { FiatCustomerEntity, type StoredFiatCustomer, type StoredSnapshot } from './fiat-customer.entity.ts';
 
-/** A user or an organization, which a provider verifies as a person or as a business. */
+/** A user or an organization. A provider verifies a user as a person and an organization as a business. */
 export interface FiatEntity {
   readonly type: 'user' | 'organization';
-  /** As given in a path: a user's may lack `did:service:`. */
+  /** The id as in a path. The prefix `did:service:` of a user's id is optional. */
   readonly id: string;
 }
 
@@ -41,7 +41,7 @@ export async function holdFiatEntity(
   await (type === 'user' ? lockUser(context, id) : findOrganizationForUpdate(context, id));
 }
 
-/** CHOICE: the provider's environment when a request names none, the same in all fiat operations. */
+/** CHOICE: the provider's environment if a request names none. It is the same in all fiat operations. */
 const DEFAULT_ENVIRONMENT: FiatEnvironment = 'production';
 
 /** A provider and its environment, as a request names them. */
@@ -50,7 +50,7 @@ export interface NamedProvider {
   readonly environment?: FiatEnvironment | undefined;
 }
 
-/** The environment that a request means. */
+/** The environment of a request, or the default. */
 export function environmentOf({ environment }: Pick<NamedProvider, 'environment'>): FiatEnvironment {
   return environment ?? DEFAULT_ENVIRONMENT;
 }
@@ -94,7 +94,7 @@ export async function askProvider<Answer>(provider: string, call: () => Promise<
 
 type ReadContext = Pick<PlanContext, 'app' | 'em'>;
 
-/** The customer that an entity is at a provider; undefined before verification was started. */
+/** The customer of a user or an organization at a provider; undefined before verification was started. */
 export async function getCustomer(
   { app, em }: ReadContext,
   { type, id }: FiatEntity,
@@ -105,7 +105,7 @@ export async function getCustomer(
   return found ?? undefined;
 }
 
-/** The customers that an entity is, one for each provider and environment; a handful at most. */
+/** The customers of a user or an organization, one for each provider and environment. They are a handful at most. */
 export function customersOf(
   { app, em }: ReadContext,
   { type, id }: FiatEntity,
@@ -117,7 +117,7 @@ export function customersOf(
   );
 }
 
-// There is one provider with two environments.
+// Today there is one provider with two environments.
 const MAX_CUSTOMERS = 20;
 
 /** The customer with this id at a provider, of any app. */
@@ -168,7 +168,7 @@ export async function requireCustomer(
   );
 }
 
-/** The link where a customer continues. Only the responses that create links contain it. */
+/** The links where a customer continues. Only responses that create links contain them. */
 export interface CustomerLinks {
   readonly terms?: string | undefined;
   readonly verification?: string | undefined;
@@ -176,17 +176,17 @@ export interface CustomerLinks {
 
 type Customer = Pick<StoredFiatCustomer, 'provider' | 'environment' | 'snapshot'>;
 
-/** The verification status of a user on the wire. */
+/** The verification status of a user in wire form. */
 export function kycView(customer: Customer, links: CustomerLinks = {}): KYCStatusResponse {
   return { ...statusView(customer, links), kyc: checkView(customer.snapshot, links) };
 }
 
-/** The verification status of an organization on the wire. */
+/** The verification status of an organization in wire form. */
 export function kybView(customer: Customer, links: CustomerLinks = {}): KYBStatusResponse {
   return { ...statusView(customer, links), kyb: checkView(customer.snapshot, links) };
 }
 
-/** The provider's terms on the wire. */
+/** The provider's terms in wire form. */
 export function tosView(
   { provider, environment, snapshot }: Customer,
   { terms }: CustomerLinks,
@@ -241,7 +241,7 @@ export function eventData(snapshot: StoredSnapshot, check: 'kyc' | 'kyb') {
 }
 
 /**
- * The e-mail address of a user: the given one, or that of a linked account.
+ * The e-mail address of a user: the given one, or one from a linked account.
  *
  * @throws ApiError invalid_data when there is none.
  */
@@ -265,9 +265,9 @@ export async function getEmail(
 }
 
 /**
- * Requires a URL that only the customer's browser opens.
+ * Requires a redirect URL that only the customer's browser can open.
  *
- * CHOICE: `https`, or `http` to the browser's own machine (RFC 8252 §7.3), for apps under development.
+ * CHOICE: `https`, or `http` to the browser's own machine (RFC 8252 §7.3) for apps under development.
  *
  * @throws ApiError invalid_data
  */

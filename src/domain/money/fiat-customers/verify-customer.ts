@@ -41,7 +41,7 @@ import {
 type AskContext = Pick<PlanContext, 'app' | 'em' | 'fiatProviders'>;
 type StoreContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'notes' | 'nowMs' | 'entropy' | 'vault'>;
 
-/** The findings about a customer from before the transaction of the request. */
+/** The results about a customer from before the transaction of the request. */
 export interface AskedCustomer {
   readonly entity: FiatEntity;
   readonly named: NamedProvider;
@@ -53,7 +53,7 @@ export interface AskedCustomer {
   readonly submission: object | undefined;
 }
 
-/** The common part of both ways to start a verification. */
+/** The links to create. */
 interface VerificationInput extends NamedProvider {
   readonly endorsements?: readonly string[] | undefined;
   readonly client_agreement_id?: string | undefined;
@@ -62,11 +62,11 @@ interface VerificationInput extends NamedProvider {
   readonly links: readonly ('terms' | 'verification')[];
 }
 
-/** The contact of a customer, read only when the provider has no such customer yet. */
+/** Reads the contact of a customer. Called only if the provider does not have the customer yet. */
 type ReadContact = (entity: FiatEntity) => Promise<{ readonly email: string; readonly name?: string }>;
 
 /**
- * Opens the customer at the provider if there is none, and makes links to its hosted pages.
+ * Opens the customer at the provider if it does not exist, and creates links to hosted pages.
  *
  * @throws ApiError not_found, not_supported, unavailable; invalid_data when the provider refuses the customer.
  */
@@ -91,14 +91,14 @@ export async function askForLinks(
   return { entity, named: input, known, snapshot, links, submission: undefined };
 }
 
-/** The statuses of a customer whose last submission the provider reviews, or has approved. */
+/** The statuses of a customer whose last submission the provider is reviewing or has approved. */
 const takenStatuses = new Set(['under_review', 'active']);
 
 /**
  * Submits data to the provider.
  *
- * CHOICE: the last submission again, as clients repeat it that lost the response, is not sent to the provider while that
- * reviews it or has approved it. The response is the current status.
+ * CHOICE: a repetition of the last submission is not sent again while the provider is reviewing it or has approved
+ * it. Clients repeat a submission when they lost the response; they get the current status.
  *
  * @throws ApiError unavailable; invalid_data when the provider refuses the data.
  */
@@ -107,7 +107,7 @@ async function askToVerify(
   found: Pick<AskedCustomer, 'entity' | 'known' | 'named'>,
   submission: Pick<VerificationInput, 'endorsements' | 'client_agreement_id'> &
     Pick<Submission, 'kind' | 'data'> & {
-      /** The data of the request, to which nothing was added. */
+      /** The data as the request gave it, without additions. */
       readonly given: object;
     },
 ): Promise<AskedCustomer> {
@@ -118,7 +118,7 @@ async function askToVerify(
     ...{ endorsements: submission.endorsements, clientAgreementId: submission.client_agreement_id },
   };
   const { kind, data } = submission;
-  // Large documents are hashed once.
+  // Hashes the data only once, because documents can be large.
   const place = { provider: named.provider, environment: environmentOf(named) };
   const submitted = { ...terms, id: undefined, ...place, kind, data: submission.given };
   const digest = { submission: hash('sha256', canonicalJson(submitted)) };
@@ -131,7 +131,7 @@ async function askToVerify(
   return { ...found, snapshot, links: {}, submission: digest };
 }
 
-/** The current state of the customer if the provider has this submission already. */
+/** The current state of the customer if the provider already has this submission. */
 async function getTaken(
   context: AskContext & Pick<PlanContext, 'vault'>,
   { known, named }: Pick<AskedCustomer, 'known' | 'named'>,
@@ -144,7 +144,7 @@ async function getTaken(
   return current !== undefined && takenStatuses.has(current.status) ? current : undefined;
 }
 
-/** The customer of a request, stored in its transaction, and the links that were made. */
+/** Stores the customer in the transaction of the request. Returns it with the links that were created. */
 export async function storePrepared(
   context: StoreContext,
   planned: Planned<AskedCustomer>,
@@ -156,7 +156,7 @@ export async function storePrepared(
 /**
  * Stores the customer in the transaction of the request.
  *
- * @throws ApiError not_found when the entity was deleted in between.
+ * @throws ApiError not_found when the user or organization was deleted in the meantime.
  */
 export async function storeCustomer(
   context: StoreContext,
@@ -172,7 +172,7 @@ export async function storeCustomer(
   return storeSnapshot(context, known, snapshot, submitted);
 }
 
-/** The new row, or the row that a concurrent request inserted, which is polled soon. */
+/** Inserts the customer. If a concurrent request was first, returns its row, which is polled soon. */
 async function insertCustomer(
   context: StoreContext,
   { entity, named, snapshot }: AskedCustomer,
@@ -204,7 +204,7 @@ function kindOf({ type }: FiatEntity) {
   return type === 'user' ? 'person' : 'business';
 }
 
-/** Our name for a customer. It contains no personal data. */
+/** The reference that identifies a customer at the provider. It contains no personal data. */
 function referenceOf({ app }: AskContext, { type, id }: FiatEntity): string {
   return `${app.id}/${type}/${id}`;
 }
@@ -231,7 +231,7 @@ function requireAccepted(answer: CustomerSnapshot | FiatRefusal, at = ''): Custo
   });
 }
 
-/** Starts the verification of an organization, and makes the links to the hosted pages. */
+/** Starts the verification of an organization, and creates the links to the hosted pages. */
 export function askForOrganizationLinks(
   context: PlanContext,
   organizationId: string,
@@ -255,7 +255,8 @@ export function askForOrganizationLinks(
 /**
  * Submits data about an organization.
  *
- * @throws ApiError not_found, not_supported, unavailable; invalid_data for data that we or the provider refuse.
+ * @throws ApiError not_found, not_supported, unavailable; invalid_data for data that this server or the provider
+ * refuses.
  */
 export async function submitOrganization(
   context: PlanContext,
@@ -274,7 +275,7 @@ export async function submitOrganization(
   );
 }
 
-/** Starts the verification of a user, and makes the links to the hosted pages. */
+/** Starts the verification of a user, and creates the links to the hosted pages. */
 export function askForUserLinks(
   context: PlanContext,
   userId: string,
@@ -295,7 +296,8 @@ export function askForUserLinks(
 /**
  * Submits data about a user.
  *
- * @throws ApiError not_found, not_supported, unavailable; invalid_data for data that we or the provider refuse.
+ * @throws ApiError not_found, not_supported, unavailable; invalid_data for data that this server or the provider
+ * refuses.
  */
 export async function submitUser(
   context: PlanContext,

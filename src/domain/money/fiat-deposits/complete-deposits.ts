@@ -13,7 +13,7 @@ import { recordDepositCompleted } from './record-fiat-deposits.ts';
 
 // KYSELY: rows are claimed with `skip locked`.
 
-/** CHOICE: the interval of polling a chain for the transaction of a deposit. */
+/** CHOICE: how often a chain is polled for the transaction of a deposit. */
 const AGAIN_MS = 2000;
 
 /** A deposit that the provider has sent to its wallet. */
@@ -23,7 +23,7 @@ export interface SentDeposit {
   readonly rawOutput: string | null;
   readonly asset: string;
   readonly chain: string;
-  /** The id of the wallet. */
+  /** The address of the wallet. */
   readonly address: string;
 }
 
@@ -51,9 +51,9 @@ const dueOf = (database: Kysely<Tables>, { nowMs, limit }: Wanted) =>
 const selectDue = prepareQuery<Wanted, SentDeposit>(dueOf);
 
 /**
- * Claims sent deposits whose transactions are due for a check, the most overdue first.
+ * Claims sent deposits whose transactions are due for a check, most overdue first.
  *
- * @param wanted `busy`: chains, as deposits name them, whose deposits are left out.
+ * @param wanted `busy`: chains whose deposits are left out, under the names that deposits use.
  */
 export async function claimSentDeposits(
   em: SqlEntityManager,
@@ -76,8 +76,8 @@ export async function claimSentDeposits(
 }
 
 /**
- * The amount that arrived, in base units, once the transaction is in a block of our chain; undefined before. Call it
- * outside any transaction.
+ * The amount that arrived, in base units, once the transaction is in a block of a configured chain. Undefined before.
+ * Call it outside any transaction.
  */
 export async function findArrival(
   { chains }: Pick<Services, 'chains'>,
@@ -105,22 +105,22 @@ async function arrivalOf(
     );
     return received && sumOf(received);
   }
-  // The transaction is not ours, so there are no bytes of it: a chain that does not know it cannot say more.
+  // We did not send the transaction, so there are no signed bytes to pass.
   const status = await chain.statusOf(hash, new Uint8Array());
   return status.kind === 'included' && rawOutput !== null ? BigInt(rawOutput) : undefined;
 }
 
-/** Undefined for no movement: a transaction that brings nothing does not complete a deposit. */
+/** The total that was received. Undefined if nothing was received: such a transaction does not complete a deposit. */
 function sumOf(received: readonly { readonly rawAmount: bigint }[]): bigint | undefined {
   return received.length === 0 ? undefined : received.reduce((sum, { rawAmount }) => sum + rawAmount, 0n);
 }
 
-// Only EVM addresses, which start with 0x, ignore case.
+// Case does not matter in EVM addresses, which start with 0x.
 function isSame(left: string, right: string): boolean {
   return left.startsWith('0x') ? left.toLowerCase() === right.toLowerCase() : left === right;
 }
 
-/** Completes a deposit that has arrived, and records its event. Does nothing when it has ended before. */
+/** Completes a deposit that has arrived, and records its event. Does nothing if the deposit has already ended. */
 export async function completeDeposit(
   context: Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>,
   sent: SentDeposit,

@@ -43,7 +43,7 @@ type Account = Pick<StoredDepositAccount, 'id' | 'appId'>;
 
 const bindingOf = ({ id, appId }: Account) => depositInstructionsBinding({ id, app_id: appId });
 
-/** Stores the payment instructions of an account, sealed. The caller flushes. */
+/** Stores the payment instructions of an account in sealed form. The caller flushes. */
 async function sealInstructions(
   { em, vault }: InstructionsContext,
   account: Account,
@@ -116,7 +116,7 @@ export async function listFiatDepositAccounts(
   );
 }
 
-/** Activated accounts are few; this bounds the deactivated ones, of which the newest are shown. */
+/** Limits the list. There are few activated accounts, but many may have been deactivated; the newest are shown. */
 const MAX_LISTED = 200;
 
 /**
@@ -135,7 +135,7 @@ export async function findDepositAccount(
   return account;
 }
 
-/** CHOICE: how many activated deposit accounts a wallet can have. */
+/** CHOICE: the maximum number of activated deposit accounts of a wallet. */
 const MAX_ACCOUNTS = 50;
 
 interface DepositAccountInput {
@@ -143,7 +143,7 @@ interface DepositAccountInput {
   readonly body: CreateFiatDepositAccountRequest;
 }
 
-/** An account as the provider opened it; undefined when it had been opened before. */
+/** An account as the provider opened it; undefined if it was already open. */
 type PlannedDepositAccount = VirtualAccount | undefined;
 
 /**
@@ -151,8 +151,8 @@ type PlannedDepositAccount = VirtualAccount | undefined;
  * the provider opens it once.
  *
  * @throws ApiError not_found; not_supported for a provider, currency, chain or asset that is not served here;
- * invalid_state for a wallet without an entity, and for an entity that is not verified; invalid_request for too many accounts;
- * unavailable when the provider cannot be reached.
+ * invalid_state for a wallet without a user or organization, and for one that is not verified; invalid_request for
+ * too many accounts; unavailable when the provider cannot be reached.
  */
 export async function planFiatDepositAccount(
   context: PlanContext,
@@ -164,7 +164,7 @@ export async function planFiatDepositAccount(
   const provider = findProvider(context, place);
   requireNetwork(provider, asset.chain, '/environment');
   if (context.chains.find(asset.chain.caip2) === undefined) {
-    // Deposits are completed when their transaction is in a block, which could never be seen.
+    // A deposit is complete when its transaction is in a block. Without the chain, that could never be seen.
     const what = `the chain \`${asset.chain.name}\` is not configured here`;
     throw new ApiError('not_supported', `/destination/chain: ${what}`);
   }
@@ -177,7 +177,7 @@ export async function planFiatDepositAccount(
   const closed = await context.em.count(FiatDepositAccountEntity, { ...same, status: 'deactivated' });
   const answer = await askProvider(place.provider, () =>
     provider.openVirtualAccount({
-      // INVARIANT: what was opened with one fee is never stored with another.
+      // INVARIANT: an account that was opened with one fee is never stored with another fee.
       key: providerKey('deposit account', same, closed, ...(fee === '0' ? [] : [fee])),
       customerId,
       currency: body.source.currency,
@@ -197,16 +197,17 @@ export async function planFiatDepositAccount(
 }
 
 /**
- * Stores a deposit account that the provider has opened. The same account again is the activated row that is there.
+ * Stores a deposit account that the provider has opened. If the same account is already activated, returns the
+ * existing row.
  *
- * @throws ApiError as `planFiatDepositAccount`; resource_conflict for another fee than that of the account.
+ * @throws ApiError what `planFiatDepositAccount` throws; resource_conflict if the account has another fee.
  */
 export async function openDepositAccount(
   context: OperationContext,
   { walletId, body, planned }: DepositAccountInput & { readonly planned: Planned<PlannedDepositAccount> },
 ): Promise<StoredDepositAccount> {
   const opened = unwrapPlan(planned);
-  // Locked: the accounts of a wallet are opened one after the other, and not while it is archived.
+  // Locks the wallet, so that its accounts are opened one after the other, and not while it is archived.
   const wallet = await findWalletForUpdate(context, walletId);
   const same = sameAccount(wallet, body, readAsset(wallet, body));
   const known = await context.em.findOne(FiatDepositAccountEntity, { ...same, status: 'activated' });
@@ -247,7 +248,7 @@ function readAsset(wallet: WalletRow, { source, destination }: CreateFiatDeposit
   return requireWalletAsset(wallet, destination, '/destination');
 }
 
-/** CHOICE: what makes two requests one account. */
+/** The values that identify an account. CHOICE: two requests with the same values are about the same account. */
 function sameAccount(wallet: WalletRow, body: CreateFiatDepositAccountRequest, { asset, chain }: KnownAsset) {
   return {
     walletId: wallet.id,
@@ -259,8 +260,8 @@ function sameAccount(wallet: WalletRow, body: CreateFiatDepositAccountRequest, {
 }
 
 /**
- * CHOICE: a second request for an account never changes its fee: with another fee, which includes none, it is a conflict.
- * To change the fee, open another account, of another wallet.
+ * CHOICE: a second request for an account never changes its fee. A different fee, or none, is a conflict. A different
+ * fee needs another account of another wallet.
  *
  * @throws ApiError resource_conflict
  */
@@ -280,7 +281,7 @@ function feeOf({ developer_fee_percent: fee = '0' }: CreateFiatDepositAccountReq
   return fee;
 }
 
-/** `01.50` is `1.5`. */
+/** Normalizes a fee: `01.50` becomes `1.5`. */
 function plainFee(fee: string): string {
   return decimalText(readDecimal(fee)!);
 }
@@ -299,7 +300,8 @@ async function requireRoom({ em }: Pick<PlanContext, 'em'>, walletId: string): P
 // KYSELY: rows are claimed with `skip locked`.
 
 /**
- * CHOICE: the interval of polling a provider for instructions that it prepares, and of requests to close an account.
+ * CHOICE: how often a provider is polled for instructions that it is preparing, and how often a request to close an
+ * account is repeated.
  */
 const AGAIN_MS = 2000;
 
@@ -324,7 +326,7 @@ const selectDue = prepareQuery<Wanted, { id: string }>(dueOf);
 /**
  * Claims accounts that wait for their instructions, and deactivated accounts that are still open at the provider.
  *
- * @param wanted `busy`: providers whose accounts are skipped.
+ * @param wanted `busy`: providers whose accounts are left out.
  */
 export async function claimDueAccounts(
   em: SqlEntityManager,

@@ -17,12 +17,12 @@ export const FiatDepositAccountEntity = defineEntity({
     /** `activated` or `deactivated`. */
     status: p.text(),
     currency: p.text(),
-    /** JSON array. */
+    /** JSON array of the names of payment rails. */
     paymentRails: p.text(),
     asset: p.text(),
-    /** The chain's name. */
+    /** The chain's name in the contract. */
     chain: p.text(),
-    /** The app's fee of each deposit, as written in the request. */
+    /** The app's fee on each deposit, in the notation of the request. */
     developerFeePercent: p.text().default('0'),
     createdAtMs: p.bigint('number'),
     /** When the provider is polled next for the payment instructions; null once they are stored. */
@@ -51,7 +51,7 @@ export const FiatDepositAccountEntity = defineEntity({
 
 export type StoredDepositAccount = InferEntity<typeof FiatDepositAccountEntity>;
 
-/** The payment instructions of a fiat deposit account, sealed because they contain its numbers. */
+/** The payment instructions of a fiat deposit account. They are sealed because they contain account numbers. */
 export const FiatDepositInstructionsEntity = defineEntity({
   name: 'FiatDepositInstructions',
   tableName: 'fiat_deposit_instructions',
@@ -76,16 +76,16 @@ export const FiatDepositEntity = defineEntity({
     provider: p.text(),
     environment: p.text(),
     providerDepositId: p.text(),
-    /** `received`, `in_review`, `delivering`, `delivered`, `completed` or `failed`. Only ever moves forward. */
+    /** `received`, `in_review`, `delivering`, `delivered`, `completed` or `failed`. The state only moves forward. */
     state: p.text(),
-    /** In units of the currency, as the provider writes it. */
+    /** The amount in units of the currency, in the provider's notation. */
     amount: p.text(),
     currency: p.text(),
     paymentRail: p.text().strictNullable(),
     senderName: p.text().strictNullable(),
     /** The hash of the provider's transfer to the wallet. */
     transactionHash: p.text().strictNullable(),
-    /** In base units of the delivered asset. */
+    /** The delivered amount in base units of the asset. */
     rawOutput: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     /** When the chain is polled next for the transaction; null unless the deposit is `delivered`. */
@@ -104,7 +104,10 @@ export const FiatDepositEntity = defineEntity({
 
 export type StoredDeposit = InferEntity<typeof FiatDepositEntity>;
 
-/** How far the deposits of a provider have been read. A row is made with the first deposit account there. */
+/**
+ * The position up to which the deposits of a provider have been read. The row is created with the first deposit
+ * account at the provider.
+ */
 export const FiatPositionEntity = defineEntity({
   name: 'FiatPosition',
   tableName: 'fiat_positions',

@@ -51,7 +51,7 @@ export function recordDepositCompleted(
   });
 }
 
-/** Records that a deposit was paid back. */
+/** Records that a deposit was refunded. */
 function recordDepositFailed(
   context: EventContext,
   {
@@ -99,23 +99,23 @@ function dataOf(account: StoredDepositAccount, deposit: StoredDeposit) {
   };
 }
 
-// KYSELY: an insertion that another process may have made.
+// KYSELY: an insertion that tolerates the same row from another process.
 
 type RecordContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>;
 
 const BEGINNING = '';
 
-/** A position in a provider's history; undefined is the beginning. */
+/** A position in a provider's history of deposits; undefined is the beginning. */
 export interface FiatPosition extends FiatPlace {
   readonly after: string | undefined;
 }
 
-/** A page of a provider's history, and the position at which it was read. */
+/** A page of a provider's history, and the position from which it was read. */
 interface ReadDeposits extends FiatPosition {
   readonly page: FiatDepositPage;
 }
 
-// KYSELY: read every second, also where nothing happens; a prepared statement takes a tenth of the CPU.
+// KYSELY: read every second, even if nothing happens. A prepared statement takes a tenth of the CPU.
 const selectPositions = prepareQuery<
   Record<never, never>,
   { provider: string; environment: string; position: string }
@@ -127,7 +127,7 @@ const selectPositions = prepareQuery<
     .orderBy('environment'),
 );
 
-/** The providers whose deposits are read, each with the position to read from. */
+/** The providers whose deposits are followed, each with the position to read from. */
 export async function listFiatPositions(em: RecordContext['em']): Promise<readonly FiatPosition[]> {
   const { rows } = await selectPositions(em, {});
   return rows.map(({ provider, environment, position }) => ({
@@ -137,7 +137,7 @@ export async function listFiatPositions(em: RecordContext['em']): Promise<readon
   }));
 }
 
-/** Begins to read the deposits of a provider, unless they are read already. */
+/** Starts to follow the deposits of a provider, if they are not followed yet. */
 export async function beginFiatPosition(em: RecordContext['em'], place: FiatPlace): Promise<void> {
   const { provider, environment } = place;
   await em
@@ -150,9 +150,9 @@ export async function beginFiatPosition(em: RecordContext['em'], place: FiatPlac
 
 /**
  * Stores what a provider reports about deposits, records their events, and moves the position in its history, all in
- * one transaction. Does nothing when another process has moved the position since it was read.
+ * one transaction. Does nothing when another process has moved the position in the meantime.
  *
- * INVARIANT: a deposit only moves forward, in whatever order its reports arrive and however often: each of its events
+ * INVARIANT: a deposit only moves forward, in whatever order and however often its reports arrive. Each of its events
  * is recorded once.
  */
 export async function recordFiatDeposits(context: RecordContext, read: ReadDeposits): Promise<void> {
@@ -183,7 +183,7 @@ async function recordReport(
     environment,
     virtualAccountId: report.virtualAccountId,
   });
-  // Another server may use the same account at the provider.
+  // The deposit belongs to another server that uses the same account at the provider.
   if (account === null) return;
   const key = { provider, environment, providerDepositId: report.depositId };
   const known = await em.findOne(FiatDepositEntity, key, lockForUpdate);
@@ -192,7 +192,7 @@ async function recordReport(
   await em.flush();
 }
 
-/** A deposit is received before anything else happens to it, even if that is reported first. */
+/** Records that a deposit was received, even if the provider first reports a later state. */
 async function beginDeposit(
   context: RecordContext,
   account: StoredDepositAccount,
@@ -219,7 +219,7 @@ async function beginDeposit(
   return deposit;
 }
 
-/** The order of the states before the end; `completed` and `failed` are the end. */
+/** The order of the states before the end. `completed` and `failed` are end states and have no rank. */
 const ranks: Readonly<Record<string, number>> = { received: 0, in_review: 1, delivering: 2, delivered: 3 };
 
 async function advance(
@@ -238,19 +238,19 @@ async function advance(
     await recordDepositFailed(context, { account, deposit, report });
     return;
   }
-  // Without its transaction it is still on its way: a later report brings the hash.
+  // Without a transaction hash, the deposit counts as on its way. A later report will have the hash.
   const isSent = report.state !== 'delivered' || report.transactionHash !== undefined;
   const state = isSent ? report.state : 'delivering';
   if (ranks[state]! <= rank) return;
   deposit.state = state;
   if (state !== 'delivered') return;
-  // Completed when our chain has the transaction in a block.
+  // The deposit is completed once a configured chain has the transaction in a block.
   deposit.transactionHash = report.transactionHash ?? null;
   deposit.rawOutput = report.rawOutput === undefined ? null : String(report.rawOutput);
   deposit.nextCheckAtMs = context.nowMs;
 }
 
-/** A deposit as far as the server has followed it. */
+/** A deposit, as stored. */
 interface FoundDeposit {
   readonly accountId: string;
   readonly environment: FiatEnvironment;

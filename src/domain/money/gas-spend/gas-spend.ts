@@ -9,14 +9,14 @@ import { pricesOf, worthOf } from '../../wallets/balances/balances.ts';
 /** The network fee of one transaction. */
 interface GasPaid {
   readonly caip2: string;
-  /** In base units of the chain's native asset. */
+  /** The fee in base units of the chain's native asset. */
   readonly fee: bigint;
 }
 
 /**
  * The total gas cost in US dollars at current prices, not rounded.
  *
- * CHOICE: gas on test networks, and on chains whose native asset has no price here, costs nothing.
+ * CHOICE: gas on test networks counts as free, and so does gas on chains whose native asset has no price here.
  */
 export async function costInUsd(
   context: Pick<OperationContext, 'prices'>,
@@ -49,10 +49,10 @@ interface GasSpendQuery {
 }
 
 /**
- * The amount that the app paid in a time range for the gas of sponsored transactions, in US dollars.
+ * The amount in US dollars that the app paid in a time range for the gas of sponsored transactions.
  *
- * CHOICE: priced at today's rates, because past rates are not kept, and not rounded, because gas on a rollup costs less
- * than a cent.
+ * CHOICE: gas is priced at current rates, because past rates are not kept. The sum is not rounded, because gas on a
+ * rollup costs less than a cent.
  *
  * @throws ApiError invalid_data for a range that ends before it starts or is longer than 30 days.
  */

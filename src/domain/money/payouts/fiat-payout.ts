@@ -47,17 +47,17 @@ function readPayout(wallet: WalletRow, body: CreateFiatPayoutRequest): PayoutTer
   throw new ApiError('not_supported', `/source/chain: no payouts on \`${chain.name}\` yet`);
 }
 
-/** A payout that the provider has opened, with all the chain data that its deposit needs. */
+/** A payout that the provider has opened, with all chain data for its deposit. */
 export interface PayoutPlan {
   readonly account: StoredFiatAccount;
   readonly rail: string;
   readonly opened: OpenedPayout;
   readonly build: PlannedTransfer['build'];
-  /** Ends the payout at the provider, which would otherwise wait for a deposit that never comes. */
+  /** Cancels the payout at the provider. Otherwise the provider would wait for a deposit that never comes. */
   cancel(): void;
 }
 
-/** The payment rails of each account type. The first one is used unless the request names another. */
+/** The payment rails of each account type. The first rail is the default. */
 const rails: Readonly<Record<string, readonly string[]>> = {
   us: ['ach', 'ach_same_day', 'wire', 'fednow'],
   iban: ['sepa'],
@@ -79,12 +79,12 @@ function railOf({ accountType }: StoredFiatAccount, wanted: string | undefined):
 }
 
 /**
- * Opens a payout at the provider, and queries the chain for what its deposit needs. Call it outside any database
+ * Opens a payout at the provider, and reads from the chain what its deposit needs. Call it outside any database
  * transaction.
  *
- * @throws ApiError not_found; invalid_data; invalid_state for an entity that is not verified; not_supported;
- * insufficient_funds; transaction_execution_failure when the simulation fails; transaction_broadcast_failure when the
- * provider or the chain cannot be reached.
+ * @throws ApiError not_found; invalid_data; invalid_state for a user or organization that is not verified;
+ * not_supported; insufficient_funds; transaction_execution_failure when the simulation fails;
+ * transaction_broadcast_failure when the provider or the chain cannot be reached.
  */
 export async function planPayout(
   context: PlanContext,
@@ -138,7 +138,7 @@ export async function planPayout(
 }
 
 /**
- * The bank account of a payout, which must be one of the user or organization that the wallet belongs to.
+ * The bank account of a payout. It must belong to the user or organization of the wallet.
  *
  * @throws ApiError invalid_data
  */
@@ -168,13 +168,13 @@ function placeOf({ provider, environment }: StoredFiatAccount) {
   return { provider, environment: environment as FiatEnvironment };
 }
 
-/** Whose the account is, for `requireCustomer`. */
+/** The user or organization of an account, in the form that `requireCustomer` expects. */
 function customerOf(account: StoredFiatAccount) {
   const entity = { type: account.entityType as FiatEntity['type'], id: account.entityId };
   return { entity, named: placeOf(account), capability: 'payout_fiat' as const };
 }
 
-/** A repeated request, which is answered from its stored response, opens nothing new. */
+/** The idempotency key for the provider. A repeated request returns the stored response and opens nothing new. */
 function keyOf({ app, idempotencyKey, requestId }: PlanContext, wallet: WalletRow, body: object): string {
   return providerKey('payout', app.id, wallet.id, idempotencyKey ?? null, idempotencyKey ?? requestId, body);
 }
@@ -184,7 +184,7 @@ async function open(provider: FiatProvider, order: PayoutOrder): Promise<OpenedP
     throw unreachable(cause);
   });
   if ('fault' in answer) throw refusalOf(answer);
-  // INVARIANT: nothing but the amount that the policies have judged is ever signed.
+  // INVARIANT: only the amount that the policies have evaluated is ever signed.
   if (answer.rawAmount !== order.rawAmount) {
     throw invalidField('/source/amount', 'the provider cannot pay out exactly this amount');
   }
@@ -203,9 +203,11 @@ function refusalOf({ fault, pointer, message }: FiatRefusal): ApiError {
 }
 
 /**
- * Nobody awaits it: the request has already been refused, and a payout without a deposit expires.
+ * Starts a cancellation without waiting for it: the request has already been refused, and a payout without a deposit
+ * expires anyway.
  *
- * NOTE: with an idempotency key, the same request may come again and use the same payout, so it is left to expire.
+ * NOTE: with an idempotency key, the same request may be repeated and use the same payout, so that payout is left to
+ * expire.
  */
 function cancelAtProvider(
   { log, idempotencyKey }: PlanContext,
@@ -218,23 +220,23 @@ function cancelAtProvider(
   });
 }
 
-/** The deposit must be in a block before the payout expires, so nothing is signed when less than this is left. */
+/** The deposit must be in a block before the payout expires. Nothing is signed if less time than this is left. */
 const LEAST_SECONDS = 60;
 
 interface PayoutInput {
   readonly walletId: string;
   readonly body: CreateFiatPayoutRequest;
-  /** From `planPayout`. */
+  /** The result of `planPayout`. */
   readonly planned: Planned<PayoutPlan>;
 }
 
 /**
  * Pays out to a bank account. The deposit to the provider is signed and stored together with the action in one
- * database transaction and broadcast after the commit, so a crash at any point neither loses nor repeats it; the
- * provider pays the bank once it has the deposit, or gives it back.
+ * database transaction, and broadcast after the commit. A crash therefore neither loses nor repeats it. Once the
+ * provider has the deposit, it pays the bank or refunds the deposit.
  *
- * @throws ApiError not_found; the codes of `requireOwner`; policy_violation; resource_conflict for a nonce that this
- * wallet has already used; what `planPayout` throws.
+ * @throws ApiError not_found; policy_violation; resource_conflict for a nonce that this wallet has already used; what
+ * `requireOwner` and `planPayout` throw.
  */
 export async function createFiatPayout(
   context: OperationContext,
@@ -243,7 +245,7 @@ export async function createFiatPayout(
   try {
     return await payOut(context, input);
   } catch (error) {
-    // Other errors come from the transaction, which runs again.
+    // Other errors concern the database transaction, which runs again with the same payout.
     if (error instanceof ApiError && 'value' in input.planned) input.planned.value.cancel();
     throw error;
   }
@@ -286,7 +288,10 @@ async function payOut(
   });
 }
 
-/** The account is locked, so that a payout and its removal come one after the other. */
+/**
+ * Checks again that the account exists, and locks it. A payout and the removal of its account come one after the
+ * other.
+ */
 async function requireStillPayable(
   context: OperationContext,
   { account, opened }: PayoutPlan,
@@ -300,7 +305,7 @@ async function requireStillPayable(
   }
 }
 
-/** The wire fields of responses and of events. */
+/** The wire fields of responses and events. */
 function detailsOf(
   body: CreateFiatPayoutRequest,
   { asset, rawAmount, developerFeePercent }: PayoutTerms,

@@ -49,10 +49,9 @@ const selectHighestNonce = prepareQuery<Account, { highest: number | null }>((da
 );
 
 /**
- * Requires that the chain has no transaction of the account that a restored database lacks, because the request may ask
- * for that transaction again. Checked once per account and chain after a restore. The nonce shows it, compared with the
- * chain's count and with our transactions. Where transactions have no nonce, the chain cannot tell, and an operator
- * must decide.
+ * Requires that the chain has no transaction of the account that a restored database lacks. Otherwise a request could
+ * repeat such a transaction. The check runs once per account and chain after a restore. It compares the chain's nonce
+ * with our transactions. Where transactions have no nonce, the chain cannot tell, and an operator must decide.
  *
  * @throws ApiError transaction_broadcast_failure, also for every replay of the request.
  */
@@ -79,7 +78,7 @@ export async function requireKnownAccount(
   );
 }
 
-/** How many nonces of the account are used, as far as the database knows. */
+/** The number of nonces of the account that are used according to the database. */
 export async function knownNonces(em: OperationContext['em'], account: Account): Promise<number> {
   const [used] = (await selectHighestNonce(em, account)).rows;
   return used?.highest === null || used === undefined ? 0 : Number(used.highest) + 1;

@@ -27,14 +27,13 @@ type BroadcastContext = Pick<OperationContext, 'chains' | 'inUnit' | 'ids' | 'no
  * Broadcasts a recorded transaction after the database transaction that signed it has committed.
  *
  * CHOICE: when the chain cannot be reached, or its response cannot be stored, the request still succeeds and the
- * transaction stays `pending`: its bytes are stored and the job sends them until the chain answers. With an error,
+ * transaction stays `pending`. Its bytes are stored, and the job sends them until the chain responds. After an error,
  * callers would send a second transaction, and both could be included.
  *
+ * @returns whether the chain is known to have accepted the transaction.
  * @throws ApiError insufficient_funds, transaction_execution_failure, transaction_broadcast_failure when the chain
- * refuses it: the transaction becomes `failed` and its nonce is free again, or `replaced` if the nonce was already
- * used.
- *
- * Result: whether the chain has accepted it, as far as is known.
+ * refuses it. The transaction then becomes `failed` and its nonce is free again, or it becomes `replaced` if the
+ * nonce was already used.
  */
 async function broadcastTransaction(
   context: BroadcastContext,
@@ -51,7 +50,7 @@ async function broadcastTransaction(
         outcome.reason === 'stale'
           ? ((await findStale(chain, row)) ?? failed(row, outcome.message))
           : failed(row, outcome.message);
-      // `replaced` too: the chain refuses a nonce that another transaction has already used.
+      // Includes `replaced`: the chain refuses a nonce that another transaction has already used.
       if (neverHasEffect.has(finding.status)) refused = chainRefusal(outcome.reason, outcome.message);
     }
     await context.inUnit((em, notes) => advanceTransaction({ ...context, em, notes }, row, finding));
@@ -64,10 +63,11 @@ async function broadcastTransaction(
 }
 
 /**
- * Broadcasts transactions that build on each other. Each waits until the chain has the one before: when the chain
- * cannot be reached, the job sends the rest; when it refuses one, the rest can no longer take effect and ends too.
+ * Broadcasts transactions that build on each other. Each is sent only once the chain has the previous one. If the
+ * chain cannot be reached, the job sends the rest. If the chain refuses one, the rest can no longer take effect and
+ * ends too.
  *
- * @throws as `broadcastTransaction`.
+ * @throws what `broadcastTransaction` throws.
  */
 async function broadcastInOrder(
   context: BroadcastContext,
@@ -86,7 +86,7 @@ async function broadcastInOrder(
   }
 }
 
-/** Ends transactions that were never sent. If this is not stored, the job does it. */
+/** Ends transactions that were never sent. If storing this fails, the job does it later. */
 async function endUnsent(context: BroadcastContext, rows: readonly TransactionRow[]): Promise<void> {
   try {
     await context.inUnit(async (em, notes) => {
@@ -98,26 +98,30 @@ async function endUnsent(context: BroadcastContext, rows: readonly TransactionRo
   }
 }
 
-/** A transaction that is complete except for its signature, built inside the database transaction that signs it. */
+/** A transaction that lacks only its signature. It is built inside the database transaction that signs it. */
 export interface BuiltTransaction {
   readonly chain: AnyChain;
   /** The action that policies evaluate, decoded from the bytes to be signed. */
   readonly action: PolicyAction;
-  /** The sender's nonce; undefined on chains without nonces and for nonce lanes that count separately. */
+  /** The sender's nonce. Undefined on chains without nonces, and for a nonce in a lane of its own. */
   readonly nonce?: number | undefined;
-  /** The transaction with a lower nonce that has to reach the chain first. */
+  /** The transaction with a lower nonce that must reach the chain first. */
   readonly afterTransactionId?: string | undefined;
-  /** The authorizations that use nonces, of the sender or of other accounts. */
+  /** The authorizations that use nonces of the sender or of other accounts. */
   readonly authorizations?: readonly HeldAuthorization[] | undefined;
   /** The signed transaction, in the contract's names. EVM only. */
   readonly request?: object | undefined;
   /** Set when someone else pays the gas: the paymaster of a user operation, or a fee payer who also signs. */
   readonly sponsorship?: 'operation' | 'fee_payer';
-  /** Throws SigningInputError. */
+  /**
+   * Signs the transaction.
+   *
+   * @throws SigningInputError
+   */
   sign(key: SigningKey): Promise<SignedBytes>;
 }
 
-/** The key of the wallet that a transaction is built for. */
+/** The key of the wallet that sends a transaction. */
 export interface SigningKey {
   sign<Method extends SigningMethod>(
     method: Method,
@@ -129,17 +133,17 @@ export interface SignedBytes {
   /** The bytes to broadcast. */
   readonly bytes: Uint8Array;
   /**
-   * In the chain type's notation. For a user operation this is the operation's hash, because its transaction does not
-   * exist yet.
+   * The hash in the notation of the chain type. For a user operation it is the operation's hash, because the
+   * transaction does not exist yet.
    */
   readonly hash: string;
 }
 
 export interface SendOptions {
-  /** The rpc method or wallet action that sends it. */
+  /** The RPC method or wallet action that sends it. */
   readonly method: string;
   readonly referenceId?: string | undefined;
-  /** Respond without waiting for the chain; the job broadcasts. */
+  /** Whether to respond without waiting for the chain. The job then broadcasts. */
   readonly isOptimistic?: boolean | undefined;
 }
 
@@ -153,12 +157,13 @@ export interface SentTransaction extends SignedBytes {
  * Signs a built transaction, stores its bytes, and schedules the broadcast for after the commit. The caller has
  * already authorized this use of the wallet.
  *
- * CHOICE: while a transaction with a lower nonce has not reached the chain and may never do so, the response comes
- * before the broadcast: the job broadcasts this one after that one, and ends it as `failed`, unsent, if that one ends
- * without effect. Sent at once, it would wait for that nonce, perhaps for ever.
+ * CHOICE: an earlier transaction with a lower nonce may not have reached the chain, and may never reach it. Sent at
+ * once, this one could wait for that nonce forever. In this case the response comes before the broadcast. The job
+ * broadcasts this transaction after the earlier one. If the earlier one ends without effect, this one ends as
+ * `failed` without being sent.
  *
  * @throws ApiError transaction_broadcast_failure when the identical transaction was sent before; after the commit,
- * whatever `broadcastTransaction` throws.
+ * what `broadcastTransaction` throws.
  */
 export async function sendBuilt(
   context: OperationContext,
@@ -177,10 +182,10 @@ export async function sendBuilt(
 export type BuildTransaction = (context: OperationContext) => Promise<BuiltTransaction>;
 
 /**
- * Signs transactions that build on each other, one after the other so that their nonces are consecutive, and stores
- * them. After the commit they are broadcast in this order; one that the chain refuses ends those after it too.
+ * Signs and stores transactions that build on each other, one after the other so that their nonces are consecutive.
+ * After the commit they are broadcast in this order. If the chain refuses one, those after it end too.
  *
- * Result: what was signed, in order.
+ * @returns the signed transactions, in order.
  */
 export async function sendInOrder(
   context: OperationContext,
@@ -190,7 +195,7 @@ export async function sendInOrder(
 ): Promise<readonly { readonly built: BuiltTransaction; readonly transactionId: string }[]> {
   const sent: (Signed & { readonly built: BuiltTransaction })[] = [];
   for (const build of builds) {
-    // The nonce follows those of the stored transactions.
+    // The nonce follows the nonces of the stored transactions.
     const built = await build(context);
     sent.push({ built, ...(await signBuilt(context, wallet, { built, options, before: sent.at(-1) })) });
   }
@@ -200,7 +205,7 @@ export async function sendInOrder(
   return sent.map(({ built, row }) => ({ built, transactionId: row.id }));
 }
 
-/** A stored transaction. */
+/** A transaction that is signed and stored. */
 interface Signed {
   readonly signed: SignedBytes;
   readonly row: TransactionRow;
@@ -208,7 +213,7 @@ interface Signed {
   readonly isBroadcastHere: boolean;
 }
 
-/** @param before the transaction of the same action that it builds on. */
+/** @param before the previous transaction of the same action, on which this one builds. */
 async function signBuilt(
   context: OperationContext,
   wallet: WalletRow,
@@ -226,7 +231,7 @@ async function signBuilt(
       ),
   });
   const identity = { caip2: chain.caip2, sender: wallet.address, hash: signed.hash };
-  // User operations are never identical: each has a random nonce.
+  // User operations are never identical, because each has a random nonce.
   const isOperation = built.sponsorship === 'operation';
   const sentId = isOperation ? undefined : await findSent(context, identity);
   if (sentId !== undefined) {
@@ -254,7 +259,7 @@ async function signBuilt(
   return { signed, row, isBroadcastHere };
 }
 
-/** The signer has its own settings, which may be narrower than those of this server. */
+/** The signer has its own settings, which may be stricter than the settings of this server. */
 function asRefusal(error: unknown): unknown {
   if (error instanceof FeeAboveCeilingError)
     return new ApiError('transaction_broadcast_failure', error.message);

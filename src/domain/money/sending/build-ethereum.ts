@@ -13,7 +13,11 @@ import type { BuiltTransaction, SignedBytes, SigningKey } from './broadcast.ts';
 import { authorizationsOf, holdNonces } from './nonces.ts';
 import { type EthereumPlan, givenNonce, readAuthorizations } from './plan-ethereum.ts';
 
-/** The signed bytes of a complete transaction, and their hash. Throws SigningInputError. */
+/**
+ * The signed bytes of a complete transaction, and their hash.
+ *
+ * @throws SigningInputError
+ */
 export async function signEthereum(key: SigningKey, transaction: EthereumTransaction): Promise<SignedBytes> {
   const { signed_transaction: signed } = await key.sign('eth_signTransaction', { transaction });
   const bytes = hexToBytes(signed.slice(2));
@@ -21,7 +25,7 @@ export async function signEthereum(key: SigningKey, transaction: EthereumTransac
 }
 
 /**
- * Builds the bytes of a planned transaction and holds the nonces that it uses until the database transaction ends.
+ * Builds the bytes of a planned transaction and reserves the nonces that it uses until the database transaction ends.
  *
  * @param method the method under which policies evaluate it.
  * @throws SigningInputError for fields that the transaction's type cannot carry; what `holdNonces` throws.
@@ -54,7 +58,7 @@ export async function buildEthereum(
   };
 }
 
-// Each nonce lane of a Tempo account counts separately; the chain's count covers only the first lane.
+// Each nonce lane of a Tempo account counts separately. The chain's count covers only the first lane.
 function hasOwnLane(transaction: EthereumTransaction): boolean {
   const key = 'nonce_key' in transaction ? transaction.nonce_key : undefined;
   return key !== undefined && parseQuantity(key, '/transaction/nonce_key', 192) !== 0n;

@@ -7,7 +7,7 @@ type ChainKind = AnyChain['kind'];
 const namespaces: Readonly<Record<string, ChainKind>> = { eip155: 'evm', solana: 'solana', tron: 'tron' };
 
 /**
- * The chain of a CAIP-2 id, which must be of one kind.
+ * The chain of a CAIP-2 id, which must be of the given kind.
  *
  * @param pointer JSON pointer to the field that names it.
  * @throws ApiError invalid_data for a chain of another kind, not_supported for one that is not configured.
@@ -31,7 +31,7 @@ export function requireChain<Kind extends ChainKind>(
  * Awaits a query to a chain that a transaction depends on.
  *
  * CHOICE: if the chain cannot be reached, the response is 400 `transaction_broadcast_failure`, which clients know to
- * be safe to retry, not a 5xx, which they retry immediately and automatically.
+ * be safe to retry. A 5xx would make clients retry immediately and automatically.
  */
 export async function callChain<T>(question: Promise<T>): Promise<T> {
   try {
@@ -43,11 +43,11 @@ export async function callChain<T>(question: Promise<T>): Promise<T> {
   }
 }
 
-/** Too little of an asset, in base units, at the address that pays. */
+/** A balance that is too low at the address that pays, in base units. */
 interface Shortfall {
   readonly caip2: string;
   readonly address: string;
-  /** Null is the native asset. */
+  /** Null for the native asset. */
   readonly tokenAddress: string | null;
   readonly needed: bigint;
   readonly balance: bigint;
@@ -63,7 +63,11 @@ export function insufficientFunds({ caip2, address, tokenAddress, needed, balanc
 
 const MAX_MESSAGE = 300;
 
-/** The error for a transaction that a chain refuses or whose simulation fails. `message` is that of the chain. */
+/**
+ * The error for a transaction that a chain refuses, or whose simulation fails.
+ *
+ * @param message the chain's message.
+ */
 export function chainRefusal(reason: BroadcastRefusal, message: string): ApiError {
   const shown = message.length <= MAX_MESSAGE ? message : `${message.slice(0, MAX_MESSAGE - 3)}...`;
   if (reason === 'insufficient_funds') return new ApiError('insufficient_funds');

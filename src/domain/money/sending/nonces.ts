@@ -29,29 +29,35 @@ export interface Account {
 /** A nonce that a transaction of ours uses. */
 interface HeldNonce {
   readonly nonce: number;
-  /** Who sends the transaction; another account when it only carries an authorization of this one. */
+  /**
+   * The sender of the transaction. It is another account if the transaction only carries an authorization of this
+   * one.
+   */
   readonly sender: string;
   /** The sender's nonce of the transaction; null for a user operation. */
   readonly transactionNonce: number | null;
   readonly status: TransactionStatus;
-  /** The delegate of the account, when an authorization uses the nonce; 0x hex, lower case. */
+  /** The contract to which an authorization with this nonce delegates the account; 0x hex, lower case. */
   readonly contract: string | null;
   readonly transactionId: string;
-  /** Whether it may end without ever being sent: it waits for another one, or nothing has sent it in good time. */
+  /** Whether the transaction may end without ever being sent: it waits for another one, or was not sent in time. */
   readonly mayStayUnsent: boolean;
 }
 
 /** The nonce of a new transaction. */
 export interface FoundNonce {
   readonly nonce: number;
-  /** The transaction of ours with the highest nonce below that may stay unsent; it has to reach the chain first. */
+  /**
+   * The transaction of ours that must reach the chain first: it has the highest lower nonce among those that may stay
+   * unsent.
+   */
   readonly afterTransactionId: string | undefined;
 }
 
-/** How many nonces in a row a transaction uses, itself and its authorizations, if it is sent with `nonce`. */
+/** The number of consecutive nonces that a transaction with this nonce uses, for itself and its authorizations. */
 type NonceReach = (nonce: number) => number;
 
-/** How stale a chain's transaction count may be: another node may not have the latest block yet. */
+/** How old a chain's transaction count may be, because another node may not have the latest block yet. */
 const LAG_MS = 10 * 60_000;
 
 /** Keeps other database transactions from choosing nonces of these accounts until this one ends. */
@@ -68,17 +74,17 @@ export async function lockNonces(
 }
 
 /**
- * The nonce of the account's next transaction: the lowest one from which neither the chain nor one of our transactions
- * uses any that the new transaction needs. A transaction that the chain refused frees its nonces, so that later ones
- * are not stuck behind the gap.
+ * The nonce of the account's next transaction: the lowest nonce from which all nonces that the transaction needs are
+ * free, both on the chain and among our transactions. A transaction that the chain refused frees its nonces, so that
+ * later transactions are not stuck behind the gap. The nonce is reserved until the database transaction ends if the
+ * account's nonces are locked.
  *
- * INVARIANT: nothing is sent before a transaction with a lower nonce that waits for another one, or that nothing has
- * sent in good time. It could not be taken back, and if that one ends unsent, it would wait for the nonce for ever.
+ * INVARIANT: nothing is sent before a transaction with a lower nonce that may stay unsent. It could not be taken
+ * back. If the earlier one ends unsent, it would wait for that nonce forever.
  *
- * CHOICE: transactions that were sent at the same time as one that the chain refuses, with later nonces, wait for the
- * account's next transaction. Nothing is sent just to use the nonce: no owner has authorized it, and it would cost a fee.
- *
- * Reserved until the database transaction ends if the account's nonces are locked.
+ * CHOICE: if the chain refuses a transaction while ones with later nonces are already sent, these wait for the
+ * account's next transaction. Nothing is sent just to fill the gap: no owner has authorized it, and it would cost a
+ * fee.
  *
  * @param pendingCount the chain's transaction count, including its mempool.
  */
@@ -103,8 +109,9 @@ export async function findNonce(
 }
 
 /**
- * The nonces from `first` on that transactions of ours use or have just used. One that waits for an earlier transaction
- * of its action, which never comes, is never sent: what is sent after its nonce would wait for it for ever.
+ * The nonces from `first` that our transactions use or have just used. A transaction is left out if it will never be
+ * sent, because it waits for an earlier transaction of its action that ended. Transactions after it would wait for
+ * its nonce forever.
  */
 async function heldNonces(
   { em, nowMs }: NonceContext,
@@ -147,7 +154,7 @@ async function heldNonces(
     .where('authorization.caip2', '=', caip2)
     .where('authorization.authority', '=', address)
     .where('authorization.nonce', '>=', first)
-    // A replaced transaction used its own nonce only.
+    // A replaced transaction used only its own nonce.
     .where('transactions.status', 'not in', [...releasedStatuses, 'replaced'])
     .where((where) =>
       where.or([
@@ -175,9 +182,9 @@ interface OwnRow {
 }
 
 /**
- * Leaves out what will never be sent.
+ * Leaves out transactions that will never be sent.
  *
- * @param rows by their nonces: a transaction comes after the one for which it waits.
+ * @param rows sorted so that a transaction comes after the one that it waits for.
  */
 function withoutUnsent<Row extends OwnRow>(rows: readonly Row[]): Row[] {
   const unsent = new Set<string | null>();
@@ -189,31 +196,33 @@ function withoutUnsent<Row extends OwnRow>(rows: readonly Row[]): Row[] {
   });
 }
 
-// KYSELY: transactions are rows as they are stored, and here joined with others.
+// KYSELY: transactions are read as stored rows, joined with other tables.
 
-/** A transaction whose nonces are to be held. */
+/** A transaction whose nonces are to be reserved. */
 interface NonceDraft {
   readonly account: Account;
   /** The chain's transaction count; undefined when the caller specified the nonce. */
   readonly pendingCount: bigint | undefined;
-  /** Specified by the caller. */
+  /** Set if the caller specified the nonce. */
   readonly nonce?: number | undefined;
-  /** Whether the nonce counts in its own lane, which Tempo allows. */
+  /** Whether the nonce counts in a lane of its own, which Tempo allows. */
   readonly hasOwnLane?: boolean;
-  /** The authorizations of the transaction, from `authorizationsOf`. */
+  /** The result of `authorizationsOf`. */
   readonly authorizations: readonly HeldAuthorization[];
 }
 
 interface HeldNonces {
   /** The nonce of the transaction itself. */
   readonly nonce: number;
-  /** The transaction with a lower nonce that has to reach the chain first; never for a nonce of the caller's choice. */
+  /**
+   * The transaction with a lower nonce that must reach the chain first. Undefined if the caller specified the nonce.
+   */
   readonly afterTransactionId: string | undefined;
-  /** The authorizations that use a nonce when the transaction is included with its own. */
+  /** The authorizations that use a nonce when the transaction is included with its nonce. */
   readonly authorizations: readonly HeldAuthorization[];
 }
 
-/** The authorizations of a transaction that have an effect on this chain, with the accounts that signed them. */
+/** The authorizations of a transaction that are valid on this chain, with the accounts that signed them. */
 export function authorizationsOf(
   list: readonly EvmAuthorization[],
   { chainId }: Pick<EvmChain, 'chainId'>,
@@ -231,11 +240,11 @@ export function authorizationsOf(
 }
 
 /**
- * Holds every nonce that a transaction uses: its own, and those of its authorizations, until the database transaction
- * ends; the stored transaction holds them afterwards.
+ * Reserves every nonce that a transaction uses, its own and those of its authorizations, until the database
+ * transaction ends. After that, the stored transaction reserves them.
  *
- * @throws ApiError invalid_data when the caller specified a nonce, or an authorization, that would use the nonce of
- * another transaction which has not been included yet: the chain would never include that one.
+ * @throws ApiError invalid_data when the caller specified a nonce or an authorization that would use the nonce of
+ * another transaction that is not included yet. The chain would never include that other one.
  */
 export async function holdNonces(context: NonceContext, draft: NonceDraft): Promise<HeldNonces> {
   const { account, authorizations } = draft;
@@ -256,7 +265,7 @@ export async function holdNonces(context: NonceContext, draft: NonceDraft): Prom
   return { nonce, afterTransactionId, authorizations: authorizations.filter(effective) };
 }
 
-// EIP-7702: the transaction uses its own nonce first; an authorization is skipped unless its nonce is the next one.
+// EIP-7702: the transaction uses its own nonce first. An authorization is skipped unless its nonce is the next one.
 function reachOf({ address }: Account, authorizations: readonly HeldAuthorization[]): NonceReach {
   const own = authorizations.filter(({ authority }) => authority === address);
   return (nonce) => {
@@ -268,7 +277,10 @@ function reachOf({ address }: Account, authorizations: readonly HeldAuthorizatio
 
 const isOpen = ({ status }: HeldNonce): boolean => openStatuses.some((open) => open === status);
 
-/** A specified nonce may replace a transaction, but not use up the nonce of one that it does not replace. */
+/**
+ * Refuses a specified nonce whose authorizations would use the nonce of another pending transaction. Replacing a
+ * transaction with the same nonce is allowed.
+ */
 async function requireFree(
   context: NonceContext,
   account: Account,
@@ -286,7 +298,9 @@ async function requireFree(
   );
 }
 
-/** An authorization of another account must not use up the nonce of a transaction which that account has sent. */
+/**
+ * Refuses an authorization of another account that would use the nonce of a transaction which that account has sent.
+ */
 async function requireUnused(
   context: NonceContext,
   by: { readonly account: Account; readonly nonce: number },
@@ -301,15 +315,12 @@ async function requireUnused(
   );
 }
 
-/**
- * Values that a request reads from a chain may be older than the request by this much, because clocks differ and nodes
- * lag.
- */
+/** How much older than the request its chain data may be, because clocks differ and nodes lag. */
 const STALE_READ_MS = 60_000;
 
 /**
- * The contract that our transactions delegate the account to, the last one of several: of those that are not included
- * yet, and of those that were included after the request has planned by the chain's state.
+ * The contract to which our latest relevant transaction delegates the account. Relevant are transactions that are not
+ * included yet, and those that were included after the request read the chain's state.
  */
 export async function laterDelegation(
   { em, nowMs }: NonceContext,
@@ -322,7 +333,7 @@ export async function laterDelegation(
     .select('authorization.contract')
     .where('authorization.caip2', '=', caip2)
     .where('authorization.authority', '=', address)
-    // A reverted transaction delegates too; a replaced one used its own nonce only.
+    // A reverted transaction delegates too. A replaced one used only its own nonce.
     .where('transactions.status', 'not in', [...releasedStatuses, 'replaced'])
     .where((where) =>
       where.or([

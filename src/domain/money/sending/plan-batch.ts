@@ -21,24 +21,24 @@ import { requireFilledBelow } from './refuse-high-fees.ts';
 /** Calls that the wallet's own account runs in order, atomically. */
 export interface BatchDraft {
   readonly caip2: string;
-  /** The wallet's. */
+  /** The wallet's address. */
   readonly address: string;
   readonly calls: readonly EthereumSendCallsCall[];
   readonly dataSuffix?: string | undefined;
 }
 
 export interface CallsPlan extends EthereumPlan {
-  /** Whether the account still has to be delegated to the executor; the transaction then does that itself. */
+  /** Whether the account still has to be delegated to the executor. The same transaction then does that. */
   readonly delegates: boolean;
-  /** The contract that the account delegates to; 0x hex, lower case. */
+  /** The contract to which the account is delegated; 0x hex, lower case. */
   readonly delegate: string | undefined;
 }
 
 /**
- * Turns a batch into one transaction from the account to itself, and queries the chain for what it needs.
+ * Turns a batch into one transaction from the account to itself, and reads from the chain what it needs.
  *
- * CHOICE: the specification does not say how a batch is executed. Ours uses EIP-7702: an account without code
- * delegates to the executor in the same transaction; an account that delegates elsewhere keeps its delegation and
+ * CHOICE: the specification does not say how a batch is executed. This server uses EIP-7702. An account without code
+ * delegates to the executor in the same transaction. An account that delegates elsewhere keeps its delegation and
  * must support batches itself.
  *
  * @throws ApiError not_supported when the executor is not deployed or the account's own code does not support
@@ -62,7 +62,11 @@ export async function planBatch(
   return { ...plan, delegates, delegate };
 }
 
-/** A call of a batch. @throws SigningInputError and ApiError invalid_data, with pointers under `at`. */
+/**
+ * A call of a batch.
+ *
+ * @throws SigningInputError and ApiError invalid_data, with pointers under `at`.
+ */
 export function readCall({ to, value, data }: EthereumSendCallsCall, at: string) {
   const target = parseEvmAddress(to, `${at}/to`);
   // ERC-7821 treats address 0 as the account itself.
@@ -74,7 +78,7 @@ export function readCall({ to, value, data }: EthereumSendCallsCall, at: string)
   };
 }
 
-// EIP-7702: a delegated account's code is ef0100 || address.
+// EIP-7702: the code of a delegated account is ef0100 || address.
 const DELEGATION = /^0xef0100([0-9a-f]{40})$/;
 
 async function delegateOf(chain: EvmChain, address: string): Promise<string | undefined> {
@@ -86,7 +90,8 @@ async function mustDelegate(
   chain: EvmChain,
   { address, delegate }: { readonly address: string; readonly delegate: string | undefined },
 ): Promise<boolean> {
-  // An earlier sponsored transaction delegated it to our account contract; replacing that delegation is safe.
+  // An earlier sponsored transaction delegated the account to our account contract. Replacing that delegation is
+  // safe.
   if (delegate === SIMPLE_ACCOUNT_ADDRESS) return true;
   if (delegate !== undefined) {
     const answer = await chain.read({ to: address, data: encodeSupportsBatches() });
@@ -105,8 +110,8 @@ async function mustDelegate(
 }
 
 /**
- * Builds the calls and reserves their nonces: an account that is not delegated to the executor, or will not be by our
- * earlier transactions, delegates in the same transaction, which uses the next nonce as well.
+ * Builds the calls and reserves their nonces. If the account is not delegated to the executor, and our pending
+ * transactions do not delegate it there, the same transaction delegates it and also uses the next nonce.
  *
  * @throws ApiError not_supported while a transaction that delegates the account to a third contract is pending.
  */
@@ -145,7 +150,7 @@ export async function buildCalls(
   };
 }
 
-/** Whether a transaction of ours delegates the account to our account contract after the calls were planned. */
+/** Whether one of our transactions delegates the account to our account contract after the calls were planned. */
 async function isLeaving(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
   account: { readonly caip2: string; readonly address: string },

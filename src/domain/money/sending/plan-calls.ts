@@ -17,41 +17,41 @@ import { feeFieldsOf, hexOf, withMargin } from './plan-ethereum.ts';
 import { buildOperation, planOperation } from './plan-user-operation.ts';
 import { requireFeeBelow, requireGasBelow, requirePricesBelow } from './refuse-high-fees.ts';
 
-/** Calls of one account that build on each other, for example an approval and what spends it. */
+/** Calls of one account that build on each other, for example an approval and the call that spends it. */
 export interface CallsDraft {
   readonly caip2: string;
-  /** The wallet's. */
+  /** The wallet's address. */
   readonly address: string;
   readonly calls: readonly BatchCall[];
-  /** The rpc method or wallet action that sends them. */
+  /** The RPC method or wallet action that sends them. */
   readonly method: string;
-  /** Whether the chain's paymaster pays the gas: all calls are one user operation then. */
+  /** Whether the chain's paymaster pays the gas. All calls then form one user operation. */
   readonly isSponsored?: boolean | undefined;
 }
 
 export interface PlannedCalls {
-  /** The most that all of them pay for gas, in base units of the native asset; 0 when sponsored. */
+  /** The maximum gas cost of all calls together, in base units of the native asset; 0 when sponsored. */
   readonly estimatedFee: bigint;
-  /** The same, also if it is sponsored. */
+  /** The maximum gas cost, even if it is sponsored. */
   readonly cost: bigint;
-  /** Gas limits of all of them together. */
+  /** The sum of all gas limits. */
   readonly gasUnits: bigint;
-  /** One transaction each, in order; a single one when sponsored. */
+  /** One transaction per call, in order, or a single one when sponsored. */
   readonly builds: readonly BuildTransaction[];
 }
 
-// CHOICE: the gas limit of a call that the node cannot simulate after the one before, because it lacks
-// `eth_simulateV1`: several times what a swap or a deposit needs. Unused gas is not paid.
+// CHOICE: the gas limit of a call whose node cannot simulate it after the previous call, because it lacks
+// `eth_simulateV1`. The limit is several times what a swap or a deposit needs; unused gas is not paid.
 const UNKNOWN_GAS = 500_000n;
-// CHOICE: above the estimate, for what time alone changes until the block: a pool that begins to keep its price history,
-// or a vault that adds its interest, writes more than in the simulation.
+// CHOICE: added to the estimate for changes that happen until the block without any transaction. For example, a pool
+// may begin to store its price history, or a vault may add its interest.
 const LATER_GAS = 50_000n;
 
 /**
  * Simulates calls one after the other and fills in their gas and fees. Call it outside any database transaction.
  *
- * @throws ApiError not_supported; insufficient_funds, transaction_execution_failure when a call fails after the ones
- * before it; transaction_broadcast_failure when the chain cannot be reached or asks for too much.
+ * @throws ApiError not_supported; insufficient_funds, transaction_execution_failure when a call fails after the
+ * previous ones; transaction_broadcast_failure when the chain cannot be reached or suggests fees that are too high.
  */
 export async function planCalls(context: PlanContext, draft: CallsDraft): Promise<PlannedCalls> {
   if (draft.isSponsored === true) return planSponsored(context, draft);
@@ -73,7 +73,7 @@ export async function planCalls(context: PlanContext, draft: CallsDraft): Promis
   const gasUnits = limits.reduce((sum, limit) => sum + limit, 0n);
   const estimatedFee = gasUnits * fees.maxFeePerGas;
   requireFeeBelow(chain, estimatedFee);
-  // A node counts what all transactions of the account that wait cost at most.
+  // A node adds up the maximum costs of all waiting transactions of the account.
   const value = draft.calls.reduce((sum, call) => sum + call.value, 0n);
   const known = chainOfCaip2(caip2);
   // Tempo fees are paid in a token.
@@ -110,10 +110,10 @@ async function planSponsored(context: PlanContext, draft: CallsDraft): Promise<P
 }
 
 /**
- * Whether the calls go out as one transaction.
+ * Whether the calls are sent as one transaction.
  *
- * CHOICE: only from an account that delegates to the batch executor already. None is delegated for this without being
- * asked for it.
+ * CHOICE: only an account that already delegates to the batch executor sends them together. Accounts are never
+ * delegated without a request for it.
  */
 async function takesBatches(chain: EvmChain, { address, calls }: CallsDraft): Promise<boolean> {
   if (calls.length < 2) return false;
@@ -121,7 +121,10 @@ async function takesBatches(chain: EvmChain, { address, calls }: CallsDraft): Pr
   return bytesTo0xHex(code) === `0xef0100${BATCH_EXECUTOR_ADDRESS.slice(2)}`;
 }
 
-/** Refuses if another transaction ends the delegation by which the batch was planned: it would do nothing after it. */
+/**
+ * Refuses if another transaction ends the delegation on which the planned batch depends. The batch would then have no
+ * effect.
+ */
 async function requireDelegation(
   unit: Pick<OperationContext, 'em' | 'nowMs'>,
   account: { readonly caip2: string; readonly address: string },

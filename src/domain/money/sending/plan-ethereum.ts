@@ -14,26 +14,26 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import { callChain, chainRefusal, insufficientFunds, requireChain } from './call-chain.ts';
 import { requireFilledBelow, requireGasBelow, requirePricesBelow } from './refuse-high-fees.ts';
 
-/** A transaction to send from one address, as the caller specified it. */
+/** A transaction to send from an address, as the caller specified it. */
 export interface EthereumDraft {
   readonly caip2: string;
-  /** The wallet's. */
+  /** The wallet's address. */
   readonly address: string;
   readonly transaction: UnsignedEthereumTransaction;
   /** Bytes appended to the calldata. */
   readonly dataSuffix?: string | undefined;
-  /** The contract that the transaction delegates its sender to (EIP-7702). */
+  /** The contract to which the transaction delegates its sender (EIP-7702). */
   readonly delegatesTo?: string | undefined;
 }
 
-/** A draft with everything filled in except the nonce, and the chain data it was filled from. */
+/** A complete transaction except for its nonce, and the chain data that completed it. */
 export interface EthereumPlan {
   readonly chain: EvmChain;
   readonly address: string;
   readonly transaction: EthereumTransaction;
   /** The account's transaction count on the chain; undefined when the caller specified the nonce. */
   readonly pendingCount: bigint | undefined;
-  /** The end of the calldata that was appended to it. */
+  /** The bytes that were appended to the calldata. */
   readonly dataSuffix?: string | undefined;
 }
 
@@ -42,8 +42,8 @@ type Fees = Awaited<ReturnType<EvmChain['fees']>>;
 const TEMPO_TYPE = 118;
 
 /**
- * Fills in a transaction from its chain and simulates it. Makes several chain calls, so run it outside any database
- * transaction.
+ * Fills in a transaction with data from its chain and simulates it. Makes several chain calls, so run it outside any
+ * database transaction.
  *
  * @throws ApiError and SigningInputError: invalid_data for a chain id, sender or field that does not match;
  * not_supported; insufficient_funds, transaction_execution_failure when the simulation fails;
@@ -75,7 +75,7 @@ export async function planEthereum(
     gas_limit: gas,
   } as EthereumTransaction;
   requireFilledBelow(chain, transaction, filled);
-  // Tempo fees are paid in a token, and the transaction itself says who pays.
+  // Tempo fees are paid in a token, and the transaction states who pays.
   const known = chainOfCaip2(draft.caip2);
   const paysInTokens = filled.type === TEMPO_TYPE || (known !== undefined && known.native === undefined);
   if (!paysInTokens) requireFunds(filled, { draft, calls, balance });
@@ -83,7 +83,11 @@ export async function planEthereum(
   return { chain, address, transaction: filled, pendingCount, dataSuffix };
 }
 
-/** The transaction as sent, with the suffix appended to its calldata. @throws ApiError invalid_data */
+/**
+ * The transaction to send, with the suffix appended to its calldata.
+ *
+ * @throws ApiError invalid_data
+ */
 export function withSuffix({
   transaction,
   dataSuffix,
@@ -133,7 +137,11 @@ function callsOf(
   });
 }
 
-/** The authorizations that a transaction carries. @throws SigningInputError */
+/**
+ * The authorizations that a transaction carries.
+ *
+ * @throws SigningInputError
+ */
 export function readAuthorizations(
   transaction: UnsignedEthereumTransaction | EthereumTransaction,
 ): EvmAuthorization[] {
@@ -149,7 +157,7 @@ export function readAuthorizations(
   });
 }
 
-// EIP-7702: the intrinsic cost of an authorization, which a simulation without one does not include.
+// EIP-7702: the intrinsic cost of an authorization. A simulation without the authorization does not include it.
 const AUTHORIZATION_GAS = 25_000n;
 
 function authorizationGas({ delegatesTo }: EthereumDraft): bigint {
@@ -163,7 +171,7 @@ export function withAuthorizationGas(transaction: EthereumTransaction): Ethereum
 }
 
 /**
- * The gas the calls need.
+ * The gas that the calls need.
  *
  * CHOICE: calls of a Tempo batch are simulated one by one on the latest state, so a call that depends on an earlier
  * one fails here. Only a failure of the first call fails the batch, and later calls are estimated as if they ran
@@ -186,14 +194,18 @@ export async function simulateAll(chain: EvmChain, calls: readonly EvmCall[]): P
 const PLAIN_TRANSFER_GAS = 21_000n;
 
 /**
- * CHOICE: 20 % above the estimate, because the state may change before inclusion; a plain transfer needs exactly
- * 21,000.
+ * Adds a margin to a gas estimate. CHOICE: 20 %, because the state may change before inclusion. A plain transfer
+ * needs exactly 21,000 and gets no margin.
  */
 export function withMargin(units: bigint): bigint {
   return units === PLAIN_TRANSFER_GAS ? units : (units * 6n) / 5n;
 }
 
-/** The gas limit for an estimate. @throws ApiError transaction_broadcast_failure above the chain's ceiling. */
+/**
+ * The gas limit for an estimate.
+ *
+ * @throws ApiError transaction_broadcast_failure above the chain's ceiling.
+ */
 function gasWithin(chain: EvmChain, estimate: bigint): string {
   const gas = withMargin(estimate);
   requireGasBelow(chain, gas);
@@ -212,7 +224,7 @@ async function feesFor(transaction: UnsignedEthereumTransaction, chain: EvmChain
     (transaction.type === undefined &&
       !isDynamic &&
       (gasPrice !== undefined || fees.maxPriorityFeePerGas === undefined));
-  // Values that the caller sets are not compared with the nodes' prices.
+  // Fees that the caller sets are not compared with the prices of the nodes.
   if (isLegacy ? gasPrice === undefined : maxFee === undefined || priority === undefined)
     requirePricesBelow(chain, fees);
   if (isLegacy) return { type: transaction.type ?? 0, gas_price: gasPrice ?? hexOf(fees.maxFeePerGas) };
@@ -228,7 +240,7 @@ async function feesFor(transaction: UnsignedEthereumTransaction, chain: EvmChain
   };
 }
 
-/** The fee fields of a transaction at the chain's prices. */
+/** The fee fields of a transaction at the chain's current prices. */
 export function feeFieldsOf({ maxFeePerGas, maxPriorityFeePerGas: tip }: Fees): object {
   if (tip === undefined) return { type: 0, gas_price: hexOf(maxFeePerGas) };
   return { type: 2, max_fee_per_gas: hexOf(maxFeePerGas), max_priority_fee_per_gas: hexOf(tip) };
@@ -238,7 +250,7 @@ function quantityAt(value: number | string, field: string): bigint {
   return parseQuantity(value, `/transaction/${field}`, 256);
 }
 
-/** The refusal of a call, with the amounts if the sender has too little of the native asset. */
+/** The error for a refused call. It contains the amounts if the sender has too little of the native asset. */
 async function refusalOf(
   chain: EvmChain,
   { from, value }: EvmCall,
@@ -249,7 +261,7 @@ async function refusalOf(
   return insufficientFunds({ caip2: chain.caip2, address: from, tokenAddress: null, needed: value, balance });
 }
 
-/** The most that the transaction pays for gas: gas_limit * price, in wei. */
+/** The maximum gas cost of the transaction: gas_limit * price, in wei. */
 function feeOf(transaction: EthereumTransaction): bigint {
   const gas = parseQuantity(transaction.gas_limit ?? 0, '/transaction/gas_limit', 64);
   const field = 'gas_price' in transaction ? 'gas_price' : 'max_fee_per_gas';
@@ -257,7 +269,8 @@ function feeOf(transaction: EthereumTransaction): bigint {
   return gas * quantityAt(price, field);
 }
 
-// The check a node makes before it accepts a transaction: value + gas_limit * price.
+// Makes the check that a node makes before it accepts a transaction: the balance must cover value + gas_limit *
+// price.
 function requireFunds(
   transaction: EthereumTransaction,
   {
@@ -274,7 +287,7 @@ export function hexOf(value: bigint): string {
   return `0x${value.toString(16)}`;
 }
 
-/** The nonce specified by the caller. CHOICE: a nonce that no account can ever reach is refused. */
+/** The nonce that the caller specified. CHOICE: a nonce that no account can ever reach is refused. */
 export function givenNonce({ nonce }: EthereumTransaction): number | undefined {
   return nonce === undefined ? undefined : parseSafeInteger(nonce, '/transaction/nonce');
 }

@@ -15,18 +15,18 @@ type FeePayer = NonNullable<SolanaChain['feePayer']>;
 /** A transaction to send from one wallet. */
 export interface SolanaDraft {
   readonly caip2: string;
-  /** The wallet's. */
+  /** The wallet's address. */
   readonly address: string;
-  /** Base64 of the wire bytes. */
+  /** The transaction in wire bytes, as base64. */
   readonly transaction: string;
-  /** Whether the chain's fee payer pays. */
+  /** Whether the chain's fee payer pays the fee. */
   readonly isSponsored?: boolean | undefined;
 }
 
 export interface SolanaPlan {
   readonly chain: SolanaChain;
   readonly address: string;
-  /** With a recent blockhash. */
+  /** The wire bytes with a recent blockhash. */
   readonly wire: Uint8Array;
   /** The fee payer, which signs in addition to the wallet. */
   readonly feePayer?: FeePayer | undefined;
@@ -65,7 +65,7 @@ function requireFeePayer({ caip2, feePayer }: SolanaChain): FeePayer {
   throw new ApiError('not_supported', `/sponsor: no fee payer is available on \`${caip2}\``);
 }
 
-/** Every other signer has signed, and what they signed does not change. */
+/** Requires that every other signer has signed and that their signatures stay valid. */
 function requireSigners(
   { signatures, staticKeys }: SolanaTransaction,
   { address, isPlaceholder, isSponsored }: { address: string; isPlaceholder: boolean; isSponsored: boolean },

@@ -10,10 +10,10 @@ import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { BuiltTransaction } from './broadcast.ts';
 import { callChain, chainRefusal, requireChain } from './call-chain.ts';
 
-/** TRON mainnet, the default for requests that name no network. */
+/** TRON mainnet is the default for requests that name no network. */
 export const TRON_MAINNET = 'tron:0x2b6653dc';
 
-/** CHOICE: one minute, the default of the network's own libraries. */
+/** CHOICE: one minute is the default of the network's own libraries. */
 const LIFETIME_MS = 60_000;
 
 export interface TronDraft {

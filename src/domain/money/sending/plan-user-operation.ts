@@ -29,7 +29,7 @@ import { requireOperationBelow, requirePricesBelow } from './refuse-high-fees.ts
 /** Calls whose gas the wallet does not pay. */
 export interface OperationDraft {
   readonly caip2: string;
-  /** The wallet's. */
+  /** The wallet's address. */
   readonly address: string;
   /** One call, or several that run atomically. */
   readonly transaction?: UnsignedEthereumTransaction | undefined;
@@ -42,11 +42,11 @@ export interface OperationPlan {
   readonly bundler: Bundler;
   readonly address: string;
   readonly calls: readonly BatchCall[];
-  /** The end of the last call's data that was appended to it. */
+  /** The bytes that were appended to the data of the last call. */
   readonly dataSuffix?: string | undefined;
-  /** Gas for the calls, including a margin. */
+  /** The gas for the calls, including a margin. */
   readonly callGas: bigint;
-  /** The most that its gas costs, including its validation. */
+  /** The maximum cost of its gas, including the gas of its validation. */
   readonly cost: bigint;
   readonly fees: { readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint | undefined };
   /** Whether the account is already delegated to our account contract. */
@@ -55,7 +55,10 @@ export interface OperationPlan {
   readonly pendingCount: bigint;
 }
 
-/** Whether the chain's paymaster pays the gas of a request: its wallet need not hold any. Only automations' are. */
+/**
+ * Whether the chain's paymaster pays the gas of a request, so that its wallet needs no native asset. It only pays for
+ * automations.
+ */
 export function paysForAutomations(
   { proof }: Pick<PlanContext, 'proof'>,
   chain: AnyChain,
@@ -63,17 +66,17 @@ export function paysForAutomations(
   return proof.consentOf !== undefined && chain.kind === 'evm' && chain.bundler !== undefined;
 }
 
-// CHOICE: gas limits for validating the owner's and the paymaster's signatures, and for the bundler's overhead.
+// CHOICE: gas limits for validating the signatures of the owner and the paymaster, and for the bundler's overhead.
 const VERIFICATION_GAS = 100_000n;
 const PAYMASTER_GAS = 50_000n;
 const BUNDLER_GAS = 60_000n;
 
 /**
- * Plans a user operation (ERC-4337) of the wallet's own account with its gas paid by a paymaster. An account that
- * does not support operations yet is delegated in the same transaction (EIP-7702).
+ * Plans a user operation (ERC-4337) of the wallet's own account whose gas a paymaster pays. An account that does not
+ * support operations yet is delegated in the same transaction (EIP-7702).
  *
  * @throws ApiError not_supported when no paymaster is available; invalid_data for fields that an operation cannot
- * carry; simulation failures as `planEthereum`.
+ * carry; what `planEthereum` throws for a failed simulation.
  */
 export async function planOperation(
   context: Pick<OperationContext, 'chains'>,
@@ -104,7 +107,7 @@ export async function planOperation(
   return { chain, bundler, address, calls, dataSuffix, ...terms, isDelegated, pendingCount };
 }
 
-/** Fields an operation cannot carry: its nonce, fees and delegation are its own. */
+/** Fields that an operation cannot carry, because it has its own nonce, fees and delegation. */
 const FOREIGN_FIELDS = [
   'nonce',
   'gas_limit',
@@ -138,7 +141,10 @@ export function suffixed(call: BatchCall, dataSuffix = '0x'): BatchCall {
   return { ...call, data: hexToBytes(bytesTo0xHex(call.data).slice(2) + dataSuffix.slice(2)) };
 }
 
-/** The calls as they are simulated before anything is signed; several go through the batch executor. */
+/**
+ * The calls in the form in which they are simulated before anything is signed. Several calls go through the batch
+ * executor.
+ */
 function dryCall(from: string, calls: readonly BatchCall[]): EvmCall {
   const [only] = calls;
   if (only !== undefined && calls.length === 1) return { from, ...only };
@@ -148,7 +154,7 @@ function dryCall(from: string, calls: readonly BatchCall[]): EvmCall {
 const NONCE_KEY_BYTES = 24;
 
 /**
- * Fixes the operation, and reserves the nonce of the delegation that it may need.
+ * Completes the operation, and reserves the nonce of the delegation that it may need.
  *
  * CHOICE: every operation uses a random 192-bit nonce key, so operations are independent and need no counter.
  */
@@ -160,7 +166,7 @@ export async function buildOperation(
   const { chain, address } = plan;
   const operation = operationOf(plan, context.entropy.bytes(NONCE_KEY_BYTES));
   const { nonce, afterTransactionId } = (await delegationNonce(context, plan)) ?? {};
-  // Decoded from the call data that is signed.
+  // Decodes the call data that is signed, instead of using the plan.
   const units = operationUnits(operation.call_data, chain.chainId) ?? [];
   return {
     chain,
@@ -186,8 +192,8 @@ export async function buildOperation(
 }
 
 /**
- * The nonce of the delegation to our account contract; undefined for an account that was delegated to it when the
- * operation was planned, and stays so by our earlier transactions.
+ * The nonce of the delegation to our account contract. Undefined if the account was already delegated to it when the
+ * operation was planned, and our pending transactions do not change that.
  */
 async function delegationNonce(
   context: Pick<OperationContext, 'em' | 'nowMs'>,

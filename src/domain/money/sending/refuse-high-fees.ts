@@ -8,11 +8,11 @@ import { ApiError } from '../../../errors.ts';
 import type { EvmChain } from '../../../ports/chains.ts';
 
 /*
- * Ceilings limit the fees and gas that a chain's nodes suggest. They do not limit what the caller sets. The signer compares
- * what was filled in with the same ceilings.
+ * Ceilings limit the fees and gas that a chain's nodes suggest. They do not limit values that the caller sets. The
+ * signer compares filled-in values with the same ceilings.
  *
  * CHOICE: policies have no condition on the fee, because the contract lists the fields of `ethereum_transaction`. The
- * decoded action of an explanation shows it as `fee`.
+ * explanation of a policy decision shows the fee as `fee` of the decoded action.
  */
 
 type Fees = Awaited<ReturnType<EvmChain['fees']>>;
@@ -36,8 +36,8 @@ export function requireFeeBelow(chain: EvmChain, fee: bigint): void {
 }
 
 /**
- * @param asked what the caller has set.
- * @throws ApiError transaction_broadcast_failure when what was filled in exceeds the ceilings.
+ * @param asked the fields that the caller has set.
+ * @throws ApiError transaction_broadcast_failure when the filled-in fields exceed the ceilings.
  */
 export function requireFilledBelow(chain: EvmChain, asked: FeeFields, given: FeeFields): void {
   if (chain.ceilings === undefined) return;

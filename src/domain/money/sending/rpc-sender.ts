@@ -5,9 +5,9 @@ import type { BuiltTransaction, SendOptions, SentTransaction } from './broadcast
 
 export type RpcRequest<Method extends string> = Extract<WalletRpcRequest, { method: Method }>;
 
-/** How one rpc method sends. */
+/** How one RPC method plans and builds its transaction. */
 export interface RpcSender<Request, Plan, Built extends BuiltTransaction = BuiltTransaction> {
-  /** Queries the chain, before the database transaction. */
+  /** Reads from the chain, before the database transaction. */
   plan(context: PlanContext, wallet: WalletRow, request: Request): Promise<Plan>;
   /** Builds the bytes, inside the database transaction. */
   build(context: OperationContext, plan: Plan, request: Request): Promise<Built>;
@@ -16,13 +16,13 @@ export interface RpcSender<Request, Plan, Built extends BuiltTransaction = Built
   answer(request: Request, built: Built, sent: SentTransaction): object;
 }
 
-/** A send request of any method whose chain data has been fetched. */
+/** A send request of any method, with the chain data that it needs. */
 export interface PlannedSend {
   /** Builds the bytes, inside the database transaction. */
   build(context: OperationContext): Promise<BuiltSend>;
 }
 
-/** A send request whose bytes are built. */
+/** A send request with the bytes to sign. */
 interface BuiltSend {
   readonly transaction: BuiltTransaction;
   readonly options: SendOptions;

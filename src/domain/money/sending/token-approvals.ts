@@ -6,10 +6,10 @@ import type { PlanContext } from '../../../ports/operation-context.ts';
 import { openStatuses, TransactionEntity } from '../transactions/transaction.entity.ts';
 import { callChain } from './call-chain.ts';
 
-/** The amount that a contract takes from an account with the next call. */
+/** The amount that the next call lets a contract take from an account. */
 export interface Allowance {
   readonly chain: EvmChain;
-  /** Contract of the token. */
+  /** The token contract. */
   readonly token: string;
   readonly owner: string;
   readonly spender: string;
@@ -17,9 +17,10 @@ export interface Allowance {
 }
 
 /**
- * The calls that let a contract take exactly this amount, and never more. An allowance that suffices is used. Another
- * one is set to zero first, because tokens like USDT refuse to change one allowance into another; so is any while
- * transactions of the account wait, which may use it or leave one behind.
+ * The calls that allow a contract to take exactly this amount, and never more. A sufficient allowance is used as it
+ * is. Any other allowance is first set to zero, because tokens like USDT refuse to change a nonzero allowance. While
+ * transactions of the account are pending, every allowance is set to zero first, because these transactions may use
+ * it or change it.
  *
  * @throws ApiError transaction_broadcast_failure when the chain cannot be reached.
  */

@@ -19,13 +19,13 @@ import { findDeposit, isoTime, requireSpark, type SparkAccount, satoshi } from '
 
 type Request<Method extends string> = Extract<WalletRpcRequest, { method: Method }>;
 
-/** A movement and what the operators quoted for it. */
+/** A movement on Spark, and the operators' quote for it. */
 export interface SparkPlan {
   readonly account: SparkAccount;
   readonly move: Omit<SparkOperation, 'id' | 'network' | 'owner'>;
-  /** For a Lightning payment. */
+  /** Set for a Lightning payment. */
   readonly payment?: { readonly paymentHash: string; readonly isOverSpark: boolean };
-  /** For a withdrawal: how the fee is split, and when its quote expires. */
+  /** Set for a withdrawal: how the fee is split, and when its quote expires. */
   readonly exit?: {
     readonly operatorSats: bigint;
     readonly networkSats: bigint;
@@ -54,7 +54,7 @@ export async function planSparkTransfer(
 }
 
 /**
- * CHOICE: these operators keep balances, not outputs, so outputs cannot be chosen and a selection strategy has no
+ * CHOICE: these operators keep balances, not outputs. Outputs cannot be chosen, and a selection strategy has no
  * visible effect.
  *
  * @throws ApiError invalid_data; insufficient_funds; not_supported, also for selected outputs.
@@ -80,7 +80,7 @@ export async function planTokenTransfer(
   };
 }
 
-/** @throws ApiError invalid_data for an unknown deposit or an amount other than quoted; not_supported. */
+/** @throws ApiError invalid_data for an unknown deposit or an amount that differs from the quote; not_supported. */
 export async function planDepositClaim(
   context: Context,
   wallet: WalletRow,
@@ -130,7 +130,7 @@ export async function planWithdrawal(
   if (params.fee_amount_sats !== undefined && BigInt(params.fee_amount_sats) !== fee) {
     throw invalidField('/params/fee_amount_sats', `expected \`${fee}\` as quoted for ${speed}`);
   }
-  // A withdrawal of the whole balance leaves nothing to pay the fee from.
+  // A withdrawal of the whole balance leaves nothing to pay the fee with.
   const isDeducted = params.deduct_fee_from_withdrawal_amount === true || params.amount_sats === undefined;
   const amount = isDeducted ? asked - fee : asked;
   if (amount <= 0n || amount + fee > held) {
@@ -227,7 +227,7 @@ type PayInvoiceRequest = Extract<WalletRpcRequest, { method: 'payLightningInvoic
 
 /**
  * CHOICE: the operators' node has no channels to other nodes, so it pays only its own invoices. Whether an invoice is
- * still unpaid is checked again on execution, so that two concurrent payments pay once.
+ * unpaid is checked again on execution, so that of two concurrent payments only one pays.
  *
  * @throws ApiError invalid_data for an invoice of another node, an expired or paid invoice, an amount that does not
  * match, or a fee above the caller's maximum; insufficient_funds; not_supported.
@@ -285,7 +285,7 @@ function amountOf({ sats }: SparkInvoice, chosen: number | undefined): bigint {
   throw invalidField('/params/amount_sats_to_send', 'expected only for an invoice without an amount');
 }
 
-/** CHOICE: the payment hash prevents paying an invoice twice, so it is the idempotency key shown. */
+/** CHOICE: the payment hash prevents paying an invoice twice, so it is shown as the idempotency key. */
 export function paymentView(
   built: SparkBuilt,
   nowMs: number,

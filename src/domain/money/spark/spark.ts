@@ -28,16 +28,16 @@ export interface SparkAccount {
   readonly network: SparkNetworkName;
   readonly chain: PlainChain;
   readonly operators: SparkOperators;
-  /** Compressed, hex. */
+  /** The compressed key in hex. */
   readonly publicKey: string;
   readonly address: string;
   readonly depositAddress: string;
 }
 
 /**
- * The wallet's account on a Spark network: one key has a different address on each network.
+ * The wallet's account on a Spark network. One key has a different address on each network.
  *
- * @throws ApiError not_supported when the network has no configured operators.
+ * @throws ApiError not_supported when no operators are configured for the network.
  */
 export function requireSpark(
   { chains }: Pick<OperationContext, 'chains'>,
@@ -72,7 +72,7 @@ type Params = Extract<WalletRpcRequest, { method: 'createLightningInvoice' }>['p
 // CHOICE: 30 days, the default of Spark's own wallets.
 const USUAL_EXPIRY_SECONDS = 30 * 24 * 3600;
 const MOST_MEMO_BYTES = 639;
-/** BOLT 11 encodes the timestamp in 35 bits. */
+/** The largest timestamp of an invoice: BOLT 11 encodes it in 35 bits. */
 const LAST_SECOND = 2 ** 35 - 1;
 /** 9999-12-31T23:59:59Z, the last second that the contract's formats can express. */
 const LAST_EXPIRY_SECOND = 253_402_300_799;
@@ -80,7 +80,7 @@ const LAST_EXPIRY_SECOND = 253_402_300_799;
 /**
  * Creates an invoice of the operators' node that pays the wallet or another identity key.
  *
- * CHOICE: each call creates a new invoice and nothing is stored; the invoice itself names its receiver.
+ * CHOICE: each call creates a new invoice and stores nothing, because the invoice itself names its receiver.
  *
  * @throws ApiError invalid_data; not_supported when the current time cannot be encoded in an invoice;
  * transaction_broadcast_failure when the operators cannot be reached.
@@ -104,7 +104,7 @@ async function makeInvoice(
     operators.makeInvoice({
       id,
       receiverKey,
-      // 0 lets the payer choose the amount.
+      // With 0, the payer chooses the amount.
       sats: params.amount_sats === 0 ? undefined : BigInt(params.amount_sats),
       description: descriptionOf(params),
       createdAtSeconds,
@@ -241,7 +241,8 @@ export function isSparkQuestion(request: WalletRpcRequest): request is SparkQues
 }
 
 /**
- * Queries a Spark network about a wallet and returns the method's wire data. Runs before the caller is authorized.
+ * Reads from a Spark network about a wallet, and returns the wire data of the method. Runs before the caller is
+ * authorized.
  *
  * @throws ApiError not_supported; invalid_data; transaction_broadcast_failure when the operators cannot be reached.
  */

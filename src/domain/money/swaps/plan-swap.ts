@@ -17,10 +17,10 @@ import { type PlannedExchange, quoteExchange } from '../wallet-actions/plan-exch
 import { depositOf, planSending } from '../wallet-actions/transfer.ts';
 import type { WalletSwap } from './swap.ts';
 
-/** Who swaps, and on which terms. */
+/** Which service swaps, and on which terms. */
 export type SwapOffer = RouteOffer | ExchangeOffer;
 
-/** A router of the chain swaps. */
+/** A swap by a router on the chain. */
 export interface RouteOffer {
   readonly by: 'route';
   readonly chain: EvmChain;
@@ -28,35 +28,35 @@ export interface RouteOffer {
   readonly route: SwapRoute;
 }
 
-/** The exchange swaps what is deposited there. */
+/** A swap by the exchange, which receives the input as a deposit. */
 export interface ExchangeOffer {
   readonly by: 'exchange';
   readonly source: KnownAsset;
   readonly exchange: PlannedExchange;
 }
 
-/** A swap with all the chain data it needs. */
+/** A swap with all chain data that it needs. */
 export interface SwapPlan {
   readonly offer: SwapOffer;
-  /** The most that it spends, in base units of the source asset. */
+  /** The maximum that the swap spends, in base units of the source asset. */
   readonly rawInputMax: bigint;
   readonly estimatedGas: Gas | null;
-  /** The most that the gas costs, also if it is sponsored, in base units of the native asset. */
+  /** The maximum cost of the gas in base units of the native asset, even if the gas is sponsored. */
   readonly cost: bigint;
-  /** Builds its transactions, in order. */
+  /** Build the transactions of the swap, in order. */
   readonly builds: readonly BuildTransaction[];
-  /** The amount that the transactions before the swap allow the router to take. */
+  /** The amount that the approvals before the swap allow the router to take. */
   readonly approved: bigint | undefined;
 }
 
 /**
- * Asks who swaps, and on which terms. Call it outside any database transaction.
+ * Determines which service swaps, and on which terms. Call it outside any database transaction.
  *
- * CHOICE: a router swaps on one EVM chain, as far as one is configured there, unless the app takes a fee: routers have
- * no share for it. The exchange swaps everything else.
+ * CHOICE: a router swaps on one EVM chain if one is configured there. If the app takes a fee, the exchange swaps
+ * instead, because routers cannot deduct a fee for the app. The exchange also makes all other swaps.
  *
- * @throws ApiError not_supported for chains and assets that are not swapped; invalid_data for an amount that cannot be
- * swapped; transaction_broadcast_failure when the chain or the exchange cannot be reached.
+ * @throws ApiError not_supported for chains and assets that are not swapped; invalid_data for an amount that cannot
+ * be swapped; transaction_broadcast_failure when the chain or the exchange cannot be reached.
  */
 export async function offerSwap(
   context: PlanContext,
@@ -176,7 +176,7 @@ async function requireBalance(
   }
 }
 
-/** The calls that let the router take exactly the input. */
+/** The calls that allow the router to take exactly the input. */
 export async function routeApprovals(
   context: PlanContext,
   wallet: WalletRow,

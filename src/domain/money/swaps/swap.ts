@@ -50,7 +50,7 @@ export interface WalletSwap extends SwapTerms {
 /**
  * Reads the body of a swap or of a swap quote.
  *
- * @throws ApiError invalid_data naming the field; not_supported for chains that the wallet is not on, for assets that
+ * @throws ApiError invalid_data naming the field; not_supported for chains of another wallet type, for assets that
  * are not swapped for each other, and for wallets that a custodian holds.
  */
 export function readSwap(
@@ -67,25 +67,26 @@ export function readSwap(
 /** The terms of a requested swap, and its plan. */
 export interface PlannedSwapRequest {
   readonly terms: WalletSwap;
-  /** Kept apart, because policies judge the terms also when the swap cannot be executed. */
+  /** The plan is separate from the terms, because policies evaluate the terms even if the swap cannot be executed. */
   readonly plan: Planned<SwapPlan>;
 }
 
 interface SwapInput {
   readonly walletId: string;
   readonly body: ExecuteWalletSwapRequest;
-  /** From `planSwapRequest`. */
+  /** The result of `planSwapRequest`. */
   readonly planned: Planned<PlannedSwapRequest>;
 }
 
 /**
  * Swaps an asset of a wallet. If the wallet has an owner, the owner or an additional signer must have signed the
- * request, and every applicable policy must allow the body. All transactions of the swap are signed together with the
- * action: on one EVM chain an exact approval, if needed, and the call of the router, which reverts beyond the slippage;
- * otherwise the deposit to the exchange.
+ * request, and every applicable policy must allow the body.
  *
- * @throws ApiError not_found; invalid_data; not_supported; the codes of `requireOwner`; policy_violation;
- * resource_conflict for a nonce that this wallet has already used; what `planSwap` throws.
+ * All transactions of the swap are signed together with the action. On one EVM chain they are an exact approval, if
+ * needed, and the call of the router, which reverts beyond the slippage. Otherwise it is the deposit to the exchange.
+ *
+ * @throws ApiError not_found; invalid_data; not_supported; policy_violation; resource_conflict for a nonce that this
+ * wallet has already used; what `requireOwner` and `planSwap` throw.
  */
 export async function executeWalletSwap(
   context: OperationContext,
@@ -133,7 +134,7 @@ export async function planSwapRequest(
   return { terms, plan: await keepPlan(() => planSwap(context, wallet, terms)) };
 }
 
-/** The spending that policies judge: known from the request, or from the plan. */
+/** The spending that policies evaluate. It is known from the request or from the plan. */
 function spentBy(terms: WalletSwap, plan: Planned<SwapPlan>) {
   const { source, recipient, rawAmount } = terms;
   if (isSpentKnown(terms)) return { rawAmount, decimals: source.asset?.decimals ?? 0, recipient };
@@ -181,14 +182,14 @@ export type SwapEstimate = SwapQuoteResponse;
 
 interface SwapQuoteInput {
   readonly walletId: string;
-  /** From `planSwapQuote`. */
+  /** The result of `planSwapQuote`. */
   readonly planned: Planned<SwapEstimate>;
 }
 
 /**
  * Quotes a swap.
  *
- * @throws ApiError not_found; the codes of `requireOwner`; what `planSwapQuote` throws.
+ * @throws ApiError not_found; what `requireOwner` and `planSwapQuote` throw.
  */
 export async function quoteWalletSwap(
   context: OperationContext,
@@ -200,7 +201,7 @@ export async function quoteWalletSwap(
 }
 
 /**
- * Asks the router or the exchange. The balance of the wallet does not matter.
+ * Gets a quote from the router or the exchange. The balance of the wallet does not matter.
  *
  * @throws what `readSwap` and `offerSwap` throw.
  */
@@ -231,7 +232,8 @@ export async function planSwapQuote(
   };
 }
 
-// CHOICE: a quote is not simulated, because the wallet need not hold the input yet. Gas of common token contracts.
+// CHOICE: a quote is not simulated, because the wallet need not hold the input yet. The estimate uses the gas of
+// common token contracts.
 const APPROVAL_GAS = 50_000n;
 const TOKEN_TRANSFER_GAS = '65000';
 const NATIVE_TRANSFER_GAS = '21000';
@@ -248,7 +250,7 @@ function routeEstimate({ route }: RouteOffer, approvals: number) {
 
 const FULL_BPS = 10_000n;
 
-/** The exchange delivers exactly its quote or gives the deposit back, so every slippage is satisfied. */
+/** The exchange delivers exactly its quote or refunds the deposit, so every slippage is satisfied. */
 function exchangeEstimate({ amountType, slippageBps }: WalletSwap, { source, exchange }: ExchangeOffer) {
   const { rawInput, rawOutput, expiresAtSeconds } = exchange.quote;
   const isInput = amountType === 'exact_input';

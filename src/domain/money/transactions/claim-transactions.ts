@@ -16,11 +16,11 @@ import {
 
 /** A transaction that is due for a status check. */
 export interface DueTransaction extends TransactionRow {
-  /** The state of the earlier transaction of its action; null without one. */
+  /** The status of the earlier transaction of its action; null if there is none. */
   readonly earlierStatus: TransactionStatus | null;
 }
 
-/** How long a claimed transaction belongs to the process that claimed it. */
+/** How long a claim on a transaction lasts. */
 const LEASE_MS = 60_000;
 
 interface Wanted {
@@ -45,10 +45,10 @@ const dueOf = (database: Kysely<Tables>, { nowMs, limit }: Wanted) =>
 const selectDue = prepareQuery<Wanted, DueTransaction>(dueOf);
 
 /**
- * Claims transactions that are due for a status check, the most overdue first, by moving their next check. No other
- * process claims them until then. The claim of a dead process is released, or expires.
+ * Claims transactions that are due for a status check, most overdue first, by moving their next check. Until then, no
+ * other process claims them. The claim of a dead process is released or expires.
  *
- * @param busy chains whose transactions are skipped.
+ * @param busy chains whose transactions are left out.
  */
 export async function claimDueTransactions(
   em: SqlEntityManager,
@@ -70,7 +70,7 @@ export async function claimDueTransactions(
   return rows.map((row) => ({ ...row, next_check_at_ms: leasedUntilMs }));
 }
 
-/** Makes the transactions due that a process has claimed, or was about to broadcast, before it ended. */
+/** Makes transactions due that a dead process had claimed or was about to broadcast. */
 export async function releaseTransactionsOf(em: SqlEntityManager, dead: Claimant): Promise<void> {
   await em.nativeUpdate(
     TransactionEntity,
@@ -82,13 +82,14 @@ export async function releaseTransactionsOf(em: SqlEntityManager, dead: Claimant
 // KYSELY: the same statement for tables of several layers.
 
 const MINUTE_MS = 60_000;
-/** The clocks of processes may differ by as much. */
+/** The maximum difference between the clocks of two processes. */
 const SKEW_MS = MINUTE_MS;
 
 /**
- * The times at which work is due, with the longest time that anything puts it off, leases included. Each has an index.
+ * The columns with due times, each with the longest delay that anything sets, including leases. Each column has an
+ * index.
  *
- * INVARIANT: nothing sets a time further away than this by a right clock.
+ * INVARIANT: with a correct clock, no due time is further away than this.
  */
 const dueTimes = [
   { table: 'transactions', column: 'next_check_at_ms', longestMs: MINUTE_MS },
@@ -103,8 +104,9 @@ const dueTimes = [
 ] as const;
 
 /**
- * Makes due what a clock that was ahead has put off until its own time: after it was set back, the work would wait for
- * as long as it was ahead. A result that a process stores under the old time is dropped, and the work is done again.
+ * Makes work due whose due time is too far ahead. This happens when the clock was ahead and was then set back: the
+ * work would wait for the whole difference. A result that a process stores under the old time is dropped, and the
+ * work is done again.
  *
  * @returns the number of rows.
  */
@@ -122,7 +124,7 @@ export async function pullBackChecks(em: SqlEntityManager, nowMs: number): Promi
   return Number(rows) + (await pullBackRetries(em, nowMs));
 }
 
-/** Deliveries of endpoints whose next retry is later than any retry is. */
+/** Makes deliveries due whose next retry is later than any retry can be. */
 async function pullBackRetries(em: SqlEntityManager, nowMs: number): Promise<number> {
   const database = em.getKysely<Tables>();
   const latestMs = nowMs + LONGEST_RETRY_MS + SKEW_MS;

@@ -57,7 +57,8 @@ export async function listTransactionsByReference(
 }
 
 /**
- * One page of the transactions of all wallets and apps, newest first. For a sandbox: no index has this order.
+ * One page of the transactions of all wallets and apps, newest first. Only for a sandbox, because no index has this
+ * order.
  *
  * @throws ApiError invalid_data for an unknown cursor.
  */
@@ -70,7 +71,7 @@ export async function listEveryTransaction(
   return findPage(em, TransactionEntity, {}, { after, limit });
 }
 
-/** The wire object of a transaction. */
+/** A transaction in wire form. */
 export function transactionView(row: TransactionRow): Transaction {
   return {
     id: row.id,
@@ -85,15 +86,15 @@ export function transactionView(row: TransactionRow): Transaction {
   };
 }
 
-/** The end of a page of a wallet's transactions, in each of the two merged lists. */
+/** The end of a page in each of the two lists that a page of a wallet's transactions merges. */
 export interface TransactionCursor {
-  /** The last of our own transactions. */
+  /** The last one of our own transactions. */
   readonly row: { readonly createdAtMs: number; readonly id: string } | undefined;
-  /** The last of the chain's transfers. */
+  /** The position of the last one of the chain's transfers. */
   readonly position: string | undefined;
 }
 
-/** One opaque string for both positions. */
+/** Encodes both positions as one opaque string. */
 export function writeCursor({ row, position }: TransactionCursor): string {
   const parts = [row?.createdAtMs ?? null, row?.id ?? null, position ?? null];
   return Buffer.from(JSON.stringify(parts)).toString('base64url');

@@ -15,23 +15,24 @@ import {
   wayTo,
 } from './transaction.entity.ts';
 
-// CHOICE: how often a chain is polled: frequently at first, then with growing intervals.
+// CHOICE: how often a chain is polled for a transaction: frequently at first, then with growing intervals.
 const FIRST_CHECK_MS = 1000;
 const RAREST_CHECK_MS = 60_000;
 const PART_OF_AGE = 10;
 
 /**
- * CHOICE: a transaction counts as slow when it is not included within this time; one event is recorded on EVM chains.
+ * CHOICE: a transaction counts as slow when it is not included within this time. On EVM chains, an event is then
+ * recorded once.
  */
 const SLOW_AFTER_MS = 5 * 60_000;
 
 /**
- * CHOICE: a transaction that the chain has dropped and refuses is given up after this time. One that the chain still
- * holds is never given up, because it may be included at any time.
+ * CHOICE: a transaction that the chain has dropped and refuses is given up after this time. A transaction that the
+ * chain still holds is never given up, because it may be included at any time.
  */
 const GIVEN_UP_AFTER_MS = 24 * 60 * 60_000;
 
-/** When the chain is polled next, Unix ms; null when the state is final. */
+/** When the chain is polled next, in Unix ms; null when the state is final. */
 function nextCheckAt(
   { created_at_ms: createdAtMs }: Pick<TransactionRow, 'created_at_ms'>,
   { status, isSettled }: { readonly status: TransactionStatus; readonly isSettled: boolean },
@@ -46,19 +47,19 @@ function nextCheckAt(
 
 type AdvanceContext = Pick<OperationContext, 'chains' | 'em' | 'ids' | 'notes' | 'nowMs' | 'prices'>;
 
-/** A transaction's new state, as observed on its chain. */
+/** A transaction's new state as its chain reports it. */
 export interface Finding {
   readonly status: TransactionStatus;
   readonly inclusion?: Inclusion | undefined;
-  /** Why it failed or reverted. */
+  /** Why the transaction failed or reverted. */
   readonly reason?: string | undefined;
   /** Whether this state is final. */
   readonly isSettled: boolean;
-  /** The objections of nodes to this state; undefined ends an earlier doubt. */
+  /** Reports of nodes that contradict this state. Undefined ends an earlier doubt. */
   readonly doubt?: Doubt | undefined;
 }
 
-/** The stored state, with what nodes say against it; only the next check is scheduled. */
+/** Keeps the stored state, with reports that contradict it. Only the next check is scheduled. */
 export function unchanged(row: TransactionRow, doubt?: Doubt): Finding {
   const { status, block_number: block, block_timestamp_seconds: at, fee_paid: fee } = row;
   const inclusion = { blockTimestampSeconds: at ?? 0, feePaid: BigInt(fee ?? '0') };
@@ -72,7 +73,7 @@ export function unchanged(row: TransactionRow, doubt?: Doubt): Finding {
 }
 
 /**
- * The event of each state. `pending` has none, because callers get it as the response; the contract defines none for
+ * The event of each state. `pending` has none, because callers get it as the response. The contract has no event for
  * `finalized`.
  */
 const events: Readonly<Partial<Record<TransactionStatus, string>>> = {
@@ -85,10 +86,9 @@ const events: Readonly<Partial<Record<TransactionStatus, string>>> = {
 };
 
 /**
- * Stores a transaction's new state and records an event for every state it passed through. Does nothing when another
- * process has updated the row since it was read, or when the transition is not allowed.
- *
- * Result: whether the state was stored.
+ * Stores a transaction's new state and records an event for every state that it passed through. Does nothing when
+ * another process has updated the row in the meantime, or when the transition is not allowed. Returns whether the
+ * state was stored.
  */
 export async function advanceTransaction(
   context: AdvanceContext,
@@ -116,13 +116,13 @@ export async function advanceTransaction(
     .set(changed)
     .where('id', '=', row.id)
     .where('status', '=', row.status)
-    // This time is also the lease: a process that checked the chain has moved it.
+    // This time is also the lease: a process that has checked the chain has moved it.
     .where('next_check_at_ms', row.next_check_at_ms === null ? 'is' : '=', row.next_check_at_ms)
     .executeTakeFirst();
   if (numUpdatedRows === 0n) return false;
   for (const status of way) {
     const type = events[status];
-    // A state without an event is a change for the audit log, too.
+    // A new state without an event must also appear in the audit log.
     if (type === undefined)
       noteChange(context.notes, { appId: row.app_id, what: `transaction.${status}`, id: row.id });
     else
@@ -140,13 +140,13 @@ function eventPayload(row: TransactionRow) {
     wallet_id: row.wallet_id,
     transaction_id: row.id,
     caip2: row.caip2,
-    // Empty while a sponsored transaction has no hash, as in the response that sent it.
+    // Empty while a sponsored transaction has no hash, as in the response to the request.
     transaction_hash: row.transaction_hash ?? '',
     reference_id: row.reference_id,
   };
 }
 
-/** Why a transaction ends unsent. */
+/** The reason for a transaction that ends without being sent. */
 export const EARLIER_NEVER_CAME =
   'an earlier transaction of the same wallet, which had to come first, never came into a block';
 
@@ -154,12 +154,12 @@ type Gone = ChainStatus & { readonly kind: 'gone' };
 type Unknown = ChainStatus & { readonly kind: 'unknown' };
 
 /**
- * Checks a transaction's status on its chain, and broadcasts its bytes again when the chain does not know them. Call
- * it outside any database transaction. One that was never sent waits for the earlier one that has to come first.
- * Rejects when the chain cannot be reached.
+ * Checks a transaction's status on its chain. Broadcasts its bytes again when the chain does not know them. A
+ * transaction that was never sent waits for the earlier one that must come first. Call it outside any database
+ * transaction. Rejects when the chain cannot be reached.
  *
- * INVARIANT: a transaction ends without effect only if its chain can never include it. What nodes say is not enough
- * while they disagree, before it is final, or before later blocks show it again.
+ * INVARIANT: a transaction ends without effect only if its chain can never include it. Reports of nodes do not
+ * suffice while nodes disagree, before the state is final, or before later blocks confirm it.
  */
 export async function followTransaction(
   chain: AnyChain,
@@ -171,7 +171,7 @@ export async function followTransaction(
   if (status.kind === 'gone') return findingOfGone(row, status, nowMs);
   const absence = absenceOf(row, status, nowMs);
   if (absence !== undefined && !isProven(absence)) {
-    // If the block is gone, the chain may have lost the bytes with it. Sent again they cannot do harm.
+    // If the block is gone, the chain may have lost the bytes with it. Sending them again is harmless.
     if (status.kind === 'unknown') await carrierOf(chain, row).broadcast(row.signed_bytes);
     return unchanged(row, absence);
   }
@@ -195,7 +195,7 @@ async function broadcastAgain(
     const found = await findStale(chain, row);
     if (found !== undefined) return found;
   }
-  // A node may have the bytes from an earlier broadcast. A used nonce shows in the status once it is final.
+  // A node may have the bytes from an earlier broadcast. A used nonce appears in the status once it is final.
   const mayHaveThem = row.status !== 'pending' || outcome.reason === 'stale' || outcome.isPartial === true;
   if (!mayHaveThem) return failed(row, outcome.message);
   const { look } = status;
@@ -203,13 +203,13 @@ async function broadcastAgain(
   const isGivenUp =
     nowMs - row.created_at_ms >= GIVEN_UP_AFTER_MS && (dropped === undefined || isProven(dropped));
   if (isGivenUp) return failed(row, outcome.message);
-  // The row changes back even if it was confirmed: a block that a reorganization removed no longer counts.
+  // The row changes back even if it was confirmed, because a block that a reorganization removed no longer counts.
   const open = row.status === 'pending' ? 'pending' : 'broadcasted';
   return { status: open, isSettled: false, doubt: dropped };
 }
 
 /**
- * The state of a transaction whose nonce or blockhash the chain no longer accepts: it may have been included a moment
+ * The state of a transaction whose nonce or blockhash the chain no longer accepts. It may have been included just
  * after the last check. Undefined if the chain does not know it, or cannot tell yet.
  */
 export async function findStale(chain: AnyChain, row: TransactionRow): Promise<Finding | undefined> {
@@ -222,7 +222,7 @@ export async function findStale(chain: AnyChain, row: TransactionRow): Promise<F
 
 /**
  * CHOICE: a transaction that was in a block ends as replaced only if the transaction that used its nonce is known.
- * Nodes that have dropped old receipts say the same of one that was paid.
+ * Nodes that have pruned old receipts report the same for a transaction that was included.
  */
 function findingOfGone(row: TransactionRow, { as, look }: Gone, nowMs: number): Finding {
   const doubt = addLook(readDoubt(row), as, { look, nowMs });
@@ -231,19 +231,22 @@ function findingOfGone(row: TransactionRow, { as, look }: Gone, nowMs: number): 
   return { status: 'replaced', isSettled: true };
 }
 
-/** The doubt about the block of a transaction that nodes report outside of any block; undefined without one. */
+/**
+ * The doubt about a transaction that is stored as included, but that nodes report outside of any block. Undefined if
+ * there is no doubt.
+ */
 function absenceOf(row: TransactionRow, status: ChainStatus, nowMs: number): Doubt | undefined {
   if (row.block_number === null) return undefined;
   if ((status.kind !== 'pending' && status.kind !== 'unknown') || status.look === undefined) return undefined;
   const { look } = status;
   const before = readDoubt(row);
-  // A node that has not come to the block says nothing about it.
+  // A node that has not reached the block yet is no evidence.
   if (look.at <= BigInt(row.block_number))
     return before ?? { as: 'reorganized', looks: 0, at: look.at, sinceMs: nowMs };
   return addLook(before, 'reorganized', { look, nowMs });
 }
 
-/** The port that broadcasts a transaction's bytes: its chain, or the chain's bundler for a user operation. */
+/** The port that broadcasts a transaction's bytes: its chain, or for a user operation the chain's bundler. */
 export function carrierOf(chain: AnyChain, row: TransactionRow): Pick<AnyChain, 'broadcast' | 'statusOf'> {
   if (row.user_operation_hash === null) return chain;
   const bundler = chain.kind === 'evm' ? chain.bundler : undefined;
@@ -282,7 +285,7 @@ function findingOf(status: Exclude<ChainStatus, Unknown | Gone | { kind: 'undeci
   }
 }
 
-/** It will never be included; for a user operation, its bundler has failed. */
+/** The finding for a transaction that will never be included, or for a user operation whose bundler has failed. */
 export function failed(row: TransactionRow, reason: string): Finding {
   const status = row.user_operation_hash === null ? 'failed' : 'provider_error';
   return { status, reason, isSettled: true };
@@ -291,8 +294,8 @@ export function failed(row: TransactionRow, reason: string): Finding {
 const TEMPO_TYPE = 118;
 
 /**
- * Records once that an EVM transaction has been waiting for inclusion for a long time. The event cannot describe a
- * Tempo batch.
+ * Records once that an EVM transaction has been waiting for inclusion for a long time. A Tempo batch has no such
+ * event, because the event cannot describe it.
  */
 export async function recordStillPending(
   context: AdvanceContext,

@@ -4,14 +4,14 @@ import { tronAddressText } from '../../../engine/signing/tron/signer.ts';
 
 /** A transfer of one asset from a wallet to one receiver. */
 export interface PlainTransfer {
-  /** Contract or mint in the chain type's notation; null is the native asset. */
+  /** The contract or mint in the notation of the chain type; null for the native asset. */
   readonly tokenAddress: string | null;
   readonly recipient: string;
-  /** Base units. */
+  /** The amount in base units. */
   readonly rawAmount: bigint;
 }
 
-// Programs whose instructions move no assets and that commonly accompany a Solana transfer.
+// Programs whose instructions move no assets. They commonly accompany a Solana transfer.
 const BESIDE_TRANSFERS = new Set([
   'ComputeBudget111111111111111111111111111111',
   'MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr',
@@ -19,10 +19,10 @@ const BESIDE_TRANSFERS = new Set([
 ]);
 
 /**
- * The transfer a wallet's transaction makes, read from the units that policies evaluate; undefined unless it is
- * exactly one transfer of one asset.
+ * The transfer that a transaction of a wallet makes, read from the units that policies evaluate. Undefined unless it
+ * is exactly one transfer of one asset.
  *
- * NOTE: on Solana a token's receiver is a token account, whose owner the bytes do not contain.
+ * NOTE: on Solana, the receiver of a token is a token account. The bytes do not contain its owner.
  */
 export function plainTransferOf(units: readonly ActionUnit[]): PlainTransfer | undefined {
   const moving = units.filter(({ solanaInstruction: instruction }) => {

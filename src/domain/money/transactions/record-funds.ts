@@ -21,9 +21,9 @@ import { TransactionEntity } from './transaction.entity.ts';
 
 /**
  * Records the `wallet.funds_*` events of one of our transactions once it is included: withdrawn for the sender,
- * deposited for every wallet at the receiving address. Recorded once, even if a reorganization follows.
+ * deposited for every wallet at the receiving address. They are recorded only once, even if a reorganization follows.
  *
- * NOTE: on a chain that keeps a transfer list, deposits are recorded from that list, including those from our own
+ * NOTE: if a chain has a list of transfers, deposits are recorded from that list, including deposits from our own
  * wallets.
  */
 export async function recordFunds(
@@ -106,7 +106,7 @@ const tokenTypes: Readonly<Record<string, { readonly type: string; readonly addr
   tron: { type: 'trc20', address: 'address' },
 };
 
-/** How events name an asset, including `native`; undefined for token types that events cannot name. */
+/** The asset in the form of events, including `native`. Undefined for token types that events cannot express. */
 function assetOf(caip2: string, token: string): object | undefined {
   if (token === 'native') return { type: 'native-token', address: null };
   const kind = tokenTypes[caip2.slice(0, caip2.indexOf(':'))];
@@ -116,11 +116,11 @@ function assetOf(caip2: string, token: string): object | undefined {
 /** A page of a chain's transfers. */
 interface ReadTransfers extends Omit<TransferPage, 'hasMore'> {
   readonly caip2: string;
-  /** The position from which it was read; undefined is the beginning. */
+  /** The position from which the page was read; undefined for the beginning. */
   readonly after: string | undefined;
 }
 
-/** How far a chain's transfers are recorded; undefined if nothing is. */
+/** The position up to which a chain's transfers are recorded; undefined if none are. */
 interface Claim {
   readonly after: string | undefined;
 }
@@ -130,10 +130,10 @@ const selectPosition = prepareQuery<{ caip2: string }, { position: string }>((da
 );
 
 /**
- * Claims the reading of a chain's next transfers, so that of several processes one reads them.
+ * Claims the reading of a chain's next transfers, so that only one process reads them.
  *
- * @param leaseMs after this time the claim expires; undefined claims nothing.
- * Result: undefined while another process reads them.
+ * @param leaseMs the claim expires after this time; undefined claims nothing.
+ * @returns undefined while another process reads them.
  */
 export async function claimTransfers(
   em: SqlEntityManager,
@@ -169,7 +169,7 @@ export async function releaseTransfers(em: SqlEntityManager, caip2: string, owne
   await em.nativeUpdate(ChainPositionEntity, { caip2, claimedBy: owner }, { leasedUntilMs: 0 });
 }
 
-/** Ends the claims of a process that has ended. */
+/** Ends the claims of a dead process. */
 export async function releaseChainsOf(em: SqlEntityManager, { owner }: Claimant): Promise<void> {
   await em.nativeUpdate(ChainPositionEntity, { claimedBy: owner }, { leasedUntilMs: 0 });
 }
@@ -181,13 +181,13 @@ function positionOf(row: { readonly position: string } | null): string | undefin
 }
 
 /**
- * Records `wallet.funds_deposited` for every wallet that received one of these transfers, from any sender, and moves
- * the chain's position past them in the same transaction; ends the claim. Automations react in this transaction too. Does nothing when another process has moved
- * the position since it was read: that process has recorded the events.
+ * Records `wallet.funds_deposited` for every wallet that received one of these transfers, from any sender.
+ * Automations react in the same transaction, which also moves the chain's position and ends the claim. Does nothing
+ * when another process has moved the position in the meantime, because that process has recorded the events. Returns
+ * whether the position was moved.
  *
- * CHOICE: deposits are reported only while the wallet exists and is not archived; earlier holdings are not.
- *
- * Result: whether the position was moved.
+ * CHOICE: deposits are reported only while the wallet exists and is not archived. Assets that the address held
+ * earlier are not reported.
  */
 export async function recordDeposits(
   context: Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>,
@@ -207,7 +207,7 @@ export async function recordDeposits(
         type: 'wallet.funds_deposited',
         payload: {
           wallet_id: receiver.id,
-          // One transaction may contain several transfers to one wallet; each has its own key.
+          // One transaction may contain several transfers to one wallet. Each transfer has its own key.
           idempotency_key: `deposited:${read.caip2}:${transfer.key}:${receiver.id}`,
           caip2: read.caip2,
           asset,
@@ -239,8 +239,8 @@ export async function recordDeposits(
 }
 
 /**
- * INVARIANT: the position only moves from where it was read, so of two processes that read the same transfers,
- * exactly one reports them.
+ * INVARIANT: the position only moves on from the position that was read. Of two processes that read the same
+ * transfers, exactly one reports them.
  */
 async function movePosition(
   em: SqlEntityManager,
@@ -259,7 +259,7 @@ interface Receiver {
   readonly app_id: string;
 }
 
-/** The live wallets of all apps at the receiving addresses; several wallets may hold the same key. */
+/** The wallets of all apps at the receiving addresses, without archived ones. Several wallets may hold the same key. */
 async function receiversOf(
   em: SqlEntityManager,
   { caip2, transfers }: ReadTransfers,
@@ -284,7 +284,7 @@ interface PaidIn {
   readonly virtual_account_id: string;
 }
 
-/** The payments behind the transfers that a provider made, as far as it has reported them. */
+/** The fiat payments behind the transfers that a provider made, if the provider has already reported them. */
 async function paymentsBehind(
   em: SqlEntityManager,
   { transfers }: ReadTransfers,
@@ -314,22 +314,25 @@ function metadataOf(paidIn: PaidIn | undefined, receiver: Receiver): object {
 }
 
 /**
- * The address under which wallets are stored: a Spark key has a different address on each network, and the mainnet
- * one is stored.
+ * The address under which wallets are stored. A Spark key has a different address on each network, and the mainnet
+ * address is stored.
  */
 function storedAddress(caip2: string, recipient: string): string {
   const key = caip2 === 'spark:regtest' ? readSparkAddress(recipient, 'REGTEST') : undefined;
   return key === undefined ? normalizeAddress(recipient) : sparkAddress(key, 'MAINNET');
 }
 
-// KYSELY: asked for the recipients of every block of the chains that are followed.
+// KYSELY: looks up the recipients of every block on the followed chains.
 
-/** Parameters of one statement are limited, and so is the time it may take. */
+/** The number of parameters per statement is limited, and so is the time of a statement. */
 const AT_ONCE = 500;
 
 type InUnit = <T>(work: (em: SqlEntityManager) => Promise<T>) => Promise<T>;
 
-/** The addresses of live wallets, of all apps. Each question has its own short transaction. */
+/**
+ * Looks up which addresses belong to wallets of any app that are not archived. Each look-up has its own short
+ * transaction.
+ */
 export function watchedAddresses(inUnit: InUnit): WatchedAddresses {
   return {
     async among(addresses) {
@@ -365,7 +368,7 @@ async function liveOnSolana(
     .selectFrom('wallets')
     .select('address')
     .distinct()
-    // Literals, so that the partial index `wallets_on_solana` applies.
+    // Uses literals so that the partial index `wallets_on_solana` applies.
     .where(sql<boolean>`chain_type = 'solana'`)
     .where('archived_at_ms', 'is', null)
     .where('address', '>', address ?? '')

@@ -11,12 +11,12 @@ import { releasedStatuses, TransactionEntity, type TransactionRow } from './tran
 
 // KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
 
-/** An EIP-7702 authorization in a transaction, which uses a nonce of the account that signed it. */
+/** An EIP-7702 authorization in a transaction. It uses a nonce of the account that signed it. */
 export interface HeldAuthorization {
-  /** In the notation of wallet addresses. */
+  /** The account in the notation of wallet addresses. */
   readonly authority: string;
   readonly nonce: number;
-  /** 0x hex, lower case. */
+  /** The delegate as 0x hex, lower case. */
   readonly contract: string;
 }
 
@@ -29,7 +29,10 @@ interface SignedTransaction {
   readonly hash: string;
   readonly signedBytes: Uint8Array;
   readonly nonce?: number | undefined;
-  /** The earlier transaction, of the same wallet action or with a lower nonce, which has to reach the chain first. */
+  /**
+   * The earlier transaction that must reach the chain first. It belongs to the same wallet action or has a lower
+   * nonce.
+   */
   readonly afterTransactionId?: string | undefined;
   /** The authorizations that use a nonce when the transaction is included. */
   readonly authorizations?: readonly HeldAuthorization[] | undefined;
@@ -37,11 +40,11 @@ interface SignedTransaction {
   /** The signed transaction, in the contract's names. */
   readonly transactionRequest?: object | undefined;
   readonly plainTransfer?: PlainTransfer | undefined;
-  /** Whether `hash` is a user operation's, whose transaction has no hash yet. */
+  /** Whether `hash` is the hash of a user operation, whose transaction has no hash yet. */
   readonly isOperation?: boolean | undefined;
   /** Whether someone else pays the gas. */
   readonly isSponsored?: boolean | undefined;
-  /** Whether the request broadcasts it itself; otherwise the job does so immediately. */
+  /** Whether the request itself broadcasts the transaction. Otherwise the job does so immediately. */
   readonly isBroadcastHere: boolean;
 }
 
@@ -49,8 +52,8 @@ interface SignedTransaction {
 export const REQUEST_LEASE_MS = 15_000;
 
 /**
- * Stores a signed transaction in the database transaction that signed it. Once committed, it is broadcast even if
- * this process dies.
+ * Stores a signed transaction in the database transaction that signed it. Once that is committed, the transaction is
+ * broadcast even if this process dies.
  */
 export async function recordTransaction(
   context: Pick<OperationContext, 'app' | 'em' | 'ids' | 'notes' | 'nowMs' | 'processId'>,
@@ -129,15 +132,15 @@ export async function findSent(
 
 type GasContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs' | 'prices'>;
 
-/** The contract's source of a cost by the method that sent the transaction. */
+/** The source of a cost in the contract, by the method that sent the transaction. */
 const sourceTypes: Readonly<Record<string, string>> = {
   transfer: 'wallet-action-transfer',
   swap: 'wallet-action-swap',
 };
 
 /**
- * Records what a sponsored transaction cost the app, and the completion of a user operation, once it is included.
- * Recorded once, even if a reorganization follows.
+ * Records the app's cost of a sponsored transaction, and the completion of a user operation, once it is included.
+ * They are recorded only once, even if a reorganization follows.
  */
 export async function recordGasCost(
   context: GasContext,

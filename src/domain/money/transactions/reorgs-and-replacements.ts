@@ -6,27 +6,33 @@ import type { TransactionRow } from './transaction.entity.ts';
 // KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
 
 /**
- * The objections of nodes to a transaction's stored state, and for how long they have lasted. A node that lags, forks
- * or lies reports the same as a correct node, so an objection counts only when later blocks have confirmed it.
+ * Reports of nodes that contradict a transaction's stored state, and how long they have lasted. A node that lags,
+ * forks or lies reports the same as a correct node. So a contradiction counts only when later blocks have confirmed
+ * it.
  */
 export interface Doubt {
   /**
-   * replaced, expired: it can never be included. reorganized: its block is no longer in the chain. dropped: no node has
-   * it, and all refuse it.
+   * The state that the reports suggest:
+   * - `replaced`, `expired`: the transaction can never be included.
+   * - `reorganized`: its block is no longer in the chain.
+   * - `dropped`: no node has the transaction, and all refuse it.
    */
   readonly as: 'replaced' | 'expired' | 'reorganized' | 'dropped';
-  /** How many looks have shown it in a row. */
+  /** The number of consecutive checks that showed it. */
   readonly looks: number;
-  /** The block of the last look that counted. */
+  /** The block at the last check that counted. */
   readonly at: bigint;
-  /** Unix ms of the first look. */
+  /** The time of the first check, Unix ms. */
   readonly sinceMs: number;
 }
 
-/** CHOICE: what nodes say against the stored state counts after this many looks, each some blocks after the last one. */
+/**
+ * CHOICE: a contradiction of the stored state counts after this number of checks, each several blocks after the
+ * previous one.
+ */
 const LOOKS = 3;
 
-/** The doubt after one more look; a doubt of another kind ends. */
+/** The doubt after one more check. A doubt of another kind ends. */
 export function addLook(
   before: Doubt | undefined,
   as: Doubt['as'],
@@ -52,8 +58,8 @@ export function writeDoubt(doubt: Doubt | undefined): string | null {
 }
 
 /**
- * The hash of another stored transaction of the sender with the same nonce that is final: then this one can never be
- * included. Undefined if there is none. Call it only for nonces that count for the whole account.
+ * The hash of another stored transaction of the sender that has the same nonce and is final. In this case, the given
+ * one can never be included. Undefined if there is none. Call it only for nonces that count for the whole account.
  */
 export async function findFinalSibling(
   em: SqlEntityManager,
@@ -79,7 +85,7 @@ export async function findFinalSibling(
   return sibling?.hash ?? undefined;
 }
 
-/** Whether a stored request has its own nonce lane, which Tempo allows. */
+/** Whether the nonce of a stored request counts in a lane of its own, which Tempo allows. */
 function hasOwnLane(request: string | null): boolean {
   const { nonce_key: key } = JSON.parse(request ?? '{}') as { readonly nonce_key?: string | number };
   return key !== undefined && BigInt(key) !== 0n;

@@ -3,28 +3,26 @@ import type { Selectable } from 'kysely';
 import type { BlockchainTransactionStatus } from '../../../generated/schemas.ts';
 import type { Tables } from '../../tables.ts';
 
-/** An EIP-7702 authorization in a transaction. The chain counts it as a transaction of the account that signed it. */
+/** An EIP-7702 authorization in a transaction. The chain counts it like a transaction of the account that signed it. */
 export const TransactionAuthorizationEntity = defineEntity({
   name: 'TransactionAuthorization',
   tableName: 'transaction_authorizations',
   properties: {
     transactionId: p.text().primary(),
-    /** From 0. */
+    /** Counts from 0. */
     position: p.integer().primary(),
     caip2: p.text(),
     /** The account that delegates, in the notation of wallet addresses. */
     authority: p.text(),
-    /** The nonce of the authority that it uses. */
+    /** The nonce of the authority that the authorization uses. */
     nonce: p.bigint('number'),
-    /** The delegate of the account; 0x hex, lower case. */
+    /** The contract to which the account delegates; 0x hex, lower case. */
     contract: p.text(),
   },
   indexes: [{ name: 'transaction_authorizations_by_nonce', properties: ['caip2', 'authority', 'nonce'] }],
 });
 
-/**
- * A transaction that a wallet sends: its signed bytes, which are broadcast until the chain has them, and its state.
- */
+/** A transaction of a wallet: its state, and its signed bytes, which are broadcast until the chain has them. */
 export const TransactionEntity = defineEntity({
   name: 'Transaction',
   tableName: 'transactions',
@@ -35,51 +33,51 @@ export const TransactionEntity = defineEntity({
     caip2: p.text(),
     /** The wallet's address as it is stored; several wallets may hold the same key. */
     sender: p.text(),
-    /** The rpc method or wallet action that sent it. */
+    /** The RPC method or wallet action that sent it. */
     method: p.text(),
     /** A `TransactionStatus`. */
     status: p.text(),
     /** Null until a sponsored transaction is included. */
     transactionHash: p.text().strictNullable(),
     userOperationHash: p.text().strictNullable(),
-    /** 0 or 1. */
+    /** 1 if sponsored, otherwise 0. */
     isSponsored: p.integer().default(0),
     referenceId: p.text().strictNullable(),
     /**
-     * The earlier transaction, of the same wallet action or with a lower nonce: this one is broadcast only after the
-     * chain has that one.
+     * The earlier transaction, of the same wallet action or with a lower nonce. This transaction is broadcast only
+     * after the chain has the earlier one.
      */
     afterTransactionId: p.text().strictNullable(),
-    /** EVM: the sender's nonce. */
+    /** The sender's nonce on EVM chains. */
     nonce: p.bigint('number').strictNullable(),
-    /** Never changed, so broadcasting again can never send a different transaction. */
+    /** Never changed, so repeated broadcasts can never send a different transaction. */
     signedBytes: p.blob(),
-    /** JSON of what was signed, in the contract's names; EVM only. */
+    /** JSON of the signed transaction, in the contract's names; EVM only. */
     transactionRequest: p.text().strictNullable(),
     /** For a plain transfer: the contract or mint, or `native`. */
     movedToken: p.text().strictNullable(),
     movedTo: p.text().strictNullable(),
-    /** Base units, decimal. */
+    /** The moved amount in base units, decimal. */
     movedAmount: p.text().strictNullable(),
     blockNumber: p.bigint('number').strictNullable(),
     blockTimestampSeconds: p.bigint('number').strictNullable(),
-    /** Smallest unit of the native asset, decimal. */
+    /** The paid fee in base units of the native asset, decimal. */
     feePaid: p.text().strictNullable(),
-    /** Why it failed or reverted, as reported by the chain. */
+    /** Why the transaction failed or reverted, as the chain reported it. */
     failureReason: p.text().strictNullable(),
-    /** 0 or 1: `transaction.still_pending` was recorded. */
+    /** 1 once `transaction.still_pending` was recorded, otherwise 0. */
     isSlowTold: p.integer().default(0),
-    /** 0 or 1: the `wallet.funds_*` events were recorded. */
+    /** 1 once the `wallet.funds_*` events were recorded, otherwise 0. */
     areFundsTold: p.integer().default(0),
-    /** 0 or 1: the cost of a sponsored transaction was recorded. */
+    /** 1 once the cost of a sponsored transaction was recorded, otherwise 0. */
     isGasTold: p.integer().default(0),
-    /** JSON of `Doubt`: what nodes say against the state, until it counts. */
+    /** JSON of a `Doubt`: reports of nodes that contradict the state and do not count yet. */
     doubt: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     updatedAtMs: p.bigint('number'),
     /** When its chain is polled next; null once the state is final. Polling moves it, which serves as a lease. */
     nextCheckAtMs: p.bigint('number').strictNullable(),
-    /** The process that moved it last to claim the transaction. */
+    /** The process that last moved `nextCheckAtMs` to claim the transaction. */
     claimedBy: p.text().strictNullable(),
   },
   indexes: [
@@ -102,15 +100,19 @@ export const TransactionEntity = defineEntity({
 export type TransactionStatus = BlockchainTransactionStatus;
 
 /**
- * Which state may follow which.
+ * The states that may follow each state:
  *
- * pending: signed and stored, not known to have reached the chain. broadcasted: a node accepted it. confirmed:
- * included and successful. finalized: no reorganization can remove it. execution_reverted: included, but only its fee
- * took effect. failed: it can never be included. replaced: another transaction used its nonce. provider_error: the
- * bundler of a sponsored transaction lost it.
+ * - `pending`: signed and stored, not known to have reached the chain.
+ * - `broadcasted`: a node accepted it.
+ * - `confirmed`: included and successful.
+ * - `finalized`: no reorganization can remove it.
+ * - `execution_reverted`: included, but only its fee took effect.
+ * - `failed`: it can never be included.
+ * - `replaced`: another transaction used its nonce.
+ * - `provider_error`: the bundler of a sponsored transaction lost it.
  *
- * CHOICE: a transaction that was confirmed or reverted in a block dropped by a reorganization becomes `broadcasted`
- * again. Callers that need certainty wait for `finalized`.
+ * CHOICE: when a reorganization drops the block of a confirmed or reverted transaction, the transaction becomes
+ * `broadcasted` again. Callers that need certainty wait for `finalized`.
  */
 const followers: Readonly<Record<TransactionStatus, readonly TransactionStatus[]>> = {
   pending: ['broadcasted', 'failed', 'replaced', 'provider_error'],
@@ -123,10 +125,10 @@ const followers: Readonly<Record<TransactionStatus, readonly TransactionStatus[]
   provider_error: [],
 };
 
-/** States of a transaction that no block includes yet. */
+/** States of a transaction that is not in a block yet. */
 export const openStatuses = ['pending', 'broadcasted'] as const satisfies readonly TransactionStatus[];
 
-/** States that free the nonce: the transaction was never included and never will be. */
+/** States that free the nonce, because the transaction was never included and never will be. */
 export const releasedStatuses = ['failed', 'provider_error'] as const satisfies readonly TransactionStatus[];
 
 /** States in which a transaction has no effect and never will. */
@@ -141,15 +143,15 @@ export function isTerminal(status: TransactionStatus): boolean {
 }
 
 /**
- * The states a transaction passes through from one state to another, including the last; each has its event. Empty
- * when nothing changes, undefined when the transition is not allowed.
+ * The states that a transaction passes through from one state to another, including the last. Each has its event.
+ * Empty when the state does not change, undefined when the transition is not allowed.
  */
 export function wayTo(
   from: TransactionStatus,
   to: TransactionStatus,
 ): readonly TransactionStatus[] | undefined {
   const ways = new Map<TransactionStatus, readonly TransactionStatus[]>([[from, []]]);
-  // Breadth-first search: the map grows while it is iterated, so each state is first reached by the shortest path.
+  // A breadth-first search: the map grows while it is iterated, so each state is first reached by the shortest path.
   for (const [status, way] of ways) {
     for (const next of followers[status]) if (!ways.has(next)) ways.set(next, [...way, next]);
   }
@@ -161,7 +163,7 @@ export type TransactionRow = Omit<Selectable<Tables['transactions']>, 'status' |
   readonly status: TransactionStatus;
 };
 
-/** Every column, for reads of whole rows; never `select *`, which breaks when a migration adds one. */
+/** Every column, for reads of whole rows. A `select *` would break when a migration adds a column. */
 export const transactionColumns = [
   'id',
   'app_id',

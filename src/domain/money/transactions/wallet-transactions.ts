@@ -32,7 +32,7 @@ type Seen = { readonly atMs: number } & (
   | { readonly transfer: ChainTransfer; readonly row?: undefined }
 );
 
-/** The wire objects of a page. */
+/** The entries of a page in wire form. */
 async function transactionViews(
   context: Pick<OperationContext, 'app' | 'em'>,
   asked: Asked,
@@ -52,8 +52,8 @@ type Users = ReadonlyMap<string, string>;
 /**
  * The asset, amount and recipient of one of our transactions.
  *
- * CHOICE: a transaction that is not a plain transfer of one asset shows the native asset that it sends, perhaps zero,
- * and the contract that it calls; the wallet itself if it makes several calls or none.
+ * CHOICE: a transaction that is not a plain transfer of one asset shows the native asset that it sends, possibly
+ * zero. Its recipient is the contract that it calls, or the wallet itself if it makes several calls or none.
  */
 function movedBy(row: TransactionRow): Pick<ChainTransfer, 'sender' | 'recipient' | 'rawAmount'> {
   const { sender, moved_to: recipient, moved_amount: amount } = row;
@@ -94,7 +94,7 @@ function transferView(asked: Asked, transfer: ChainTransfer, users: Users): Wall
   };
 }
 
-/** One of the assets that were asked for: the lists hold no others. */
+/** The requested asset with this token. The lists contain no other assets. */
 function assetOf({ assets }: Asked, token: string | null): KnownAsset {
   const asset = assets.find(({ tokenAddress }) =>
     tokenAddress === null || token === null
@@ -130,7 +130,7 @@ function detailOf(
 /**
  * The app's users who own the wallets at these addresses.
  *
- * CHOICE: a wallet belongs to the user who is its entity, otherwise to the first user in its owning quorum.
+ * CHOICE: a wallet belongs to the user to whom it is assigned, otherwise to the first user in its owning quorum.
  */
 async function findUsers(
   { app, em }: Pick<OperationContext, 'app' | 'em'>,
@@ -174,11 +174,11 @@ type ListContext = Pick<OperationContext, 'app' | 'em' | 'chains'>;
 const MAX_PAGE = 100;
 
 /**
- * A page of what a wallet sent and received on one chain, newest first: our own transactions, and other transfers
- * where the chain keeps a transfer list.
+ * One page of the assets that a wallet sent and received on one chain, newest first. It contains our own transactions
+ * and, if the chain has a list of transfers, other transfers.
  *
- * CHOICE: one of our transactions that is not a plain transfer of one asset is listed under the native asset, in
- * which its fee is paid. Transfers known only from the chain are `confirmed`.
+ * CHOICE: a transaction of ours that is not a plain transfer of one asset is listed under the native asset, in which
+ * its fee is paid. Transfers known only from the chain are `confirmed`.
  *
  * @throws ApiError not_found; invalid_data; not_supported; unavailable.
  */
@@ -194,7 +194,7 @@ export async function listWalletTransactions(
   const limit = query.limit ?? MAX_PAGE;
   const cursor = readCursor(query.cursor);
   const asked: Asked = { wallet, chain: known, assets, hash: normalHash(query.tx_hash) };
-  // One row more than requested shows whether another page follows.
+  // One row more than requested shows whether there is another page.
   const sent = await selectSent(context, { ...asked, after: cursor.row, limit: limit + 1 });
   const seen = await readSeen(context, {
     ...asked,
@@ -263,7 +263,7 @@ function listOf(value: string | readonly string[]): string[] {
 
 interface SeenTransfers {
   readonly transfers: readonly ChainTransfer[];
-  /** How far back the chain's list was read; everything newer is included. */
+  /** The position down to which the chain's list was read. Everything newer is included. */
   readonly readTo: string | undefined;
 }
 
@@ -283,7 +283,7 @@ async function readSeen(
     readonly port: AnyChain;
     readonly after: string | undefined;
     readonly limit: number;
-    /** Anything older cannot be on this page. */
+    /** Older transfers cannot be on this page. */
     readonly backToMs: number;
   },
 ): Promise<SeenTransfers> {
@@ -318,11 +318,11 @@ function atMs({ blockTimestampSeconds }: ChainTransfer): number {
   return blockTimestampSeconds * 1000;
 }
 
-/** Merges both lists, newest first; for equal times our own transactions come first. */
+/** Merges both lists, newest first. Of entries with equal times, our own transactions come first. */
 function merge(sent: readonly TransactionRow[], transfers: readonly ChainTransfer[]): readonly Seen[] {
   const own = sent.map((row): Seen => ({ row, atMs: row.created_at_ms }));
   const others = transfers.map((transfer): Seen => ({ transfer, atMs: atMs(transfer) }));
-  // Each list keeps its own order, which its cursor depends on.
+  // Each list keeps its own order, because its cursor depends on it.
   const merged: Seen[] = [];
   while (own.length > 0 || others.length > 0) {
     const [first, other] = [own[0], others[0]];
@@ -338,7 +338,7 @@ function endOf(
 ): TransactionCursor {
   const row = page.findLast((entry) => entry.row !== undefined)?.row;
   const shown = page.filter((entry) => entry.transfer !== undefined);
-  // Transfers that were read and are our own are not read again by the next page.
+  // The next page does not read our own transfers again that were read for this page.
   const isAllShown = shown.length === seen.transfers.length;
   return {
     row: row === undefined ? cursor.row : { createdAtMs: row.created_at_ms, id: row.id },

@@ -7,7 +7,7 @@ import { hasHappened, type StoredStep } from './wallet-action-steps.ts';
 
 /**
  * What distinguishes one type of wallet action from another. The engine does the rest: it stores the action with its
- * steps, follows them, settles the action when all of them have ended, and records its events.
+ * steps, follows them, settles the action when all steps have ended, and records its events.
  *
  * A new type needs one definition, listed below, and a verb that
  *
@@ -17,11 +17,11 @@ import { hasHappened, type StoredStep } from './wallet-action-steps.ts';
  * 4. stores the action with `beginWalletAction`, in the same transaction.
  */
 interface ActionType {
-  /** The event of each status. Written out, because a house test looks for the names. */
+  /** The event of each status. The names are literals, because a house test searches for them. */
   readonly events: Readonly<Record<WalletActionStatus, string>>;
-  /** The wire fields that only the outcome knows, with their values until then. */
+  /** The wire fields that are known only at the end, with their values until then. */
   readonly pending: object;
-  /** Wire fields that earlier versions did not store, with the values that their actions have. */
+  /** Wire fields that earlier versions did not store, with the values for their actions. */
   readonly ifNotStored?: object;
   /** Wire fields that responses have and events do not. */
   readonly notInEvents: readonly string[];
@@ -30,18 +30,18 @@ interface ActionType {
   /** Wire fields that events have and responses do not. */
   readonly onlyInEvents?: readonly string[];
   /**
-   * The wire fields that change when the action ends, computed from what happened and never from estimates: what
-   * transactions moved is in the effects of the steps that were stored with `readsEffects` (`movedIn`), what an
-   * external step delivered is in its `delivery`. `failure_reason` is added to them.
+   * The wire fields that change when the action ends. They are computed from what happened, never from estimates. The
+   * effects of steps stored with `readsEffects` show what transactions moved (`movedIn`); the `delivery` of an
+   * external step shows what it delivered. `failure_reason` is added to them.
    */
   outcome(ended: EndedSteps): object;
   /** More details of the failure, in addition to those of the failed step. */
   failureDetails?(ended: EndedSteps): object | undefined;
-  /** The fee that an exchange took, if any; recorded as usage once the action has succeeded. */
+  /** The fee that an exchange took, if any. It is recorded as usage once the action has succeeded. */
   providerFee?(ended: EndedSteps): ProviderFee | undefined;
 }
 
-/** A fee in an asset that the contract names. */
+/** A fee in a named asset. */
 export interface ProviderFee {
   readonly asset: string;
   /** In units of the asset, decimal. */
@@ -52,10 +52,10 @@ export interface ProviderFee {
 export interface EndedSteps {
   readonly status: Exclude<WalletActionStatus, 'pending'>;
   readonly steps: readonly StoredStep[];
-  /** The wire fields as of the creation, as the verb gave them. */
+  /** The wire fields that the verb stored when it created the action. */
   // biome-ignore lint/suspicious/noExplicitAny: the verb of the same type has written them
   readonly details: any;
-  /** Values that the verb stored only for the outcome; undefined when it stored none. */
+  /** Values that the verb stored only to compute the outcome; undefined when it stored none. */
   // biome-ignore lint/suspicious/noExplicitAny: the verb of the same type has written them
   readonly terms: any;
 }
@@ -65,11 +65,11 @@ const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 /** Values that deposits and withdrawals store for their outcome. */
 export interface EarnOutcomeTerms {
   readonly wallet_address: string;
-  /** The amount that the steps before the deposit let the vault take, in base units. */
+  /** The amount that the approvals before the deposit allow the vault to take, in base units. */
   readonly allowance?: string;
 }
 
-/** A deposit into a vault. Its shares are what the vault mints for the wallet. */
+/** A deposit into a vault. Its shares are the shares that the vault mints for the wallet. */
 const earnDepositType: ActionType = {
   events: {
     pending: 'wallet_action.earn_deposit.created',
@@ -96,7 +96,10 @@ const earnDepositType: ActionType = {
       : undefined,
 };
 
-/** A withdrawal from a vault. Its amount is what the vault paid, which for a whole position is known only then. */
+/**
+ * A withdrawal from a vault. Its amount is what the vault paid. For a whole position, the amount is known only after
+ * that.
+ */
 const earnWithdrawType: ActionType = {
   events: {
     pending: 'wallet_action.earn_withdraw.created',
@@ -115,7 +118,7 @@ const earnWithdrawType: ActionType = {
   },
 };
 
-/** A claim of rewards. Its amounts are what the distributor paid: another claim may have been first. */
+/** A claim of rewards. Its amounts are what the distributor paid, because another claim may have been first. */
 const earnIncentiveClaimType: ActionType = {
   events: {
     pending: 'wallet_action.earn_incentive_claim.created',
@@ -160,7 +163,7 @@ function receivedFrom({ steps, details, terms }: EndedSteps): object {
   return { raw_amount: String(received), amount: decimalText(fromRaw(received, details.decimals)) };
 }
 
-/** Whether the steps before the last one were executed: what they allowed remains. */
+/** Whether all steps but the last were executed, so that their approval remains. */
 function lastFailed(steps: readonly StoredStep[]): boolean {
   return steps
     .slice(0, -1)
@@ -177,7 +180,7 @@ const payoutType: ActionType = {
   },
   pending: {},
   ifNotStored: { developer_fee_percent: '0' },
-  // CHOICE: events of payouts omit the fee, like the published service.
+  // CHOICE: events of payouts omit the fee, as the published service does.
   notInEvents: ['source', 'destination', 'developer_fee_percent'],
   onlyInEvents: [
     'source_asset',
@@ -192,7 +195,7 @@ const payoutType: ActionType = {
 
 /** Values from which the outcome of a swap is computed. */
 export interface SwapOutcomeTerms {
-  /** For a swap by a router: the movements that show the spent and received amounts. */
+  /** For a swap by a router: filters for the movements that make up the spent and the received amount. */
   readonly spent?: MovementPattern;
   readonly received?: MovementPattern;
   /** The allowance that the step before the swap gave to the router. */
@@ -241,7 +244,7 @@ const swapType: ActionType = {
   },
 };
 
-/** A transfer, which one transaction makes, or the deposit to an exchange and its payment. */
+/** A transfer: one transaction, or the deposit to an exchange and the payment of the exchange. */
 const transferType: ActionType = {
   events: {
     pending: 'wallet_action.transfer.created',

@@ -11,12 +11,12 @@ import type { ExternalKind } from './wallet-action-steps.ts';
 
 // KYSELY: steps are claimed with `skip locked` and moved by compare-and-set, and read with their transactions.
 
-/** CHOICE: how often an external step that waits is polled. */
+/** CHOICE: how often a waiting external step is polled. */
 const AGAIN_MS = 2000;
-/** How long a claimed step belongs to the process that claimed it. */
+/** How long a claim on a step lasts. */
 const LEASE_MS = 60_000;
 
-/** States of a transaction that a block includes and that took effect. */
+/** States of a transaction that is in a block and took effect. */
 export const includedStatuses = ['confirmed', 'finalized'] as const;
 
 /** A step that is due for a check. */
@@ -26,14 +26,14 @@ interface DueStep {
   readonly position: number;
 }
 
-/** A step that another system does and that has its deposit. */
+/** A step that another system carries out, and whose deposit has arrived. */
 export interface DueExternalStep extends DueStep {
   readonly kind: ExternalKind;
   readonly externalId: string;
   readonly depositHash: string;
 }
 
-/** A system that does external steps: their kind, and how their ids begin. */
+/** A system that carries out external steps: the kind of its steps, and the prefix of their ids. */
 export interface StepSystem {
   readonly kind: ExternalKind;
   readonly idsFrom: string;
@@ -45,20 +45,23 @@ interface WantedSteps {
   readonly limit: number;
 }
 
-/** The report of the counterpart of an external step. */
+/** What the other system reports about an external step. */
 export type ExternalProgress =
-  /** For the deposit to be included, or for the payment. */
+  /** Waiting for the deposit to be included, or for the payment. */
   | { readonly kind: 'waiting' }
-  /** `hash`: of the payment, on a chain. `delivery` replaces what was expected when the step was stored. */
+  /**
+   * `hash` is the hash of the payment, if it is on a chain. `delivery` replaces the delivery that was expected when
+   * the step was stored.
+   */
   | { readonly kind: 'done'; readonly hash?: string | undefined; readonly delivery?: object | undefined }
-  /** `hash`: of the refund on the chain of the deposit. */
+  /** The deposit was refunded. `hash` is the hash of the refund on the chain of the deposit. */
   | { readonly kind: 'given_back'; readonly hash: string; readonly reason: string }
-  /** It ended without a payment in either direction. */
+  /** The step ended without a payment in either direction. */
   | { readonly kind: 'refused'; readonly reason: string };
 
 /**
- * Claims external steps of these kinds that are due for polling, the most overdue first, by moving their next check. No
- * other process claims them until then. The claim of a dead process is released, or expires.
+ * Claims external steps of these kinds that are due for polling, most overdue first, by moving their next check.
+ * Until then, no other process claims them. The claim of a dead process is released or expires.
  */
 export async function claimDueExternalSteps(
   em: SqlEntityManager,
@@ -107,7 +110,7 @@ export async function claimDueExternalSteps(
 }
 
 /**
- * Stores the progress of an external step. Result: whether it has now ended.
+ * Stores the progress of an external step. Returns whether the step has now ended.
  *
  * INVARIANT: an outcome is stored once and never overwritten.
  */
@@ -145,7 +148,7 @@ export async function advanceExternalStep(
   return true;
 }
 
-/** A step whose transaction is in a block, and whose effects there are not read yet. */
+/** A step whose transaction is in a block, but whose effects have not been read. */
 export interface UnreadStep extends DueStep {
   readonly caip2: string;
   readonly hash: string;
@@ -178,7 +181,7 @@ const unreadOf = (database: Kysely<Tables>, { nowMs, limit }: { nowMs: number; l
 const selectUnread = prepareQuery(unreadOf);
 
 /**
- * Claims steps whose effects are to be read, as `claimDueExternalSteps` does.
+ * Claims steps whose effects must be read, as `claimDueExternalSteps` does.
  *
  * @param busy chains whose steps are left out.
  */
@@ -197,8 +200,8 @@ export async function claimUnreadSteps(
 }
 
 /**
- * Stores what a step's transaction moved, with the block it was read from: if a reorganization moves the transaction
- * to another block before the action ends, its effects are read again.
+ * Stores what a step's transaction moved, and the block that was read. If a reorganization moves the transaction to
+ * another block before the action ends, its effects are read again.
  */
 export async function storeEffects(
   { em, notes }: UnitContext,
@@ -222,14 +225,14 @@ export async function storeEffects(
   if (found !== undefined) noteChange(notes, { appId, what: 'wallet_action.effects_read', id: actionId });
 }
 
-/** The external id of an action's payout; undefined for other actions and unknown ones. */
+/** The external id of an action's payout. Undefined for actions without a payout and for unknown actions. */
 export async function getPayoutOfAction(em: SqlEntityManager, actionId: string): Promise<string | undefined> {
   const payout = { actionId, externalKind: 'payout' };
   const row = await em.findOne(WalletActionStepEntity, payout, { disableIdentityMap: true });
   return row?.externalId ?? undefined;
 }
 
-/** Makes the steps of an action that wait for a check due now. */
+/** Makes the waiting steps of an action due now. */
 export async function checkStepsNow(em: SqlEntityManager, actionId: string, nowMs: number): Promise<void> {
   await em.nativeUpdate(
     WalletActionStepEntity,
@@ -247,7 +250,7 @@ export async function stopChecks(em: SqlEntityManager, actionId: string): Promis
   );
 }
 
-/** Makes the steps due that a process had claimed before it ended. */
+/** Makes steps due that a dead process had claimed. */
 export async function releaseStepsOf(em: SqlEntityManager, dead: Claimant): Promise<void> {
   await em.nativeUpdate(
     WalletActionStepEntity,

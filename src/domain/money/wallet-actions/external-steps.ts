@@ -3,10 +3,13 @@ import type { Services } from '../../../ports/operation-context.ts';
 import type { DueExternalStep, ExternalProgress, StepSystem } from './due-steps.ts';
 import type { ExternalKind } from './wallet-action-steps.ts';
 
-/** Asks about an external step. Safe to call repeatedly; rejects when the system cannot be reached. */
+/** Polls the other system about an external step. Safe to repeat. Rejects when the system cannot be reached. */
 type AskAboutStep = (step: DueExternalStep) => Promise<ExternalProgress>;
 
-/** The system that does the external steps of each kind. Steps of a kind without an entry stay `pending`. */
+/**
+ * Maps each kind of external step to the function that polls its system. Steps of a kind without an entry stay
+ * `pending`.
+ */
 export function externalSteps({
   exchange,
   fiatProviders,
@@ -27,7 +30,10 @@ function askExchangeAbout(exchange: NonNullable<Services['exchange']>): AskAbout
   };
 }
 
-/** A payout as the id of an external step: ids of different providers and environments may be equal. */
+/**
+ * The id of a payout as an external step. It contains the provider and the environment, because ids of different
+ * providers can be equal.
+ */
 export function payoutStepId(payout: {
   readonly provider: string;
   readonly environment: string;
@@ -46,7 +52,7 @@ export function payoutOfStep(externalId: string): {
   return { provider, environment: environment as FiatEnvironment, id: id.join(':') };
 }
 
-/** The system that does a step. */
+/** The system that carries out a step. */
 export function systemOfStep({ kind, externalId }: DueExternalStep): StepSystem {
   if (kind !== 'payout') return { kind, idsFrom: '' };
   const { provider, environment } = payoutOfStep(externalId);
@@ -61,12 +67,12 @@ function askProvidersAbout(fiatProviders: FiatProviders): AskAboutStep {
   };
 }
 
-/** A payment that comes back is not over before the deposit is paid back. */
+/** A payment that the bank returned is open until the provider has refunded the deposit. */
 function progressOf({ state, refund, reason }: FiatPayout): ExternalProgress {
   if (state === 'payment_processed') return { kind: 'done' };
   if (state === 'refunded') {
     const why = reason ?? 'the payment was refunded';
-    // Not every provider names the transaction of the refund.
+    // Some providers do not report the transaction of the refund.
     return refund === undefined
       ? { kind: 'refused', reason: why }
       : { kind: 'given_back', hash: refund.transactionHash, reason: why };

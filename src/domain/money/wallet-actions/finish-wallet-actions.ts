@@ -14,23 +14,21 @@ import { actionStatusOf, failureOf, loadSteps, type StoredStep } from './wallet-
 
 // KYSELY: steps are claimed with `skip locked` and moved by compare-and-set, and read with their transactions.
 
-/** Actions settled in one transaction. */
+/** The number of actions that are settled in one transaction. */
 const BATCH = 50;
 
 /** A settled wallet action. */
 export interface EndedAction {
   readonly id: string;
-  /** The action as its operation returns it now. */
+  /** The action as its operation now returns it. */
   readonly view: object;
   /** Undefined on success. */
   readonly failure: string | undefined;
 }
 
 /**
- * Settles the actions whose steps have all ended, and records their events. Safe to run in several
- * processes: claimed rows are skipped by the others.
- *
- * Result: the actions settled.
+ * Settles actions whose steps have all ended, and records their events. Several processes can run it at once, because
+ * each skips rows that another has claimed. Returns the settled actions.
  */
 export async function finishWalletActions(
   services: Pick<Services, 'ids' | 'prices'>,
@@ -50,7 +48,7 @@ export async function finishWalletActions(
     const outcome = JSON.stringify(outcomeOf(action, status, own));
     const row = { ...action, status, outcome, ended_at_ms: nowMs };
     await em.nativeUpdate(WalletActionEntity, { id: row.id }, { status, outcome, endedAtMs: nowMs });
-    // The checks of a deposit that never arrived end too.
+    // If a deposit never arrived, the checks of its external step also end.
     await stopChecks(em, row.id);
     const context = { ...services, em, notes, nowMs };
     await recordEvent(context, {
@@ -69,10 +67,13 @@ export async function finishWalletActions(
 }
 
 /**
- * Claims pending actions without an open step, oldest first: those that still wait do not fill the batch.
+ * Claims pending actions without an open step, oldest first. Actions that still wait do not fill the batch.
  *
- * A step is open while its transaction is in no block, while a revert may still be undone, while the effects in the
- * transaction's block are not read, and while an external step that has its deposit waits.
+ * A step is open in four cases:
+ * - its transaction is in no block;
+ * - its revert may still be undone;
+ * - the effects in its block have not been read;
+ * - it is external, has its deposit and waits.
  */
 async function claimEnded(em: SqlEntityManager): Promise<WalletActionRow[]> {
   const { rows } = await selectEnded(em, {});
@@ -155,9 +156,9 @@ function endedSteps(
 }
 
 /**
- * Records what the exchange of an action charged, once: an action ends once.
+ * Records the fee that the exchange of an action charged. This happens once, because an action ends once.
  *
- * CHOICE: priced when the action ends; an asset without a price costs nothing.
+ * CHOICE: the fee is priced when the action ends. A fee in an asset without a price costs nothing.
  */
 async function recordProviderFee(
   context: Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs' | 'prices'>,

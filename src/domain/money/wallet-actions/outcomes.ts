@@ -4,7 +4,7 @@ import type { FeeLineItem, Gas } from '../../../generated/schemas.ts';
 import type { ProviderFee } from './action-types.ts';
 import type { StoredStep } from './wallet-action-steps.ts';
 
-/** The network fee in wire form; null when gas is not paid in a native asset. */
+/** The network fee in wire form; null if gas is not paid in a native asset. */
 export function gasOf({ native }: KnownChain, fee: bigint): Gas | null {
   if (native === undefined) return null;
   return {
@@ -14,7 +14,7 @@ export function gasOf({ native }: KnownChain, fee: bigint): Gas | null {
   };
 }
 
-/** The network fees that the wallet paid for all steps together; null when it paid none. */
+/** The network fees that the wallet paid for all steps together; null if it paid none. */
 export function gasPaid(steps: readonly StoredStep[]): Gas | null {
   const transactions = steps
     .flatMap((step) => ('transaction' in step ? step.transaction : []))
@@ -28,13 +28,13 @@ export function gasPaid(steps: readonly StoredStep[]): Gas | null {
   );
 }
 
-/** The wire fields that the external step of an action delivers; undefined when it has none. */
+/** The wire fields that the external step of an action sets on delivery; undefined if there is none. */
 export function deliveryOf(steps: readonly StoredStep[]): object | undefined {
   const external = steps.find((step) => 'external' in step);
   return external?.external.delivery;
 }
 
-/** The fee that the exchange took for itself, in this asset; undefined when there was none. */
+/** The fee that the exchange kept, in this asset; undefined if it kept none. */
 export function relayerFeeIn(
   steps: readonly StoredStep[],
   asset: string | undefined,
@@ -44,7 +44,7 @@ export function relayerFeeIn(
   return fee === undefined || asset === undefined ? undefined : { asset, amount: fee.amount };
 }
 
-/** Selects movements. Addresses in any case; `token` null is the native asset. */
+/** Selects movements. Addresses can be in any case. A `token` of null selects the native asset. */
 interface MovementFilter {
   readonly token: string | null;
   readonly from?: string;
@@ -52,9 +52,10 @@ interface MovementFilter {
 }
 
 /**
- * The sum of what the transactions of an action moved, in base units.
+ * The sum of the movements in the transactions of an action that match a filter, in base units.
  *
- * INVARIANT: every step stored with `readsEffects` has effects once the action ends, if its transaction succeeded.
+ * INVARIANT: when the action ends, every step stored with `readsEffects` has its effects, if its transaction
+ * succeeded.
  */
 export function movedIn(steps: readonly StoredStep[], { token, from, to }: MovementFilter): bigint {
   const isSame = (wanted: string | null | undefined, found: string | null): boolean =>

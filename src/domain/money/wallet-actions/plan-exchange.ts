@@ -18,10 +18,10 @@ export interface PlannedExchange {
 export interface ExchangeRequest {
   readonly source: KnownAsset;
   readonly destination: KnownAsset;
-  /** Pays the deposit. */
+  /** The address that pays the deposit. */
   readonly payer: string;
   readonly recipient: string;
-  /** In base units of the side that `amountType` fixes. */
+  /** The amount in base units of the side that `amountType` fixes. */
   readonly rawAmount: bigint;
   readonly amountType: 'exact_input' | 'exact_output';
   readonly appFeeBps: number;
@@ -30,12 +30,12 @@ export interface ExchangeRequest {
 }
 
 /**
- * Fetches the exchange's quote. Call it outside any database transaction.
+ * Gets the exchange's quote. Call it outside any database transaction.
  *
  * CHOICE: the exchange delivers exactly its quote or refunds the deposit, so every `slippage_bps` is satisfied.
  *
  * @throws ApiError not_supported when no exchange is configured or the pair is not traded; invalid_data for an amount
- * or fee the exchange does not accept; transaction_broadcast_failure when the exchange cannot be reached.
+ * or fee that the exchange does not accept; transaction_broadcast_failure when the exchange cannot be reached.
  */
 export async function quoteExchange(
   context: PlanContext,
@@ -49,13 +49,17 @@ export async function quoteExchange(
     ...{ rawAmount, amountType, appFeeBps },
   });
   if ('fault' in quote) throw refusalOf(quote, request);
-  // INVARIANT: the amount that policies judge is the amount that is signed, whatever the exchange answers.
+  // INVARIANT: the amount that policies evaluate is the amount that is signed, whatever the exchange responds.
   const isKept = amountType === 'exact_input' ? quote.rawInput === rawAmount : quote.rawOutput >= rawAmount;
   if (!isKept) throw invalidField(request.amountPointer, 'the exchange does not accept exactly this amount');
   return { source, destination, quote };
 }
 
-/** The exchange's quote for a transfer. @throws as `quoteExchange`. */
+/**
+ * The exchange's quote for a transfer.
+ *
+ * @throws what `quoteExchange` throws.
+ */
 export async function planExchange(
   context: PlanContext,
   wallet: WalletRow,
@@ -82,7 +86,7 @@ function requireExchange({ exchange }: PlanContext): Exchange {
 /**
  * An amount in base units of its asset.
  *
- * @throws ApiError invalid_data when it is finer than the asset.
+ * @throws ApiError invalid_data when it has more decimal places than the asset.
  */
 export function requireRaw({ asset, decimals }: KnownAsset, amount: Decimal, pointer: string): bigint {
   const rawAmount = toRaw(amount, decimals);

@@ -8,15 +8,15 @@ import type { NewTransactionStep } from './wallet-action.ts';
 interface StepsToSend {
   readonly type: WalletActionType;
   readonly referenceId?: string | undefined;
-  /** Each builds one transaction, in the order in which they take effect. */
+  /** Each builds one transaction. Their order is the order in which the transactions take effect. */
   readonly builds: readonly BuildTransaction[];
   readonly readsEffects?: boolean | undefined;
 }
 
 /**
- * Signs and stores all transactions of an action in the transaction of the request, and schedules their broadcast for
- * after the commit, in order. The caller has authorized the action, and passes the result to `beginWalletAction` in
- * the same transaction: nothing is signed later, without the request.
+ * Signs and stores all transactions of an action in the transaction of the request, and schedules their broadcast, in
+ * order, for after the commit. The caller has authorized the action and passes the result to `beginWalletAction` in
+ * the same transaction. Nothing is signed later, without the request.
  */
 export async function sendSteps(
   context: OperationContext,
@@ -32,8 +32,8 @@ export async function sendSteps(
 }
 
 /**
- * The context for work after the commit: the action exists by then, so a refusal by the chain ends the action as
- * `rejected` and does not become the response.
+ * The context for work after the commit. The action exists by then, so a refusal by the chain ends the action as
+ * `rejected` and does not become an error response.
  */
 function afterCommitContext(context: OperationContext): OperationContext {
   return {

@@ -18,23 +18,23 @@ import { paysForAutomations } from '../sending/plan-user-operation.ts';
 /** A transfer of one asset between two addresses of one chain. */
 export interface TransferOrder {
   readonly asset: KnownAsset;
-  /** In base units. */
+  /** The amount in base units. */
   readonly rawAmount: bigint;
   readonly from: string;
   readonly to: string;
 }
 
 export interface PlannedTransfer {
-  /** In base units of the native asset. */
+  /** The fee in base units of the native asset. */
   readonly estimatedFee: bigint;
   /** Builds the bytes, inside the database transaction that signs them. */
   build(context: OperationContext): Promise<BuiltTransaction>;
 }
 
-/** Queries the chain, before the database transaction. */
+/** Reads from the chain, before the database transaction. */
 type TransferPlanner = (context: PlanContext, order: TransferOrder) => Promise<PlannedTransfer>;
 
-/** How each chain type moves an asset. */
+/** How to move an asset on each chain type. */
 export const transferPlanners: Partial<Readonly<Record<WalletChainType, TransferPlanner>>> = {
   ethereum: planOnEthereum,
   solana: planOnSolana,
@@ -62,13 +62,13 @@ function movementOf({ asset, rawAmount, from, to }: TransferOrder) {
   return { tokenAddress: asset.tokenAddress, rawAmount, from, to };
 }
 
-// gas_limit * maximum price.
+// gas_limit * maximum price
 function feeOf({ transaction }: EthereumPlan): bigint {
   const price = 'gas_price' in transaction ? transaction.gas_price : transaction.max_fee_per_gas;
   return BigInt(transaction.gas_limit ?? 0) * BigInt(price ?? 0);
 }
 
-// Source: Solana docs, transaction fees. Lamports for one signature, without a priority fee.
+// Source: Solana docs, transaction fees. The fee in lamports for one signature, without a priority fee.
 const SIGNATURE_FEE = 5000n;
 const MAX_U64 = 2n ** 64n - 1n;
 
@@ -94,19 +94,19 @@ async function readMint(context: PlanContext, caip2: string, address: string): P
 // Source: TRON's chain parameters getTransactionFee and getEnergyFee, in sun.
 const SUN_PER_BYTE = 1000n;
 const SUN_PER_ENERGY = 100n;
-// Protobuf overhead of the raw data, one signature, and the network's allowance for the result.
+// The Protobuf overhead of the raw data, one signature, and the network's allowance for the result.
 const BYTES_BESIDE = 3n + 67n + 64n;
 
 async function planOnTron(context: PlanContext, order: TransferOrder): Promise<PlannedTransfer> {
   const { asset, rawAmount, from } = order;
-  // More than the total supply of sun; the contract encodes sun amounts as JSON numbers.
+  // The amount exceeds the total supply of sun. The contract encodes amounts of sun as JSON numbers.
   if (asset.tokenAddress === null && rawAmount > Number.MAX_SAFE_INTEGER)
     throw new ApiError('insufficient_funds');
   const rawData = tronTransfer(movementOf(order));
   const plan = await planTron(context, { caip2: asset.chain.caip2, address: from, rawData });
   const bytes = BigInt(encodeTronRawData(plan.rawData).length) + BYTES_BESIDE;
   return {
-    // CHOICE: an upper bound that assumes no staked bandwidth or energy.
+    // CHOICE: an upper bound, which assumes no staked bandwidth or energy.
     estimatedFee: bytes * SUN_PER_BYTE + plan.energy * SUN_PER_ENERGY,
     build: async () => buildTron(plan, 'transfer'),
   };

@@ -41,29 +41,31 @@ import { beginWalletAction, type NewExternalStep, requireFreshNonce } from './wa
 /** The terms of a requested transfer, and its plan. */
 export interface PlannedTransferRequest {
   readonly terms: TransferTerms;
-  /** Kept apart, because policies judge the terms also when the transfer cannot be executed. */
+  /**
+   * The plan is separate from the terms, because policies evaluate the terms even if the transfer cannot be executed.
+   */
   readonly plan: Planned<TransferPlan>;
 }
 
-/** A transfer with all the chain data it needs. */
+/** A transfer with all chain data that it needs. */
 interface TransferPlan {
   readonly asset: KnownAsset;
-  /** In base units. */
+  /** The amount in base units. */
   readonly rawAmount: bigint;
   readonly estimatedGas: Gas | null;
-  /** The exchange that this transfer pays the deposit of. */
+  /** The exchange that receives this transfer as its deposit, if any. */
   readonly exchange: PlannedExchange | undefined;
   /** Builds the bytes, inside the database transaction that signs them. */
   build(context: OperationContext): Promise<BuiltTransaction>;
 }
 
 /**
- * Queries the chain for what a transfer needs, and checks that the wallet can afford it. Call it outside any database
+ * Reads from the chain what a transfer needs, and checks that the wallet can afford it. Call it outside any database
  * transaction.
  *
- * @throws ApiError invalid_data for an amount finer than the asset; not_supported; what `planExchange` throws;
- * insufficient_funds; transaction_execution_failure when the simulation fails; transaction_broadcast_failure when the
- * chain cannot be reached.
+ * @throws ApiError invalid_data for an amount with more decimal places than the asset; not_supported; what
+ * `planExchange` throws; insufficient_funds; transaction_execution_failure when the simulation fails;
+ * transaction_broadcast_failure when the chain cannot be reached.
  */
 async function planTransfer(
   context: PlanContext,
@@ -91,7 +93,7 @@ export function depositOf({ source, quote }: PlannedExchange): Omit<TransferOrde
   return { asset: source, rawAmount: quote.rawInput, to: quote.depositAddress };
 }
 
-/** Queries the chain for what moving an asset needs. */
+/** Reads from the chain what moving an asset needs. */
 export function planSending(context: PlanContext, order: TransferOrder): Promise<PlannedTransfer> {
   const { chain } = order.asset;
   const sender = transferPlanners[chain.chainType];
@@ -141,8 +143,8 @@ export async function estimateDepositGas(
 /**
  * Reads the body of a transfer or of a transfer quote.
  *
- * @throws ApiError invalid_data naming the field; not_supported for a chain that the wallet is not on and for an
- * asset that is not on it.
+ * @throws ApiError invalid_data naming the field; not_supported for a chain of another wallet type, and for an asset
+ * that does not exist on the chain.
  */
 function readTransfer(
   { chain_type: chainType, custody_chain: held }: Pick<WalletRow, 'chain_type' | 'custody_chain'>,
@@ -156,9 +158,9 @@ function readTransfer(
 }
 
 /**
- * The action that policies evaluate for a transfer that is not executed.
+ * The action that policies evaluate for a transfer that is only analyzed, not executed.
  *
- * @throws ApiError as `readTransfer`; not_supported for an exchange, whose cost only a quote shows.
+ * @throws ApiError what `readTransfer` throws; not_supported for an exchange, whose cost only a quote shows.
  */
 export function decodeTransfer(chainType: string, body: TransferRequest): PolicyAction {
   return refusingTerms(() => transferAction(body, readTransferTerms(chainType, body)));
@@ -172,15 +174,15 @@ export interface QuotePlan {
 interface QuoteInput {
   readonly walletId: string;
   readonly body: QuoteWalletTransferRequest;
-  /** From `planQuote`. */
+  /** The result of `planQuote`. */
   readonly planned: Planned<QuotePlan>;
 }
 
 /**
  * Quotes a transfer that arrives as another asset or on another chain.
  *
- * @throws ApiError not_found; the codes of `requireOwner`; invalid_data for a plain transfer; not_supported; what
- * `planExchange` throws.
+ * @throws ApiError not_found; invalid_data for a plain transfer; not_supported; what `requireOwner` and
+ * `planExchange` throw.
  */
 export async function quoteWalletTransfer(
   context: OperationContext,
@@ -203,7 +205,7 @@ export async function quoteWalletTransfer(
 }
 
 /**
- * Queries the exchange and the chain.
+ * Gets a quote from the exchange, and reads from the chain.
  *
  * @throws what the verb throws for a quote that cannot be given.
  */
@@ -228,19 +230,23 @@ export async function planQuote(
 interface TransferInput {
   readonly walletId: string;
   readonly body: TransferRequest;
-  /** From `planTransferRequest`. */
+  /** The result of `planTransferRequest`. */
   readonly planned: Planned<PlannedTransferRequest>;
 }
 
 /**
  * Transfers an asset out of a wallet. If the wallet has an owner, the owner or an additional signer must have signed
- * the request, and every applicable policy must allow the body. The transaction is signed and stored together with
- * the action in one database transaction and broadcast after the commit; the job that follows transactions broadcasts
- * the same bytes until the chain has them, so a crash at any point neither loses the transfer nor repeats it. A
- * transfer to another asset or chain pays the exchange's deposit, and the exchange's quote is stored with the action.
+ * the request, and every applicable policy must allow the body.
  *
- * @throws ApiError not_found; invalid_data; not_supported; the codes of `requireOwner`; policy_violation;
- * resource_conflict for a nonce that this wallet has already used; what `planTransfer` throws.
+ * The transaction is signed and stored together with the action in one database transaction, and broadcast after the
+ * commit. The job that follows transactions broadcasts the same bytes until the chain has them. So a crash neither
+ * loses the transfer nor repeats it.
+ *
+ * A transfer to another asset or chain pays the exchange's deposit, and the exchange's quote is stored with the
+ * action.
+ *
+ * @throws ApiError not_found; invalid_data; not_supported; policy_violation; resource_conflict for a nonce that this
+ * wallet has already used; what `requireOwner` and `planTransfer` throw.
  */
 export async function transferFromWallet(
   context: OperationContext,
@@ -252,7 +258,8 @@ export async function transferFromWallet(
     request: body,
     async decode() {
       const { terms, plan } = unwrapPlan(planned);
-      // When the arriving amount is fixed, only the plan knows the amount spent, which policies evaluate.
+      // When the request fixes the amount that arrives, only the plan knows the amount to spend, which policies
+      // evaluate.
       const spent = fixesArrival(terms) ? spentBy(unwrapPlan(plan)) : undefined;
       return { action: transferAction(body, terms, spent), terms, plan };
     },
@@ -277,7 +284,7 @@ export async function transferFromWallet(
 }
 
 /**
- * Reads the body of a transfer, and queries the chain for what the transfer needs.
+ * Reads the body of a transfer, and reads from the chain what the transfer needs.
  *
  * @throws the verb's errors for a body that this wallet cannot transfer.
  */
@@ -305,7 +312,7 @@ export function readTransferBody(wallet: WalletRow, body: TransferRequest): Tran
   }
   const terms = readTransfer(wallet, body);
   if (terms.appFeeBps > 0 && !terms.isExchange) {
-    // CHOICE: fees are deducted from what an exchange delivers; a plain transfer arrives in full.
+    // CHOICE: fees are deducted from the amount that an exchange delivers. A plain transfer arrives in full.
     throw new ApiError('not_supported', '/fee_configuration: no fee is taken from a plain transfer');
   }
   return terms;

@@ -21,36 +21,38 @@ interface TransactionStep {
   readonly actionId: string;
   readonly type: string;
   readonly transaction: TransactionRow;
-  /** The movements of its transaction; empty until they are read; read only on demand. */
+  /** The movements of its transaction. They are only loaded on demand, and empty until the chain was read. */
   readonly effects: readonly StoredMovement[];
 }
 
-/** A movement as it is stored; addresses as the chain gives them, `token` null is the native asset. */
+/** A stored movement. Addresses are in the chain's notation. A `token` of null is the native asset. */
 interface StoredMovement {
   readonly token: string | null;
   readonly from: string;
   readonly to: string;
-  /** Base units, decimal. */
+  /** The amount in base units, decimal. */
   readonly rawAmount: string;
 }
 
-/** A step that another system does. */
+/** A step that another system carries out. */
 interface ExternalStep {
   readonly actionId: string;
   readonly type: string;
   readonly external: ExternalState;
-  /** The previous step, which pays its deposit. */
+  /** The previous step, which pays the deposit of this step. */
   readonly deposit: TransactionStep;
 }
 
 export type StoredStep = TransactionStep | ExternalStep;
 
-/** Who does external steps. */
+/** The systems that carry out external steps. */
 export type ExternalKind = 'exchange' | 'payout';
 
 /**
- * waiting: for the deposit, or for the payment. done: paid. given_back: the deposit was paid back. refused: it ended
- * without a payment in either direction.
+ * - `waiting`: for the deposit, or for the payment.
+ * - `done`: the other system has paid.
+ * - `given_back`: the deposit was refunded.
+ * - `refused`: the step ended without a payment in either direction.
  */
 type ExternalStatus = 'waiting' | 'done' | 'given_back' | 'refused';
 
@@ -58,9 +60,9 @@ type ExternalStatus = 'waiting' | 'done' | 'given_back' | 'refused';
 interface ExternalState {
   readonly kind: ExternalKind;
   readonly status: ExternalStatus;
-  /** The chain of the payment; null for a payment by a bank. */
+  /** The chain of the payment; null for a bank payment. */
   readonly caip2: string | null;
-  /** The wire fields of the action that change when it is done. */
+  /** The wire fields of the action that change when the step is done. */
   readonly delivery: object;
   readonly hash: string | null;
   readonly failureReason: string | null;
@@ -78,7 +80,7 @@ const stepColumns = [
   'steps.failure_reason as external_failure_reason',
 ] as const;
 
-/** The steps of actions, each action's in their order. */
+/** The steps of actions, in the order of each action. */
 export async function loadSteps(
   { em }: Pick<OperationContext, 'em'>,
   actionIds: readonly string[],
@@ -149,7 +151,10 @@ type StepStatus =
   | 'replaced'
   | 'abandoned';
 
-/** The step status of each transaction state. CHOICE: a transaction that can never be included is `rejected`. */
+/**
+ * The step status of each transaction state. CHOICE: the step of a transaction that can never be included is
+ * `rejected`.
+ */
 const stepStatuses: Readonly<Record<TransactionStatus, StepStatus>> = {
   pending: 'queued',
   broadcasted: 'pending',
@@ -165,7 +170,7 @@ const externalStatuses = { done: 'confirmed', given_back: 'failed', refused: 'fa
 
 const evmTypes: ReadonlySet<string> = new Set(['evm_transaction', 'evm_user_operation']);
 
-/** The status of a step. Chains without replacement never have `replaced` or `abandoned`. */
+/** The status of a step. On chains without replacement, a step is never `replaced` or `abandoned`. */
 function statusOf(step: StoredStep): StepStatus {
   if ('external' in step) return externalStatusOf(step);
   const status = stepStatuses[step.transaction.status];
@@ -176,16 +181,16 @@ function statusOf(step: StoredStep): StepStatus {
 function externalStatusOf({ external, deposit }: ExternalStep): ExternalTransactionWalletActionStepStatus {
   if (external.status !== 'waiting') return externalStatuses[external.status];
   if (statusOf(deposit) === 'confirmed') return 'pending';
-  // Without its deposit it does not start.
+  // The step does not start before its deposit arrives.
   return hasEnded(deposit) ? 'rejected' : 'preparing';
 }
 
-/** Whether a step's outcome is final; a success is final once included. */
+/** Whether a step's outcome is final. A success counts as final once it is included. */
 function hasEnded(step: StoredStep): boolean {
   const status = statusOf(step);
   if (status === 'preparing' || status === 'queued' || status === 'pending') return false;
   if ('external' in step) return true;
-  // A reorganization may still undo a revert. A caller that sees `failed` may try again, so it must be final.
+  // A reorganization may still undo a revert. A caller that sees `failed` may try again, so a failure must be final.
   return status !== 'reverted' || step.transaction.next_check_at_ms === null;
 }
 
@@ -254,7 +259,7 @@ function externalView(step: ExternalStep): WalletActionStep {
     type: 'external_transaction',
     ...(caip2 === null ? {} : { caip2 }),
     status: externalStatusOf(step),
-    // A refund is not a transaction of this step.
+    // The hash of a refund is not shown, because the refund is not a transaction of this step.
     ...(caip2 === null ? {} : { transaction_hash: status === 'done' ? hash : null }),
   };
 }
@@ -268,11 +273,11 @@ function transactionView(step: TransactionStep): WalletActionStep {
     ...hashesOf(step),
     ...(type === 'tvm_transaction' ? {} : { finalized: transaction.status === 'finalized' }),
   };
-  // The fields and the statuses of a step follow from its type.
+  // The type of a step determines its fields and statuses.
   return view as WalletActionStep;
 }
 
-/** The wire field of the hash by step type, where it is not `transaction_hash`. */
+/** The wire field of the hash for step types that do not use `transaction_hash`. */
 const hashFields: Readonly<Record<string, string>> = {
   svm_transaction: 'transaction_signature',
   tvm_transaction: 'transaction_id',

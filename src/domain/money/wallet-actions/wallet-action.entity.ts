@@ -9,38 +9,38 @@ export const WalletActionStepEntity = defineEntity({
   tableName: 'wallet_action_steps',
   properties: {
     actionId: p.text().primary(),
-    /** From 0. */
+    /** Counts from 0. */
     position: p.integer().primary(),
     /** The contract's step type, for example `evm_transaction`. */
     type: p.text(),
-    // Only for a step that is our transaction.
-    /** Its state is the step's state. */
+    // Only for a step that is a transaction of ours.
+    /** The state of the step is the state of this transaction. */
     transactionId: p.text().strictNullable(),
-    /** JSON of the movements that its transaction caused, once they are read. */
+    /** JSON of the movements that the transaction caused, once they are read. */
     effects: p.text().strictNullable(),
-    /** The block that `effects` were read from: a reorganization may move the transaction to another one. */
+    /** The block from which `effects` were read. A reorganization may move the transaction to another block. */
     effectsBlockNumber: p.bigint('number').strictNullable(),
-    // Only for a step of another system.
+    // Only for a step that another system carries out.
     /** `exchange` or `payout`. */
     externalKind: p.text().strictNullable(),
-    /** Its id there: a quote, a payout. */
+    /** The id in the other system, for example of a quote or a payout. */
     externalId: p.text().strictNullable(),
     /** `waiting`, `done`, `given_back` or `refused`. */
     externalStatus: p.text().strictNullable(),
-    /** The chain that it pays on; null for a bank. */
+    /** The chain of the payment; null for a bank payment. */
     caip2: p.text().strictNullable(),
-    /** JSON of the wire fields of the action that change when it is done. */
+    /** JSON of the action's wire fields that change when the step is done. */
     delivery: p.text().strictNullable(),
-    /** Hash of the payment, or of the refund on the deposit's chain. */
+    /** The hash of the payment, or of the refund on the deposit's chain. */
     hash: p.text().strictNullable(),
-    /** Why the deposit was given back or refused. */
+    /** Why the deposit was refunded or refused. */
     failureReason: p.text().strictNullable(),
     /**
-     * When the external step is polled, or the effects are read, next; null when neither is done, and after the action
-     * has ended.
+     * When the external step is polled next, or the effects are read. Null if there is nothing to poll or read, and
+     * after the action has ended.
      */
     nextCheckAtMs: p.bigint('number').strictNullable(),
-    /** The process that moved it last to claim the step. */
+    /** The process that last moved `nextCheckAtMs` to claim the step. */
     claimedBy: p.text().strictNullable(),
   },
   indexes: [
@@ -57,7 +57,7 @@ export const WalletActionStepEntity = defineEntity({
   ],
 });
 
-/** An action of a wallet: a transfer, a swap, a deposit. Its steps are in `wallet_action_steps`. */
+/** An action of a wallet, such as a transfer, a swap or a deposit. Its steps are in `wallet_action_steps`. */
 export const WalletActionEntity = defineEntity({
   name: 'WalletAction',
   tableName: 'wallet_actions',
@@ -72,11 +72,14 @@ export const WalletActionEntity = defineEntity({
     /** The caller's nonce, which prevents replays. */
     nonce: p.text().strictNullable(),
     referenceId: p.text().strictNullable(),
-    /** JSON of the type's own wire fields as of its creation. */
+    /** JSON of the type's own wire fields at creation. */
     details: p.text(),
-    /** JSON of what the type's outcome is computed from and no response shows; null when it needs nothing more. */
+    /**
+     * JSON of values that are needed to compute the outcome and that no response shows. Null when no values are
+     * needed.
+     */
     terms: p.text().strictNullable(),
-    /** JSON of the wire fields set when it settled; null while pending. */
+    /** JSON of the wire fields that were set when the action settled; null while it is pending. */
     outcome: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     endedAtMs: p.bigint('number').strictNullable(),
@@ -100,7 +103,7 @@ export type WalletActionRow = Omit<Selectable<Tables['wallet_actions']>, 'status
   readonly status: WalletActionStatus;
 };
 
-/** Every column, for reads of whole rows; never `select *`, which breaks when a migration adds one. */
+/** Every column, for reads of whole rows. A `select *` would break when a migration adds a column. */
 export const walletActionColumns = [
   'id',
   'app_id',

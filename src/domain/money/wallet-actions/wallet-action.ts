@@ -9,7 +9,7 @@ import { actionTypeOf } from './action-types.ts';
 import { WalletActionEntity, type WalletActionRow, walletActionColumns } from './wallet-action.entity.ts';
 import { type ExternalKind, type StoredStep, stepView } from './wallet-action-steps.ts';
 
-/** An action in wire form, with its steps when given. */
+/** An action in wire form. Contains the steps if they are given. */
 export function walletActionView(row: WalletActionRow, steps?: readonly StoredStep[]): WalletActionResponse {
   const fields = fieldsOf(row, steps);
   for (const field of actionTypeOf(row.type).onlyInEvents ?? []) delete fields[field];
@@ -63,29 +63,29 @@ interface NewWalletAction {
   readonly referenceId: string | undefined;
   /** The type's own wire fields. */
   readonly details: object;
-  /** Values from which the type's outcome is computed, and which no response shows. Integers as decimal text. */
+  /** Values that are needed to compute the outcome and that no response shows. Integers are decimal text. */
   readonly terms?: object | undefined;
   readonly steps: readonly (NewTransactionStep | NewExternalStep)[];
 }
 
 /** A transaction that is signed and stored. */
 export interface NewTransactionStep {
-  /** The contract's name of its kind. */
+  /** The contract's name of the step type. */
   readonly type: string;
   readonly transactionId: string;
-  /** Whether the outcome depends on what it moves: it is read before the action ends. */
+  /** Whether the outcome depends on what the transaction moves. If so, its effects are read before the action ends. */
   readonly readsEffects?: boolean | undefined;
 }
 
-/** A step that another system does after the deposit, which is the previous step. */
+/** A step that another system carries out. The previous step pays its deposit. */
 export interface NewExternalStep {
   readonly type: 'external_transaction';
   readonly kind: ExternalKind;
-  /** Its id there, by which `follow-external-steps` asks about it. */
+  /** The id in the other system, which `follow-external-steps` uses to poll it. */
   readonly externalId: string;
-  /** The chain of the payment; null for a payment by a bank. */
+  /** The chain of the payment; null for a bank payment. */
   readonly caip2: string | null;
-  /** The wire fields of the action that change when it is done. */
+  /** The wire fields of the action that change when the step is done. */
   readonly delivery: object;
 }
 
@@ -114,7 +114,7 @@ export async function beginWalletAction(
     ended_at_ms: null,
   };
   const database = context.em.getKysely<Tables>();
-  // INVARIANT: a unique index over wallet and nonce admits exactly one of several concurrent requests.
+  // INVARIANT: a unique index on wallet and nonce admits only one of several concurrent requests.
   const { numInsertedOrUpdatedRows } = await database
     .insertInto('wallet_actions')
     .values(row)
@@ -154,7 +154,7 @@ const externalColumns = ({ kind, externalId, caip2, delivery }: NewExternalStep,
 });
 
 /**
- * Refuses a nonce the wallet has already used, before any chain call or signature.
+ * Refuses a nonce that the wallet has already used. Call it before any chain call or signature.
  *
  * @throws ApiError resource_conflict
  */
@@ -179,7 +179,9 @@ type FindContext = Pick<OperationContext, 'app' | 'em'>;
 const MAX_PAGE = 100;
 
 /**
- * An action of a wallet. CHOICE: also for archived wallets, because their pending transactions still complete.
+ * An action of a wallet.
+ *
+ * CHOICE: archived wallets count too, because their pending transactions still complete.
  *
  * @throws ApiError not_found, also for an action of another wallet.
  */
@@ -197,7 +199,7 @@ export async function findWalletAction(
 /**
  * One page of a wallet's actions, newest first.
  *
- * @param options `cursor`: the `nextCursor` of the page before; `limit` is 1 to 100, 100 when left out.
+ * @param options `cursor`: the `nextCursor` of the previous page; `limit` is 1 to 100, 100 when left out.
  * @throws ApiError not_found; invalid_data for a cursor of no action of the wallet.
  */
 export async function listWalletActions(
@@ -245,7 +247,8 @@ async function selectAction(
 }
 
 /**
- * One page of the wallet actions of all wallets and apps, newest first. For a sandbox: no index has this order.
+ * One page of the wallet actions of all wallets and apps, newest first. Only for a sandbox, because no index has this
+ * order.
  *
  * @throws ApiError invalid_data for an unknown cursor.
  */

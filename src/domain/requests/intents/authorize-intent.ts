@@ -40,9 +40,9 @@ export function fillTemplate(template: string, path: Readonly<Record<string, str
   return template.replaceAll(/\{([^{}]+)\}/g, (_, name: string) => encodeURIComponent(path[name] ?? ''));
 }
 
-// KYSELY: intents are rows as they are stored; they move from status to status by compare-and-set.
+// KYSELY: intents are read as stored rows; they move from status to status by compare-and-set.
 
-/** CHOICE: how far a member's clock may be ahead of ours, or behind it. */
+/** CHOICE: the maximum difference between a member's clock and ours. */
 const CLOCK_SKEW_MS = 5 * 60_000;
 
 /** A pending intent with its resource and key quorums, locked until the transaction ends. */
@@ -56,16 +56,15 @@ interface HeldIntent {
 interface AuthorizeIntentInput {
   readonly id: string;
   readonly body: AuthorizeIntentRequest;
-  /** From `planProposed`. */
+  /** The result of `planProposed`. */
   readonly planned: Planned<unknown>;
 }
 
 /**
- * Adds a member's signature to an intent. When it completes a key quorum, the request is executed in the same
- * transaction by the verb of the direct operation.
+ * Adds a member's signature to an intent. If the signature completes a key quorum, the verb of the direct operation
+ * executes the request in the same transaction. Times are Unix ms.
  *
- * Times: Unix ms. Result: the intent after this signature and, if it was the last, after its execution.
- *
+ * @returns the intent after this signature, and after its execution if it was the last signature.
  * @throws ApiError not_found; invalid_data for a timestamp in the future or outside the user key's lifetime;
  * invalid_state for an intent that is not pending; zero_correct_authorization_signatures, user_session_keys_expired,
  * no_valid_user_session_keys for a signature that no eligible member made.
@@ -108,7 +107,7 @@ export async function authorizeIntent(
   return readIntentView(context, await reloadIntent(context, intent.id));
 }
 
-// INVARIANT: lock order is resource, intent, key quorums. A direct change locks the resource before it dismisses
+// INVARIANT: the lock order is resource, intent, key quorums. A direct change locks the resource before it dismisses
 // intents, so the two cannot deadlock.
 async function hold(context: OperationContext, id: string): Promise<HeldIntent> {
   const seen = await findIntent(context, id);
@@ -137,7 +136,7 @@ async function eligibleParties(
   return loadParties(context, { ownerId, signers }, intent.id);
 }
 
-/** The member key that verifies the signature, and the payload that it covers, which is then used. */
+/** The member key that verifies the signature, and the signed payload, which counts as used from now on. */
 async function requireMemberKey(
   context: OperationContext,
   { intent, input }: HeldIntent,
@@ -185,7 +184,7 @@ interface NewSignature {
 }
 
 /**
- * CHOICE: a user's key must also be valid now, which `requireMemberKey` checks: the timestamp is not signed, so the
+ * CHOICE: a user's key must also be valid now, which `requireMemberKey` checks. The timestamp is not signed, so the
  * holder of an expired key could claim any time.
  */
 async function requireWithinKeyLifetime(
@@ -212,7 +211,7 @@ interface StoredSignature extends NewSignature {
   readonly payload: Uint8Array;
 }
 
-/** Makes room for members who sign again because their earlier signature does not count any more. */
+/** Removes signatures that no longer count, so that their members can sign again. */
 async function dropStale(
   { em }: OperationContext,
   {
@@ -233,7 +232,7 @@ async function dropStale(
   }
 }
 
-/** Stores the members who signed; returns those who had not signed before. */
+/** Stores the members who signed. Returns the members who had not signed before. */
 async function addSignatures(
   { em, nowMs }: OperationContext,
   { intentId, key, members, timestamp, signature, payload }: StoredSignature,

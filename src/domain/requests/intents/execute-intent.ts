@@ -20,14 +20,13 @@ import { IntentEntity, type IntentRow, intentColumns } from './intent.entity.ts'
 import { intentSummary, readIntentView } from './intent-view.ts';
 import type { AnyInput, AnyProposal, Subject } from './proposals.ts';
 
-// KYSELY: intents are rows as they are stored; they move from status to status by compare-and-set.
+// KYSELY: intents are read as stored rows; they move from status to status by compare-and-set.
 
 const settledEvents = { executed: 'intent.executed', failed: 'intent.failed' } as const;
 
 /**
- * Stores the outcome of an intent in `processing` and records its event.
- *
- * Result: false when the intent was already settled.
+ * Stores the outcome of an intent in `processing` and records its event. Returns false when the intent was already
+ * settled.
  */
 async function settleIntent(
   context: Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>,
@@ -51,11 +50,11 @@ async function settleIntent(
 }
 
 /**
- * Settles the intent that started a wallet action, if there is one, with the action's outcome. Call it in the
- * transaction that settles the action.
+ * Settles the intent that started a wallet action, if any, with the action's outcome. Call it in the transaction that
+ * settles the action.
  *
  * CHOICE: for a failed action, `response_body` is the error that a chain's refusal would have produced, as for every
- * failed intent; its `data` names the action.
+ * failed intent. Its `data` names the action.
  */
 export async function settleIntentOfAction(
   context: Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>,
@@ -81,17 +80,21 @@ export async function settleIntentOfAction(
   });
 }
 
-/** Intents settled in one transaction. */
+/** The number of intents that are settled in one transaction. */
 export const SETTLED_AT_ONCE = 50;
-/** CHOICE: after this time, the process that executed it has either settled it or died, even if no other process has noticed. */
+/**
+ * CHOICE: after this time, the process that was executing the intent has either settled it or died, even if no other
+ * process has noticed.
+ */
 const INTERRUPTED_AFTER_MS = 60_000;
 
 /**
- * Settles intents left in `processing` by a crash after their commit. Their changes are committed, and pending
- * external work, such as broadcasts, has its own job, so they only need their stored result.
+ * Settles intents that a crash after the commit left in `processing`. Their changes are committed, and pending
+ * external work, such as broadcasts, has its own job. They only need their stored result.
  *
- * @param deadProcess settles those that this process was executing when it ended, instead of those that have waited long.
- * @returns how many.
+ * @param deadProcess settles the intents that this dead process was executing, instead of those that have waited
+ * long.
+ * @returns how many intents it settled.
  */
 export async function settleInterruptedIntents(
   context: Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>,
@@ -132,16 +135,16 @@ interface AgreedIntent {
   /** The key quorum whose threshold was reached. */
   readonly party: EligibleParty;
   readonly agreement: Agreement;
-  /** The plan of the proposal. */
+  /** The plan of the proposed operation. */
   readonly planned: Planned<unknown>;
 }
 
 /**
- * Executes a proposed request through the verb of the direct operation, which checks the signatures again and
- * evaluates the policies as they are now. A refusal rolls back the verb's work and becomes the intent's result.
+ * Executes a proposed request through the verb of the direct operation. The verb checks the signatures again and
+ * evaluates the current policies. A refusal rolls back the verb's work and becomes the intent's result.
  *
- * INVARIANT: the decision, the change and its result are committed together, so a crash leaves all or none of them
- * and nothing is executed twice.
+ * INVARIANT: the decision, the change and the result are committed together. A crash leaves all or none of them, and
+ * nothing is executed twice.
  */
 export async function executeIntent(context: OperationContext, agreed: AgreedIntent): Promise<void> {
   const { intent, proposal, subject, input, party } = agreed;
@@ -202,13 +205,16 @@ async function attempt(
   } catch (error) {
     later.length = 0;
     const refusal = refusalOf(error);
-    // Records that must survive the rollback, such as the trace of a denial.
+    // Stores records that must survive the rollback, such as the trace of a denial.
     for (const work of refusalWorks) await work(context.em, context.notes);
     return refusal;
   }
 }
 
-/** Stores the result that holds unless a chain or service refuses. After a crash, the intent is settled with it. */
+/**
+ * Stores the result that applies unless a chain or service refuses later. After a crash, the intent is settled with
+ * this result.
+ */
 async function keepResult(
   { em, processId }: OperationContext,
   id: string,
@@ -223,7 +229,7 @@ async function keepResult(
 }
 
 /**
- * Runs the verb's after-commit work, such as a broadcast, and settles the intent with its outcome. On an internal
+ * Runs the verb's work after the commit, such as a broadcast, and settles the intent with the outcome. On an internal
  * error the intent stays `processing` for `settleInterruptedIntents`.
  */
 async function runAfterCommit(
@@ -248,22 +254,20 @@ function refusalOf(error: unknown): Outcome {
   return { status_code: error.status, response_body: error.toBody() };
 }
 
-/** Intents expired in one transaction. */
+/** The number of intents that expire in one transaction. */
 export const EXPIRED_AT_ONCE = 200;
 
 /**
- * Stores the expiry of pending intents, at most `EXPIRED_AT_ONCE` of them. Reads already report them as expired; this
- * keeps filtering by status correct.
- *
- * Result: how many.
+ * Stores the expiry of pending intents, at most `EXPIRED_AT_ONCE` of them, and returns how many. Views already report
+ * them as expired; the stored status is needed to filter by status.
  */
 export async function expireIntents(em: SqlEntityManager, nowMs: number): Promise<number> {
-  // A locked intent is being decided by its lock holder, so it is skipped.
+  // A locked intent is skipped, because the holder of the lock is deciding it.
   const rows = await em
     .getKysely<Tables>()
     .selectFrom('intents')
     .select('id')
-    // The status is a literal, not a parameter, so that its partial index is used.
+    // The status is a literal instead of a parameter, so that the database uses its partial index.
     .where(sql<boolean>`status = 'pending'`)
     .where('expires_at_ms', '<', nowMs)
     .orderBy('expires_at_ms')
@@ -281,7 +285,7 @@ export async function expireIntents(em: SqlEntityManager, nowMs: number): Promis
 }
 
 /**
- * Rejects a pending intent for good. Every caller that may see it may reject it.
+ * Rejects a pending intent. This is final. Every caller who may see the intent may reject it.
  *
  * @throws ApiError not_found; invalid_state for an intent that is not pending.
  */

@@ -8,11 +8,12 @@ import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import { type IntentRow, intentColumns } from './intent.entity.ts';
 
-// KYSELY: intents are rows as they are stored; they move from status to status by compare-and-set.
+// KYSELY: intents are read as stored rows; they move from status to status by compare-and-set.
 
-/** The allowed transitions. No other transition happens. */
+/** The allowed transitions between statuses. */
 const transitions = {
-  // A request that completes within its transaction is `processing` only inside it, invisible to other transactions.
+  // A request that completes within its transaction is `processing` only inside that transaction, so no other
+  // transaction sees this status.
   pending: ['processing', 'rejected', 'expired', 'dismissed'],
   processing: ['executed', 'failed'],
   executed: [],
@@ -26,9 +27,8 @@ const transitions = {
 type Outcome = Pick<Updateable<Tables['intents']>, 'ended_at_ms' | 'authorization_details' | 'action_result'>;
 
 /**
- * Moves an intent to another status if it still has the expected one.
- *
- * Result: whether it was moved; false when another transaction was faster.
+ * Moves an intent to another status if it still has the expected one. Returns false when another transaction was
+ * faster.
  */
 export async function moveIntent<From extends keyof typeof transitions>(
   { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
@@ -46,7 +46,7 @@ export async function moveIntent<From extends keyof typeof transitions>(
   return numUpdatedRows === 1n;
 }
 
-/** Whether a pending intent has expired. The expiry millisecond itself is still valid, as for any request. */
+/** Whether a pending intent has expired. The millisecond of the expiry itself is still valid, as for any request. */
 function hasExpired(
   { expires_at_ms: expiresAtMs }: { readonly expires_at_ms: number },
   nowMs: number,
@@ -54,7 +54,7 @@ function hasExpired(
   return expiresAtMs < nowMs;
 }
 
-/** The reported status, whether or not the expiry has been stored yet. */
+/** The status to report: an expired intent is `expired` even if that is not stored yet. */
 export function statusAt(
   intent: { readonly status: string; readonly expires_at_ms: number },
   nowMs: number,
@@ -67,8 +67,8 @@ export function statusAt(
 type FindContext = Pick<OperationContext, 'app' | 'em' | 'proof'>;
 
 /**
- * The app's intents that the caller may see: all with the app secret; with a user token, those the user created or
- * can sign.
+ * The app's intents that the caller may see. With the app secret these are all intents, with a user token the intents
+ * that the user created or can sign.
  */
 export function visibleIntents({ app, em, proof: { userId } }: FindContext) {
   const database = em.getKysely<Tables>();

@@ -28,20 +28,20 @@ import { listWalletsOfIds, walletView } from '../../wallets/wallets/find-wallet.
 import { statusAt } from './find-intent.ts';
 import type { IntentRow } from './intent.entity.ts';
 
-// KYSELY: intents are rows as they are stored; they move from status to status by compare-and-set.
+// KYSELY: intents are read as stored rows; they move from status to status by compare-and-set.
 
 /** A member's signature of an intent. */
 interface IntentSignature extends Member {
   readonly intentId: string;
-  /** The key that verified it: the member itself, or one of the user's keys. */
+  /** The key that verified the signature: the member itself, or one of the user's keys. */
   readonly publicKey: string;
   /** Unix ms. */
   readonly signedAtMs: number;
-  /** Undefined for one that was received by an earlier version. */
+  /** Undefined for a signature that an earlier version received. */
   readonly signed: SignedPayload | undefined;
 }
 
-/** The signatures that count. Signatures of deleted or frozen users do not. */
+/** The signatures that count. Signatures of deleted or frozen users do not count. */
 export async function listSignatures(
   { em }: Pick<OperationContext, 'em'>,
   intentIds: readonly string[],
@@ -74,7 +74,7 @@ export async function listSignatures(
   }));
 }
 
-/** The signers of an intent that count as its agreement. */
+/** The signers of an intent as the agreement under which it is executed. */
 export function agreementOf(intentId: string, signatures: readonly IntentSignature[]): Agreement {
   const ofKind = (kind: Member['kind']) => signatures.filter((signature) => signature.kind === kind);
   const signed = signatures.flatMap((signature) => signature.signed ?? []);
@@ -86,7 +86,10 @@ export function agreementOf(intentId: string, signatures: readonly IntentSignatu
   };
 }
 
-/** One entry for each payload, because a vault takes few: members sign the same one, or one for another host. */
+/**
+ * One entry for each distinct payload. Members usually sign the same payload, or one for another host, and the key
+ * store accepts only a few payloads.
+ */
 function byPayload(signed: readonly SignedPayload[]): SignedPayload[] {
   const groups = Map.groupBy(signed, ({ payload }) => payload);
   return [...groups].map(([payload, ofPayload]) => ({
@@ -95,9 +98,7 @@ function byPayload(signed: readonly SignedPayload[]): SignedPayload[] {
   }));
 }
 
-/**
- * Whether a member has to sign again: a key quorum that the user is a member of does not count the signature any more.
- */
+/** Whether a member has to sign again, because a key quorum that contains the user no longer counts the signature. */
 export function isStale(
   parties: readonly EligibleParty[],
   { kind, member, publicKey }: IntentSignature,
@@ -110,7 +111,7 @@ export function isStale(
   return parties.some(({ quorum }) => lacksIt(quorum));
 }
 
-/** The members of the parties that a key signs for, including members of nested quorums. */
+/** The members of the parties for whom a key signs, including members of nested quorums. */
 export function membersWithKey(parties: readonly EligibleParty[], key: string): Member[] {
   const members = parties.flatMap(({ quorum }) => membersIn(quorum, key));
   return members.filter(
@@ -133,7 +134,7 @@ function membersIn(quorum: LoadedQuorum, key: string): Member[] {
 
 type DetailsContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
 
-/** The eligible members and signatures of these intents, by intent, according to the current key quorums. */
+/** The eligible members and the signatures of these intents, by intent, according to the current key quorums. */
 async function readAuthorizationDetails(
   context: DetailsContext,
   intentIds: readonly string[],
@@ -212,7 +213,7 @@ function counts(quorum: LoadedQuorum, { kind, member: userId, publicKey }: Inten
   return kind !== 'user' || countsInAgreement(quorum, { userId, publicKey });
 }
 
-/** A key or a user as a member who can sign. */
+/** A key or a user as a member that can sign. */
 export function memberView(
   { kind, member }: Member,
   signedAtMs: number | null,
@@ -226,7 +227,7 @@ function nameOf({ displayName }: LoadedQuorum): { display_name?: string } {
   return displayName === null ? {} : { display_name: displayName };
 }
 
-/** The current state of an intent's resource, as intents show it. */
+/** The current state of an intent's resource in the form that intents show. */
 interface CurrentResource {
   readonly current_resource_data?: Wallet | Policy | PolicyRuleResponse | KeyQuorum | ConditionSet;
   readonly policy?: Policy;
@@ -235,8 +236,8 @@ interface CurrentResource {
 type ReadContext = Pick<OperationContext, 'app' | 'em'>;
 
 /**
- * The resources of these intents, one query for each kind. Result: a function that returns one intent's resource;
- * empty when it no longer exists.
+ * Reads the resources of these intents with one query for each kind. Returns a function that gives one intent's
+ * resource; the result is empty when the resource no longer exists.
  */
 async function readResources(
   context: ReadContext,
@@ -280,8 +281,8 @@ export async function readIntentView(context: ViewContext, intent: IntentRow): P
 }
 
 /**
- * Intents in wire form, in the same order. For pending intents, eligible signers reflect the current key quorums; for
- * all others, the key quorums at the time they ended.
+ * Intents in wire form, in the same order. A pending intent shows the eligible signers of the current key quorums.
+ * All others show those at the time when they ended.
  */
 export async function readIntentViews(
   context: ViewContext,
@@ -326,18 +327,18 @@ function intentView(
       : {}),
     ...(isDone && intent.action_result !== null ? { action_result: JSON.parse(intent.action_result) } : {}),
   };
-  // The contract has a schema per intent type; the differences between them are all in the row.
+  // The contract has a schema per intent type. All differences between them come from the row.
   return view as IntentResponse;
 }
 
-/** The fields that intents and their events share. */
+/** The fields that intents and their events have in common. */
 export function intentSummary(intent: IntentRow) {
   return {
     intent_id: intent.id,
     intent_type: intent.intent_type as IntentType,
     status: intent.status,
     created_at: intent.created_at_ms,
-    // CHOICE: for a user, the user id, because users have no single name.
+    // CHOICE: a user is shown by id, because users have no single name.
     created_by_display_name: intent.created_by_id ?? 'API',
     ...(intent.created_by_id === null ? {} : { created_by_id: intent.created_by_id }),
     expires_at: intent.expires_at_ms,

@@ -3,8 +3,8 @@ import type { Selectable } from 'kysely';
 import type { Tables } from '../../tables.ts';
 
 /**
- * A key quorum that may authorize an intent, for look-ups by member. A change of the resource's owner or signers
- * dismisses the intent, so the rows stay valid while it is pending.
+ * A key quorum that may authorize an intent. It serves look-ups by member. A change of the resource's owner or
+ * signers dismisses the intent, so the rows are valid while the intent is pending.
  */
 export const IntentPartyEntity = defineEntity({
   name: 'IntentParty',
@@ -12,7 +12,7 @@ export const IntentPartyEntity = defineEntity({
   properties: {
     intentId: p.text().primary(),
     keyQuorumId: p.text().primary(),
-    /** Position among the parties; the owner is first. */
+    /** The position among the parties; the owner comes first. */
     position: p.integer(),
   },
   indexes: [{ name: 'intent_parties_by_quorum', properties: ['keyQuorumId', 'intentId'] }],
@@ -24,17 +24,17 @@ export const IntentSignatureEntity = defineEntity({
   tableName: 'intent_signatures',
   properties: {
     intentId: p.text().primary(),
-    /** `public_key` or `user`, as members of key quorums are. */
+    /** `public_key` or `user`, the same as for members of key quorums. */
     kind: p.text().primary(),
     /** Canonical base64 SubjectPublicKeyInfo, or user id. */
     member: p.text().primary(),
     /** The key that verified the signature: the member itself, or one of the user's keys. */
     publicKey: p.text(),
-    /** Base64, as received; null when it was received by an earlier version. */
+    /** The signature in base64, as received. Null when an earlier version received it. */
     signature: p.text().strictNullable(),
-    /** The canonical payload that it covers; null as `signature`. */
+    /** The canonical payload that was signed. Null when `signature` is null. */
     payload: p.text().strictNullable(),
-    /** The signing time claimed by the member. */
+    /** The signing time that the member claimed. */
     signedAtMs: p.bigint('number'),
     /** When the signature was received. */
     receivedAtMs: p.bigint('number'),
@@ -42,7 +42,7 @@ export const IntentSignatureEntity = defineEntity({
   indexes: [{ name: 'intent_signatures_by_member', properties: ['member', 'intentId'] }],
 });
 
-/** A proposed request, executed once enough owners of its resource have signed it. */
+/** A proposed request, which is executed once enough owners of its resource have signed it. */
 export const IntentEntity = defineEntity({
   name: 'Intent',
   tableName: 'intents',
@@ -56,35 +56,35 @@ export const IntentEntity = defineEntity({
     operationId: p.text(),
     /** JSON object of the operation's path parameters. */
     pathParameters: p.text(),
-    /** The operation's body as JSON, with the contract's field names; null when it has none. */
+    /** The operation's body as JSON, with the contract's field names; null when there is none. */
     body: p.text().strictNullable(),
     /** The absolute URL of the proposed request. */
     url: p.text(),
     /**
-     * The resource that is changed or used. A direct change of it dismisses the intent. For rule intents this is the
-     * policy.
+     * The resource that is changed or used. A direct change of the resource dismisses the intent. For rule intents,
+     * it is the policy.
      */
     subjectId: p.text(),
     /** The `resource_id` shown in the contract. */
     resourceId: p.text(),
-    /** The user who created it; null when created with the app secret. */
+    /** The user who created the intent; null when the app secret created it. */
     createdById: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     updatedAtMs: p.bigint('number'),
-    /** The last millisecond at which it can be authorized. */
+    /** The last millisecond at which the intent can be authorized. */
     expiresAtMs: p.bigint('number'),
-    /** The `service-request-expiry` of its creation, which is part of the signed payload. */
+    /** The `service-request-expiry` of the request that created it. It is part of the signed payload. */
     requestExpiryMs: p.bigint('number').strictNullable(),
-    /** When it was rejected, dismissed or marked as expired. */
+    /** When the intent was rejected, dismissed or marked as expired. */
     endedAtMs: p.bigint('number').strictNullable(),
     dismissalReason: p.text().strictNullable(),
-    /** JSON in wire form: eligible members and signatures as of the last signature or the execution. */
+    /** JSON in wire form: the eligible members and signatures at the last signature or at the execution. */
     authorizationDetails: p.text(),
     /** JSON in wire form: the outcome of the request. */
     actionResult: p.text().strictNullable(),
-    /** The wallet action it started, whose outcome settles the intent; null without one. */
+    /** The wallet action that the intent started, whose outcome settles the intent; null if there is none. */
     awaitedActionId: p.text().strictNullable(),
-    /** The process that executes it. */
+    /** The process that executes the intent. */
     claimedBy: p.text().strictNullable(),
   },
   indexes: [

@@ -11,14 +11,14 @@ import { visibleIntents } from './find-intent.ts';
 import type { IntentRow } from './intent.entity.ts';
 import { readIntentViews } from './intent-view.ts';
 
-// KYSELY: intents are rows as they are stored; they move from status to status by compare-and-set.
+// KYSELY: intents are read as stored rows; they move from status to status by compare-and-set.
 
 const MAX_PAGE = 100;
 
-// CHOICE: an intent and the resource that it changes may have a megabyte each. A page ends with the intent that makes it
-// longer than two, because a hundred would keep the thread for seconds.
+// CHOICE: an intent and the resource that it changes can each be a megabyte long. A page ends with the intent that
+// brings it above two megabytes. A hundred such intents would block the event loop for seconds.
 const MAX_CHARACTERS = 2 * 1024 * 1024;
-/** Intents that are read before it is known how long they are. */
+/** The number of intents that are read first, before their length is known. */
 const FIRST_ROWS = 4;
 
 type ListContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;
@@ -28,7 +28,7 @@ export interface IntentFilter {
   readonly intentType?: IntentType | undefined;
   readonly resourceId?: string | undefined;
   readonly createdById?: string | undefined;
-  /** A user id, a P-256 public key or a key quorum id: pending intents that it can still sign. */
+  /** A user id, a P-256 public key or a key quorum id. Selects the pending intents that this member can still sign. */
   readonly pendingMemberId?: string | undefined;
   readonly currentUserHasSigned?: boolean | undefined;
 }
@@ -43,15 +43,15 @@ type IntentOrder = keyof typeof orders;
 
 export interface PageRequest {
   readonly order?: IntentOrder | undefined;
-  /** The `nextCursor` of the page before. */
+  /** The `nextCursor` of the previous page. */
   readonly cursor?: string | undefined;
   /** 1 to 100; 100 when left out. */
   readonly limit?: number | undefined;
 }
 
 /**
- * One page of the intents that the caller may see, in wire form, newest first unless ordered otherwise. It has fewer than
- * `limit` where they are long.
+ * One page of the intents that the caller may see, in wire form, newest first unless ordered otherwise. A page of
+ * long intents has fewer than `limit`.
  *
  * @throws ApiError invalid_data for an invalid cursor or member, and for `currentUserHasSigned` without a user.
  */
@@ -67,7 +67,7 @@ export async function listIntents(
   let characters = 0;
   for (;;) {
     const count = Math.min(limit - intents.length, characters > 0 ? rowsThatFit() : FIRST_ROWS);
-    // One row more than requested shows whether another page follows.
+    // One row more than requested shows whether there is another page.
     const rows = await pageOf(context, query, { order, after, limit: count + 1, status: filter.status });
     const views = await readIntentViews(context, rows.slice(0, count));
     for (const [index, view] of views.entries()) {
@@ -115,7 +115,7 @@ async function pageOf(context: ListContext, query: IntentQuery, page: Page): Pro
     .slice(0, page.limit);
 }
 
-/** Expired intents are those stored as expired and those still stored as pending; each set has its own index. */
+/** Expired intents are those stored as expired and those still stored as pending. Each set has its own index. */
 function byStatus(query: IntentQuery, status: IntentStatus | undefined, nowMs: number): IntentQuery[] {
   if (status === undefined) return [query];
   const asWritten = query.where('status', '=', status);
@@ -126,7 +126,7 @@ function byStatus(query: IntentQuery, status: IntentStatus | undefined, nowMs: n
 
 function ordered(query: IntentQuery, { order, after, limit }: Page): IntentQuery {
   const { column, direction, beyond } = orders[order];
-  // A row value comparison, which both databases answer from the index.
+  // A row value comparison, for which both databases use the index.
   const rest =
     after === undefined
       ? query
@@ -164,8 +164,8 @@ function signedBy(em: ListContext['em'], { kind, member }: Member) {
 }
 
 /**
- * Intents that a user need not sign again: those signed with an unexpired key, and those where all key quorums with
- * this user, also nested ones, count expired keys; see `countsInAgreement`.
+ * Intents that a user need not sign again: those that the user signed with an unexpired key, and those where all key
+ * quorums with this user, including nested ones, count expired keys (see `countsInAgreement`).
  */
 function signedForNow({ em, nowMs }: ListContext, user: Member) {
   const isPinned = sql<boolean>`exists (
@@ -179,7 +179,7 @@ function signedForNow({ em, nowMs }: ListContext, user: Member) {
   return signedBy(em, user).where(sql<boolean>`(${isLive('intent_signatures', nowMs)} or not ${isPinned})`);
 }
 
-/** Whether the key of a user who signed has not expired. */
+/** Whether the key of the signature has not expired. */
 function isLive(signature: string, nowMs: number) {
   const [member, publicKey] = [sql.ref(`${signature}.member`), sql.ref(`${signature}.public_key`)];
   return sql<boolean>`exists (
@@ -187,7 +187,7 @@ function isLive(signature: string, nowMs: number) {
       and user_keys.public_key = ${publicKey} and user_keys.expires_at_ms > ${nowMs})`;
 }
 
-/** Pending intents with a party that is or contains the member, and which the member has not signed. */
+/** Pending intents that the member has not signed, and of which a party is the member or contains it. */
 async function whereStillAsked(
   context: ListContext,
   query: IntentQuery,
@@ -213,7 +213,8 @@ async function whereStillAsked(
 }
 
 /**
- * A quorum that nests quorums cannot itself be a member; while an intent is pending, its threshold is not reached.
+ * A quorum with nested quorums cannot itself be a member. While an intent is pending, the quorum's threshold is not
+ * reached.
  */
 async function whereQuorumLacks(context: ListContext, query: IntentQuery, id: string): Promise<IntentQuery> {
   const [quorum] = await listKeyQuorumsOfIds(context, [id]);
@@ -253,8 +254,8 @@ function readMember(id: string): Member {
   }
 }
 
-// CHOICE: the cursor holds the sort position, not a row id, so paging by update time continues correctly after that
-// row changes again.
+// CHOICE: the cursor contains the sort position instead of a row id. Paging by update time then continues correctly
+// after that row changes again.
 function readCursor(cursor: string): Place {
   const [, value, id] = /^([0-9]{1,15})\.([0-9a-z]{1,32})$/.exec(cursor) ?? [];
   if (value === undefined || id === undefined) {

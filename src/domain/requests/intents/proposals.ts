@@ -73,25 +73,29 @@ interface ProposedInput<Id extends OperationId> {
 /** The parts of a proposable operation that an intent needs. */
 interface Proposal<Id extends OperationId, Row> {
   readonly intentType: IntentType;
-  /** Throws not_found. */
+  /**
+   * Finds and locks the resource.
+   *
+   * @throws ApiError not_found
+   */
   hold(context: OperationContext, path: Operations[Id]['path']): Promise<Subject<Row>>;
-  /** The path with the resource's own id, whatever name the caller used for it. */
+  /** The path with the resource's own id. The caller may have used another id for it. */
   pathOf(subject: Subject<Row>, path: Operations[Id]['path']): Operations[Id]['path'];
   /** The `resource_id` of the intent; the subject's id when left out. */
   resourceId?(path: Operations[Id]['path']): string;
-  /** Who may authorize it besides the owner. */
+  /** The additional signers who may authorize it. */
   signers?(subject: Subject<Row>, input: ProposedInput<Id>): readonly AdditionalSigner[];
   /**
-   * Refuses what the operation itself would refuse, as far as that does not depend on the time of execution. Changes
-   * nothing.
+   * Refuses requests that the operation itself would refuse, as far as that does not depend on the time of execution.
+   * Changes nothing.
    */
   check(context: OperationContext, subject: Subject<Row>, input: ProposedInput<Id>): Promise<void>;
   /** The resource before the change, in wire form. */
   priorState?(context: OperationContext, subject: Subject<Row>, path: Operations[Id]['path']): unknown;
-  /** The operation needs no plan; one that does is a `PlannedProposal`. */
+  /** Absent, because this operation needs no plan. For one that does, see `PlannedProposal`. */
   readonly plan?: never;
   /**
-   * The id of the wallet action that the execution started, read from its response; the action's outcome settles the
+   * The id of the wallet action that the execution started, read from its response. The action's outcome settles the
    * intent.
    */
   actionOf?(answer: Operations[Id]['response']): string;
@@ -122,7 +126,7 @@ const shared = {
   },
   pathOf: (_, path) => path,
   check: async (_, _subject, { body }) => requireText(body),
-  // CHOICE: the newest hundred, as many as a page of them shows; a set may hold any number.
+  // CHOICE: at most the newest hundred items, which is one page. A set can have any number of items.
   priorState: async (context: OperationContext, { id }) =>
     (await listConditionSetItems(context, id, {})).items,
 } satisfies Omit<Proposal<ItemsOperation, StoredConditionSet>, 'run'>;
@@ -175,7 +179,7 @@ function requireRule(subject: Subject<StoredPolicy>, path: { rule_id: string }):
   if (findRule(subject, path) === undefined) throw notFound('Rule');
 }
 
-/** A complete proposed rule; otherwise a message that names the first missing field. */
+/** A complete proposed rule, or a message that names the first missing field. */
 function completeRule(proposed: PolicyRuleProposal): PolicyRuleRequest | { lacks: string; message: string } {
   const validate = requestValidators.createPolicyRule.body!;
   if (validate(proposed)) return proposed as PolicyRuleRequest;
@@ -254,7 +258,7 @@ async function holdWallet(
   return { id: row.id, ownerId: row.owner_id, row };
 }
 
-// CHOICE: an external id in the path is replaced by the wallet id, so that signatures never cover an alias.
+// CHOICE: the wallet id replaces an external id in the path, so that signatures never cover an alias.
 const ownPath = ({ id }: Subject<WalletRow>): { wallet_id: string } => ({ wallet_id: id });
 
 /** Methods that only the owner may authorize. */
@@ -277,8 +281,7 @@ const walletRpcProposal: PlannedProposal<'walletRpc', WalletRow, RpcPlan> = {
   async check(_, { row }, { body }) {
     if (row.custody_provider !== null)
       throw new ApiError('not_supported', 'a custodial wallet does not support rpc');
-    // Decoding the request finds params that cannot be signed; anything that depends on a network is checked on
-    // execution.
+    // Decoding the request finds params that cannot be signed. Checks that depend on a network are made on execution.
     await decodeUse(
       { chainType: row.chain_type as ChainType, address: row.address },
       { operation: 'walletRpc', request: body },
@@ -325,7 +328,7 @@ export interface AnyInput {
   readonly body: unknown;
 }
 
-/** An untyped proposal; the compiler has checked each against its operation in the table. */
+/** A proposal without its type. The compiler has checked each entry of the table against its operation. */
 export interface AnyProposal {
   readonly intentType: IntentType;
   hold(context: OperationContext, path: AnyInput['path']): Promise<Subject<unknown>>;
@@ -336,11 +339,11 @@ export interface AnyProposal {
   priorState?(context: OperationContext, subject: Subject<unknown>, path: AnyInput['path']): unknown;
   plan?(context: PlanContext, input: AnyInput): Promise<unknown>;
   actionOf?(answer: unknown): string;
-  /** Without a `plan`, `planned` is not read. */
+  /** Without a `plan`, `planned` is ignored. */
   run(context: OperationContext, input: AnyInput, planned: Planned<unknown>): Promise<unknown>;
 }
 
-/** The proposal of an operation that a row names. */
+/** The proposal for the operation id of a stored intent. */
 export function proposalOf(operationId: string): AnyProposal {
   return proposals[operationId as ProposableId];
 }
@@ -348,8 +351,7 @@ export function proposalOf(operationId: string): AnyProposal {
 /**
  * Plans the request of an intent, in case this signature is the last one needed.
  *
- * @returns the plan, for the `run` of the same proposal, where the two are typed; undefined for a request that needs
- * none.
+ * @returns the plan for `run` of the same proposal, where both are typed; undefined for a request that needs no plan.
  * @throws what the plan of the proposed operation throws.
  */
 export async function planProposed(context: PlanContext, intentId: string): Promise<unknown> {

@@ -10,13 +10,13 @@ import type { IntentRow } from './intent.entity.ts';
 import { authorizationDetails, intentSummary, readIntentView } from './intent-view.ts';
 import { type AnyInput, type ProposableId, proposalOf, type Subject } from './proposals.ts';
 
-// KYSELY: intents are rows as they are stored; they move from status to status by compare-and-set.
+// KYSELY: intents are read as stored rows; they move from status to status by compare-and-set.
 
 const LIFETIME_MS = 72 * 60 * 60_000;
-/** The end of the year 9999: the last time that the contract can express. */
+/** The end of the year 9999, the last time that the contract can express. */
 const LAST_MS = 253_402_300_799_999;
 
-/** The proposing operations, by the operation they propose. */
+/** Maps each operation that can be proposed to the operation that proposes it. */
 interface ProposingOperation {
   addConditionSetItems: 'addConditionSetItemsIntent';
   createPolicyRule: 'createPolicyRuleIntent';
@@ -33,8 +33,8 @@ interface ProposingOperation {
 type Proposing<Id extends ProposableId> = Operations[ProposingOperation[Id]];
 
 /**
- * Creates an intent for a request. It waits for signatures of the resource's owner, or of an additional signer where
- * one is allowed, for 72 hours or until the `service-request-expiry` of this request.
+ * Creates an intent for a request. The intent waits for signatures of the resource's owner, or of an additional
+ * signer where one is allowed. It waits for 72 hours or until the `service-request-expiry` of this request.
  *
  * @throws ApiError not_found; invalid_request for a resource without an owner; what the proposed operation would
  * refuse immediately.
@@ -83,7 +83,7 @@ function newRow(
   const { method, path: template } = operations[operationId];
   const path = fillTemplate(template, proposed.path);
   const url = proof.urlOf(path);
-  // A request that cannot be canonicalized for signing is refused now with `invalid_data`.
+  // Refuses a request that cannot be canonicalized for signing, with `invalid_data`.
   proof.payloadsOf({ method, path, url, body: proposed.body, expiryMs: proof.expiryMs });
   return {
     id: context.ids.cuid2(),

@@ -39,14 +39,18 @@ import { type FoundWallet, WalletEntity } from '../../wallets/wallets/wallet.ent
 import { isSendingRequest } from '../wallet-rpc/plan-rpc.ts';
 import { readSentAction } from '../wallet-rpc/wallet-rpc.ts';
 
-/** The context of operator questions about policies; no app is authenticated. */
+/** The context in which operators analyze policies. No app is authenticated. */
 export interface AnalysisContext {
   readonly em: SqlEntityManager;
   /** The server's current time, Unix ms. */
   readonly nowMs: number;
-  /** The only app that the caller may examine. Undefined: every app. */
+  /** The only app that the caller may examine. Undefined allows every app. */
   readonly onlyAppId?: string | undefined;
-  /** Throws ApiError invalid_data for a body that the operation would refuse; pointers begin with `at`. */
+  /**
+   * Checks a body against the contract of an operation; pointers begin with `at`.
+   *
+   * @throws ApiError invalid_data
+   */
   readonly checkRequest: (operationId: string, body: unknown, at: string) => void;
 }
 
@@ -54,10 +58,10 @@ export interface AnalysisContext {
 export type DraftPolicy = Pick<CreatePolicyRequest, 'chain_type' | 'rules'> & Partial<CreatePolicyRequest>;
 
 /**
- * The app a question is about: the one named, otherwise the app of the named wallet or policy, otherwise the only
- * app. With `onlyAppId` it is always that app.
+ * The app of an analysis: the named app, otherwise the app of the named wallet or policy, otherwise the only app.
+ * With `onlyAppId` it is always that app.
  *
- * @throws ApiError not_found; invalid_data when there are several to choose from.
+ * @throws ApiError not_found; invalid_data when there are several apps to choose from.
  */
 export async function findAppOf(
   { em, onlyAppId }: Pick<AnalysisContext, 'em' | 'onlyAppId'>,
@@ -90,7 +94,7 @@ async function appIdOfPolicy(em: SqlEntityManager, id: string | undefined): Prom
 /**
  * Compiles a draft as if it were stored.
  *
- * @param at JSON pointer to the draft in the question's body.
+ * @param at JSON pointer to the draft in the analysis request.
  * @throws ApiError invalid_data, invalid_policy_format
  */
 export async function compileDraft(
@@ -109,7 +113,7 @@ export async function compileDraft(
   return compilePolicy({
     id: 'draft',
     chain_type: draft.chain_type,
-    // Rules of a stored policy keep their ids, so that traces name the rules their author knows.
+    // Rules of a stored policy keep their ids, so that traces show ids that the author knows.
     rules: rules.map((rule, index) => ({ ...rule, id: rule.id ?? `rule ${index}` })),
   });
 }
@@ -117,7 +121,7 @@ export async function compileDraft(
 /**
  * The action as the app's policies evaluate it.
  *
- * NOTE: every composition leaves `strict_methods` off for apps that do not set it.
+ * NOTE: in every composition, `strict_methods` is off for apps that do not set it.
  */
 export function evaluatedAction({ settings }: Pick<App, 'settings'>, action: PolicyAction): PolicyAction {
   return settings.strict_methods === true ? strictly(action) : action;
@@ -129,7 +133,7 @@ export function requireChain(policyChain: string, walletChain: string, pointer: 
   throw invalidField(pointer, `the policy is for ${policyChain}, the wallet is on ${walletChain}`);
 }
 
-/** Relocates an error in the inner request to its position in the question. */
+/** Rewrites the pointer of an error in the inner request so that it starts at the root of the analysis request. */
 function inRequest(error: unknown): unknown {
   return error instanceof ApiError ? relocateIssues(error, '/request') : error;
 }
@@ -140,10 +144,9 @@ const judgeableOperations = ['walletRpc', 'rawSignWallet', 'exportWallet', 'tran
 /**
  * The action of a wallet request as policies see it, decoded as on execution.
  *
- * @throws ApiError invalid_data, invalid_solana_transaction, not_supported: the codes of the operation for a request
- * that it would not sign. Pointers are into the request's body.
- *
- * @param address the wallet's address; without it, a call from the wallet to itself is not recognized.
+ * @param address the wallet's address. Without it, a call from the wallet to itself is not recognized.
+ * @throws ApiError invalid_data, invalid_solana_transaction, not_supported: the errors of the operation for a request
+ * that it would not sign. Pointers start at the request's body.
  */
 export async function decodeUse(
   { chainType, address }: { readonly chainType: ChainType; readonly address: string | undefined },
@@ -178,13 +181,15 @@ async function decodeRpc(chainType: ChainType, request: WalletRpcRequest): Promi
   return isSendingRequest(request) ? readSentAction(request) : decodeRpcAction(request);
 }
 
-/** The question: how a draft policy, a stored policy or a wallet's policies would decide a request. */
+/**
+ * The request for an explanation: how would a draft policy, a stored policy or a wallet's policies decide a request?
+ */
 export interface ExplainInput {
   readonly app_id?: string | undefined;
   readonly policy?: DraftPolicy | undefined;
   readonly policy_id?: string | undefined;
   readonly wallet_id?: string | undefined;
-  /** The additional signer who signs in place of the owner. */
+  /** The additional signer who signs instead of the owner. */
   readonly signer_id?: string | undefined;
   readonly operation?: string | undefined;
   readonly request: object;
@@ -195,10 +200,10 @@ interface Explanation {
   readonly wallet_id: string | null;
   readonly operation: string;
   readonly judged_at_ms: number;
-  /** Derived from the traces. */
+  /** Derived from the traces of the policies. */
   readonly decision: 'allowed' | 'denied';
   readonly action: ActionView;
-  /** All policies that were evaluated. With none, everything is allowed. */
+  /** All policies that were evaluated. With no policies, everything is allowed. */
   readonly policies: readonly ExplainedPolicy[];
 }
 
@@ -213,7 +218,10 @@ interface ExplainedPolicy {
   readonly other_rules: readonly { rule_id: string; rule_name: string; method: string; action: string }[];
 }
 
-/** CHOICE: the longest trace shown in full, in characters. A longer one shows what decides; writing it keeps others waiting. */
+/**
+ * CHOICE: the maximum length of a trace that is shown in full, in characters. A longer trace shows only what decides,
+ * because writing it all would delay other requests.
+ */
 const MAX_EXPLAINED = 1024 * 1024;
 
 type AppContext = AnalysisContext & Pick<OperationContext, 'app'>;
@@ -221,8 +229,8 @@ type AppContext = AnalysisContext & Pick<OperationContext, 'app'>;
 /**
  * Evaluates a request without executing it: nothing is signed, recorded, counted or locked.
  *
- * @throws ApiError not_found; invalid_data for a question that names no policy or two, or a request that the
- * operation would refuse; invalid_policy_format for an invalid draft.
+ * @throws ApiError not_found; invalid_data for an input that names no policy or two, or a request that the operation
+ * would refuse; invalid_policy_format for an invalid draft.
  */
 export async function explainPolicy(context: AnalysisContext, input: ExplainInput): Promise<Explanation> {
   const { policy_id: policyId, wallet_id: walletId, operation = 'walletRpc', request } = input;

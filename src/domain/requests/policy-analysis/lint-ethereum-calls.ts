@@ -13,7 +13,7 @@ import {
 import { encodeAccountCall } from '../../../engine/signing/ethereum/user-operation-calls.ts';
 import { hashRequest, rpc, type TriedRequest } from './lint-requests.ts';
 
-/** An address that no rule names, and the wallet's if it is unknown. */
+/** An address that no rule names. It also stands for the wallet's address if that is unknown. */
 export const STRANGER = '0x00000000000000000000000000000000deadbeef';
 export const SENDER = '0x1111111111111111111111111111111111111111';
 const ENTRY_POINT_07 = '0x0000000071727de22e5e9d8baf0edac6f37da032';
@@ -36,7 +36,7 @@ export interface EthereumCall {
 
 const hex = (value: bigint): string => `0x${value.toString(16)}`;
 
-/** A call by each method that can make it. */
+/** The same call under each method that can make it. */
 export function callRequests(
   call: EthereumCall,
   more: Pick<TriedRequest, 'marks' | 'token'> = {},
@@ -66,7 +66,10 @@ export async function signedBytesOf(call: EthereumCall): Promise<Uint8Array> {
   return hexToBytes(prepared.signingBytes().slice(2));
 }
 
-/** Requests that sign the user operation of a call: its hash as a message, and itself as typed data. */
+/**
+ * Requests that sign the user operation of a call in another form: its hash as a message, and the operation as typed
+ * data.
+ */
 export function disguisedOperations(call: EthereumCall): readonly TriedRequest[] {
   const { hash } = hashUserOperation(operationOf(call, ENTRY_POINT_07));
   return [
@@ -77,7 +80,7 @@ export function disguisedOperations(call: EthereumCall): readonly TriedRequest[]
   ];
 }
 
-/** The requests that sign a hash as it is. */
+/** Requests that sign a hash directly. */
 export function hashRequests(hash: Uint8Array): readonly TriedRequest[] {
   return [hashRequest(hash), rpc('secp256k1_sign', { params: { hash: bytesTo0xHex(hash) } })];
 }
@@ -101,7 +104,7 @@ function operationOf(
 const word = (high: string, low: string): string =>
   `0x${[high, low].map((value) => BigInt(value).toString(16).padStart(32, '0')).join('')}`;
 
-/** A user operation without factory and paymaster as typed data. Source: ERC-4337, EntryPoint v0.8. */
+/** A user operation without factory and paymaster, as typed data. Source: ERC-4337, EntryPoint v0.8. */
 function typedOperation({ contract, chain_id, user_operation: operation }: UserOperationParams) {
   return {
     domain: { name: 'ERC4337', version: '1', chainId: Number(chain_id), verifyingContract: contract },
@@ -131,12 +134,12 @@ function typedOperation({ contract, chain_id, user_operation: operation }: UserO
   };
 }
 
-/** A call of an ERC-20 token, also on Tron. Addresses are lower-case 0x hex. */
+/** A call of an ERC-20 token, also on Tron. Addresses are lower-case `0x` hex. */
 export interface TokenFunction {
   readonly name: string;
   /** 0x hex. */
   readonly data: string;
-  /** Conditions that only calls of this function meet. */
+  /** Conditions that only calls of this function satisfy. */
   readonly marks: readonly ConditionInput[];
 }
 
@@ -144,7 +147,7 @@ interface TokenTerms {
   readonly owner: string;
   readonly to: string;
   readonly amount: bigint;
-  /** The field source of calldata on the chain. */
+  /** The field source for calldata on this chain type. */
   readonly source: 'ethereum_calldata' | 'tron_trigger_smart_contract_data';
 }
 
@@ -157,7 +160,7 @@ const PARAMETERS = {
   multicall: ['data:bytes[]'],
 } as const;
 const multicall = contractAbi(['function multicall(bytes[] data)']);
-// The first 4 bytes of keccak256 of `increaseAllowance(address,uint256)`, of OpenZeppelin's tokens.
+// The first 4 bytes of keccak256("increaseAllowance(address,uint256)"), a function of OpenZeppelin's tokens.
 const INCREASE_ALLOWANCE = '39509351';
 
 function markOf(name: keyof typeof PARAMETERS, source: TokenTerms['source']): ConditionInput {
@@ -169,7 +172,7 @@ function markOf(name: keyof typeof PARAMETERS, source: TokenTerms['source']): Co
   return { field_source: source, field: 'function_name', operator: 'eq', value: name, abi };
 }
 
-/** The functions by which an account gives tokens away, a transfer first. */
+/** The functions by which an account gives tokens away. The transfer comes first. */
 export function tokenFunctions({ owner, to, amount, source }: TokenTerms): readonly TokenFunction[] {
   const approval = encodeTokenCall({ name: 'approve', spender: to, amount });
   const increase = hexToBytes(INCREASE_ALLOWANCE + bytesTo0xHex(approval).slice(10));

@@ -18,11 +18,11 @@ import {
   type TriedRequest,
 } from './lint-requests.ts';
 
-/** A struct as `name:type name:type`. */
+/** Structs of typed data by name, each as `name:type name:type`. */
 type Structs = Readonly<Record<string, string>>;
 
 interface Grant {
-  /** The first is the primary type. */
+  /** The first struct is the primary type. */
   readonly structs: Structs;
   readonly message: Readonly<Record<string, unknown>>;
   /** The members of the domain in addition to the chain. */
@@ -41,7 +41,7 @@ const multicall3 = contractAbi([
   'function aggregate3Value((address target, bool allowFailure, uint256 value, bytes callData)[] calls) payable',
 ]);
 
-/** Chains whose transactions can be typed data. Source: viem, the chains with the serializers of ZKsync. */
+/** Chains that accept typed data as transactions. Source: viem, the chains with the serializers of ZKsync. */
 const ZKSYNC_CHAINS: readonly number[] = [324, 300, 232, 2741, 50104];
 
 const ofContract = (verifyingContract: string) => ({ name: 'Example', version: '1', verifyingContract });
@@ -73,8 +73,8 @@ function zksyncPayment({ to, value, chainId, sender }: EthereumCall): readonly G
 }
 
 /**
- * Typed data by which Hyperliquid moves what the wallet has there, or lets another key trade for it. Source: signing.py
- * of Hyperliquid's SDK.
+ * Typed data for Hyperliquid that moves what the wallet holds there, or lets another key trade for the wallet.
+ * Source: signing.py of Hyperliquid's SDK.
  */
 function hyperliquidActions({ to: destination, chainId }: EthereumCall): readonly TriedRequest[] {
   const own = { version: '1', verifyingContract: ZERO_ADDRESS };
@@ -105,8 +105,9 @@ function hyperliquidActions({ to: destination, chainId }: EthereumCall): readonl
 }
 
 /**
- * Requests that make a payment without being a call to its receiver: through a contract that passes it on, from a Safe
- * that the wallet owns, and by giving the account to another program. Sources: Multicall3; Safe 1.3 to 1.5; EIP-7702.
+ * Requests that pay a receiver without a call to the receiver: through a contract that forwards the payment, from a
+ * Safe that the wallet owns, or by giving another program control of the account. Sources: Multicall3; Safe 1.3 to
+ * 1.5; EIP-7702.
  */
 export function paymentGrants(call: EthereumCall): readonly { of?: string; requests: TriedRequest[] }[] {
   const { to, value, chainId, sender } = call;
@@ -213,7 +214,7 @@ const ORDER = {
     'itemType:uint8 token:address identifierOrCriteria:uint256 startAmount:uint256 endAmount:uint256 recipient:address',
 };
 
-/** An order that offers the tokens for nothing: alone, in a tree, and as a Merkle root. */
+/** Orders that offer the tokens for nothing: a single order, one in a tree, and one as a Merkle root. */
 function orders({ token, owner, value }: Readonly<Record<'token' | 'owner' | 'value', string>>): Grant[] {
   const item = { itemType: 1, token, identifierOrCriteria: '0', startAmount: value, endAmount: value };
   const order = {
@@ -244,7 +245,7 @@ function is(
   return { field_source, field, operator, value };
 }
 
-/** Paths to a number that each of the messages has; hashes have none. */
+/** Paths to a number in each kind of message. Hashes have none. */
 const markedFields: Readonly<Record<string, string>> = {
   SafeTx: 'operation',
   Permit: 'nonce',
@@ -286,9 +287,9 @@ function typedRequest({ structs, message, domain }: Grant, chainId: number): Tri
   );
 }
 
-/** Stands for the tokens that no rule names. */
+/** Stands for all tokens that no rule names. */
 const SOME_TOKEN = '0x0000000000000000000000000000000000c0ffee';
-/** How many values of each field are tried: their product bounds the work. */
+/** The number of values tried per field. The product of these numbers bounds the work. */
 const MOST = { tokens: 2, receivers: 3, amounts: 3 };
 
 interface TokenSubject {
@@ -300,7 +301,7 @@ interface TokenSubject {
 
 const isCalldata = ({ field_source: source }: ConditionInput): boolean => source === 'ethereum_calldata';
 
-/** Transfers of tokens by the calldata that conditions name, and what gives the same tokens away. */
+/** Transfers of tokens with calldata that conditions name, and other requests that give the same tokens away. */
 export function* tokenEffects({ conditions, chainId, receivers, sender }: TokenSubject): Generator<Effect> {
   if (!conditions.some(isCalldata)) return;
   const named = namedValues(conditions, isCalldata);
@@ -348,7 +349,7 @@ function requestsOf(call: EthereumCall, { data, marks }: TokenFunction): readonl
   return callRequests({ ...call, data }, { marks, token: call.to });
 }
 
-/** Transfers of tokens in place of a payment: their calls have no value. */
+/** Token transfers instead of a payment: these calls have no value. */
 export function tokenTransfers({ to, chainId, sender }: EthereumCall) {
   const [transfer] = tokenFunctions({
     ...{ owner: sender.toLowerCase(), to: to.toLowerCase(), amount: 1n },

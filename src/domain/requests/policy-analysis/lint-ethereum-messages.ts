@@ -12,7 +12,7 @@ const MOST_MESSAGES = 6;
 const MOST_CONTRACTS = 3;
 const MAX_LENGTH = 4_096;
 
-/** A message that is signed without a transaction, and its hash and bytes. */
+/** Effects of a message that is signed without a transaction, also as its hash and as its bytes. */
 export function* messageEffects(conditions: readonly ConditionInput[]): Generator<Effect> {
   for (const text of messagesFor(conditions)) yield messageEffect(text);
   for (const typedData of typedDataFor(conditions)) {
@@ -88,7 +88,7 @@ function authorizationEffect(contract: string): Effect {
   };
 }
 
-/** Typed data of the types that conditions declare, with the value of each, and another one. */
+/** Typed data of the types that conditions declare: once with each named value, and once with another value. */
 function typedDataFor(conditions: readonly ConditionInput[]): readonly TypedData[] {
   return conditions.flatMap(({ field_source: source, field, typed_data: declared, value }) => {
     if (source !== 'ethereum_typed_data_message' || declared === undefined) return [];
@@ -118,7 +118,7 @@ function isSignable(typedData: TypedData): boolean {
 
 type Types = NonNullable<ConditionInput['typed_data']>['types'];
 
-/** A message with the smallest value of each type, and one field as given. */
+/** A message in which every field has the smallest value of its type, except the given field. */
 function messageOf(
   types: Types,
   type: string,

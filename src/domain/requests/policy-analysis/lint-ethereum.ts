@@ -26,10 +26,13 @@ import {
 } from './lint-requests.ts';
 
 const MOST_CHAINS = 3;
-/** Its transactions can be typed data. */
+/** A chain that accepts typed data as transactions. */
 const ZKSYNC_ERA = 324;
 
-/** Payments with the receivers, values and chains that the conditions name, and with others; then tokens and messages. */
+/**
+ * Payments with the receivers, values and chains that the conditions name, and with other values. Tokens and messages
+ * follow.
+ */
 export async function* ethereumEffects(subject: LintSubject): AsyncGenerator<Effect> {
   const { conditions, sender = SENDER } = subject;
   const named = (field: string): string[] =>
@@ -66,7 +69,7 @@ async function paymentEffect(call: EthereumCall): Promise<Effect> {
   };
 }
 
-/** The same payment as a transfer, where the chain and its asset have names. */
+/** The same payment as a transfer, if the chain and its asset have names in the contract. */
 function transferOf({ to, value, chainId }: EthereumCall): readonly TriedRequest[] {
   const chain = chainOfCaip2(`eip155:${chainId}`);
   if (chain?.native === undefined || value === 0n) return [];

@@ -38,9 +38,9 @@ export interface LintInput {
   readonly app_id?: string | undefined;
   readonly policy?: DraftPolicy | undefined;
   readonly policy_id?: string | undefined;
-  /** The wallet that the requests are from. */
+  /** The wallet that makes the requests. */
   readonly wallet_id?: string | undefined;
-  /** Replaces the app's setting. */
+  /** Overrides the app's setting. */
   readonly strict_methods?: boolean | undefined;
 }
 
@@ -51,13 +51,13 @@ export interface PolicyLint {
   readonly gaps: PolicyGap[];
 }
 
-/** A request that has the effect of a denied one and passes. */
+/** A request that passes although it has the effect of a denied request. */
 interface PolicyGap {
   readonly kind: GapKind;
   readonly message: string;
   readonly denied: ShownRequest | null;
   readonly passes: ShownRequest;
-  /** The rule that allows it. */
+  /** The rule that allows the request. */
   readonly rule_id: string | null;
   readonly rule_name: string | null;
   readonly remedy: Remedy | null;
@@ -89,18 +89,21 @@ const messages: Readonly<Record<GapKind, string>> = {
   token_transfer: 'a payment is denied, but tokens can be transferred: they are not part of its amount',
 };
 
-/** Chain types on which a hash has the effect of the transaction that it belongs to. */
+/** Whether a signed hash has the effect of its transaction on this chain type. */
 const signsHashes = (chainType: string): boolean =>
   !['solana', 'aptos', 'movement', 'spark'].includes(chainType);
 
-/** The methods under which hashes are evaluated on chain types whose transactions have rules of their own. */
+/** The methods under which policies evaluate hashes, on chain types whose transactions have their own rules. */
 const hashMethods: Readonly<Partial<Record<ChainType, string>>> = {
   sui: 'signTransactionBytes',
   tron: 'signTransactionBytes',
   xrpl: 'xrpl_signTransaction',
 };
 
-/** An arbitrary hash: a hash does not show which transaction it belongs to. Below the order of the Stark curve. */
+/**
+ * An arbitrary hash, because a hash does not show which transaction it belongs to. It is below the order of the Stark
+ * curve.
+ */
 const SOME_HASH = new Uint8Array(32).fill(0x01);
 
 interface Verdict {
@@ -108,7 +111,7 @@ interface Verdict {
   readonly ruleId: string | null;
 }
 
-/** Undefined for a request that the chain type does not support. */
+/** Evaluates a request. Undefined for a request that the chain type does not support. */
 type Judge = (tried: TriedRequest, terms?: Partial<JudgeTerms>) => Promise<Verdict | undefined>;
 
 interface JudgeTerms {
@@ -117,10 +120,10 @@ interface JudgeTerms {
 }
 
 /**
- * Finds requests that a policy allows although it denies what they do in another way. Every gap is evaluated by the
- * policy engine, so each request that is reported does pass, and what is suggested against it denies it.
+ * Finds requests that a policy allows although it denies the same effect in another form. The policy engine evaluates
+ * every gap: each reported request does pass, and each suggested change does deny it.
  *
- * @throws ApiError not_found; invalid_data for a question that names no policy or two, or a wallet of another chain
+ * @throws ApiError not_found; invalid_data for an input that names no policy or two, or a wallet of another chain
  * type; invalid_policy_format.
  */
 export async function lintPolicy(context: AnalysisContext, input: LintInput): Promise<PolicyLint> {
@@ -168,7 +171,10 @@ function createJudge(context: AnalysisContext & Pick<OperationContext, 'app'>, g
 
 type Linting = Linted & { readonly judge: Judge };
 
-/** Collects gaps, one for each kind, method that passes and position among the requests of that kind. */
+/**
+ * Collects gaps. It keeps one for each kind, each method that passes, and each position among the requests of that
+ * kind.
+ */
 function createFindings({ policy, judge, ...linted }: Linting) {
   const gaps = new Map<string, PolicyGap>();
   return {
@@ -199,7 +205,7 @@ function createFindings({ policy, judge, ...linted }: Linting) {
   };
 }
 
-/** Whether a rule is there to allow the request: it names the export, or the token. */
+/** Whether a rule is meant to allow the request, because it names the export or the token. */
 function isMeant(
   kind: GapKind,
   rule: CompiledPolicy['rules'][number],
@@ -215,7 +221,7 @@ function shown({ operation, method, request }: TriedRequest): ShownRequest {
   return { operation, method, request };
 }
 
-/** The change that denies the request: the setting if it suffices, otherwise a rule about such requests. */
+/** The change that denies the request: the setting if that suffices, otherwise a new rule. */
 async function remedyFor({ policy, strict, chainType, judge }: Linting, passes: TriedRequest) {
   const isDenied = async (terms: Partial<JudgeTerms>) => (await judge(passes, terms))?.isAllowed === false;
   if (!strict && (await isDenied({ strict: true }))) return { setting: 'strict_methods' as const };
@@ -229,7 +235,7 @@ async function remedyFor({ policy, strict, chainType, judge }: Linting, passes: 
 async function findGaps(linting: Linting): Promise<readonly PolicyGap[]> {
   const { policy, chainType, sender } = linting;
   const findings = createFindings(linting);
-  // A phrase exists only if the chain type's keys are derived from one.
+  // A seed phrase exists only if the chain type derives keys from one.
   const exports = chains[chainType].fromPhrase ? [keyExport, phraseExport] : [keyExport];
   const conditions = policy.rules.flatMap((rule) => rule.conditions.map(({ input }) => input));
   for await (const effect of effectsOn(chainType, { conditions, sender })) {
@@ -239,7 +245,8 @@ async function findGaps(linting: Linting): Promise<readonly PolicyGap[]> {
   if (chainType === 'solana' && policy.rules.some(endsInTime)) {
     await findings.tryEach('lasting_transaction', null, [...durablePayments({ conditions, sender })]);
   }
-  // Subjects of other DENY rules are not guessed here. An export or a hash can have any effect.
+  // If there is a DENY rule about something else, its intention cannot be guessed, but an export or a hash can have
+  // any effect.
   if (policy.rules.some(({ action }) => action === 'DENY')) {
     await findings.tryEach('key_export', null, exports);
     const method = hashMethods[chainType] ?? 'signRawMessageBytes';
@@ -249,13 +256,13 @@ async function findGaps(linting: Linting): Promise<readonly PolicyGap[]> {
   return [...findings.gaps.values()];
 }
 
-/** Whether a rule ends a permission at some time. */
+/** Whether a rule limits a permission in time. */
 function endsInTime({ action, conditions }: CompiledPolicy['rules'][number]): boolean {
   const ends = action === 'ALLOW' ? ['lt', 'lte'] : ['gt', 'gte'];
   return conditions.some(({ input }) => input.field_source === 'system' && ends.includes(input.operator));
 }
 
-// The codec of XRPL takes as long to load as a tenth of the start.
+// Loading the codec of XRPL takes a tenth of the start time, so it is loaded on demand.
 const loadXrpl = loadOnce(() => import('./lint-xrpl.ts'));
 
 async function* xrplEffects(subject: LintSubject): AsyncGenerator<Effect> {
@@ -289,7 +296,7 @@ async function tryEffect(
   const [first] = denied;
   if (first === undefined) return;
   await tryEach('key_export', first, exports);
-  // A method that no rule names is denied by default, which says nothing about the call.
+  // A method that no rule names is denied by default, which says nothing about the intention.
   const meant = denied.find(({ method }) => policy.rules.some((rule) => rule.method === method));
   for (const { kind, of, requests } of effect.others) {
     const like = of === undefined ? meant : denied.find(({ method }) => method === of);

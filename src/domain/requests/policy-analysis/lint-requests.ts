@@ -14,12 +14,14 @@ import { bytesField, int64Field } from '../../../engine/signing/tron/protobuf.ts
 /** A request to try under a policy. */
 export interface TriedRequest {
   readonly operation: 'walletRpc' | 'rawSignWallet' | 'exportWallet' | 'transferFromWallet';
-  /** The rule method, or the rpc method of a request without one. */
+  /** The rule method. For a request without a rule method, its RPC method. */
   readonly method: string;
   readonly request: Readonly<Record<string, unknown>>;
-  /** Conditions that only such requests meet; without them, a rule about it is one about its whole method. */
+  /**
+   * Conditions that only such requests satisfy. Without them, a rule about the request would cover its whole method.
+   */
   readonly marks?: readonly ConditionInput[] | undefined;
-  /** The token that it moves: a rule that names it is meant to allow it. */
+  /** The token that the request moves. A rule that names the token is meant to allow the request. */
   readonly token?: string | undefined;
 }
 
@@ -30,17 +32,17 @@ export type OtherKind =
   | 'sibling_call'
   | 'token_transfer';
 
-/** Requests that do what a denied call does, in a way that the rules about the call do not cover. */
+/** Requests with the same effect as a denied call, which the rules about the call do not cover. */
 interface OtherWay {
   readonly kind: OtherKind;
-  /** The method of the call. Default: any that a rule names. */
+  /** The method of the call. By default any method that a rule names. */
   readonly of?: string | undefined;
   readonly requests: readonly TriedRequest[];
 }
 
-/** Requests with one effect. */
+/** Requests that have the same effect. */
 export interface Effect {
-  /** The methods whose rules are about it. */
+  /** The requests whose methods have rules about this effect. */
   readonly calls: readonly TriedRequest[];
   readonly others: readonly OtherWay[];
 }
@@ -48,11 +50,11 @@ export interface Effect {
 /** The values from which the tried requests are built. */
 export interface LintSubject {
   readonly conditions: readonly ConditionInput[];
-  /** The address of the wallet; undefined: one of an example. */
+  /** The address of the wallet. Undefined uses an example address. */
   readonly sender: string | undefined;
 }
 
-/** A public key to encrypt an export to: the P-256 base point, as SubjectPublicKeyInfo. */
+/** A public key for the encryption of an export: the P-256 base point as SubjectPublicKeyInfo. */
 const RECIPIENT =
   'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEaxfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpZP40Li/hp/m47n60p8D54WK84zV2sxXs7LtkBoN79R9Q==';
 const hpke = { encryption_type: 'HPKE', recipient_public_key: RECIPIENT };
@@ -79,12 +81,20 @@ export function rpc(
   return { operation: 'walletRpc', method, request: { method, ...request }, ...more };
 }
 
-/** The raw signature of a 32-byte hash. @param method under which the chain type evaluates it. */
+/**
+ * The raw signature of a 32-byte hash.
+ *
+ * @param method the method under which the chain type evaluates it.
+ */
 export function hashRequest(hash: Uint8Array, method = 'signRawMessageBytes'): TriedRequest {
   return { operation: 'rawSignWallet', method, request: { params: { hash: bytesTo0xHex(hash) } } };
 }
 
-/** The raw signature of bytes. @param method under which the chain type evaluates them. */
+/**
+ * The raw signature of bytes.
+ *
+ * @param method the method under which the chain type evaluates them.
+ */
 export function bytesRequest(
   bytes: Uint8Array,
   hashFunction: 'keccak256' | 'sha256' | 'blake2b256',
@@ -98,7 +108,7 @@ export function transferRequest(request: Readonly<Record<string, unknown>>): Tri
   return { operation: 'transferFromWallet', method: 'transfer', request };
 }
 
-/** The values of conditions on a field, without those of condition sets. */
+/** The values of conditions on a field. Values in condition sets are left out. */
 export function namedValues(
   conditions: readonly ConditionInput[],
   isMeant: (condition: ConditionInput) => boolean,
@@ -115,7 +125,7 @@ export function boundaryNumbers(values: readonly string[], limit: bigint): reado
   return distinct(candidates, MOST_VALUES).filter((value) => value >= 0n && value < limit);
 }
 
-/** How many values of each field are tried: their product bounds the work. */
+/** The number of values tried per field. The product of these numbers bounds the work. */
 const MOST_VALUES = 5;
 export const MOST_RECEIVERS = 4;
 
@@ -126,15 +136,15 @@ export function distinct<T>(values: readonly T[], most: number): readonly T[] {
 /** A transaction in the form that is hashed with SHA-256 and signed. */
 interface Preimage {
   readonly bytes: Uint8Array;
-  /** The rpc method that signs it, of no rule. */
+  /** The RPC method that signs the transaction, if it has no rule method. */
   readonly signing?: TriedRequest | undefined;
 }
 
 type MakePreimage = (sender: string | undefined) => Preimage;
 
-/** Chain types whose transactions are signed by `raw_sign`: as a hash, or as the bytes that are hashed. */
+/** Chain types whose transactions `raw_sign` signs, either as a hash or as the bytes to hash. */
 const preimages: Readonly<Record<string, MakePreimage>> = {
-  // The first of two SHA-256.
+  // The first of two SHA-256 rounds.
   'bitcoin-segwit': () => ({ bytes: sha256(utf8ToBytes('a transaction')) }),
   cosmos: () => ({ bytes: cosmosPayment() }),
   near: nearPayment,
@@ -142,13 +152,16 @@ const preimages: Readonly<Record<string, MakePreimage>> = {
   ton: () => ({ bytes: tonPayment() }),
 };
 
-/** Chain types that sign any 32-byte hash of a transaction, whose bytes cannot be hashed by `raw_sign`. */
+/**
+ * Chain types on which a signed 32-byte hash can authorize a transaction, but whose transactions `raw_sign` cannot
+ * hash.
+ */
 const hashed: ReadonlySet<string> = new Set(['bitcoin-taproot', 'pearl', 'starknet']);
 
 export function* rawSignEffects(chainType: string, { sender, conditions }: LintSubject): Generator<Effect> {
   const make = Object.hasOwn(preimages, chainType) ? preimages[chainType] : undefined;
   if (make === undefined) {
-    // Below the order of the Stark curve.
+    // The hash is below the order of the Stark curve.
     if (hashed.has(chainType)) yield { calls: [hashRequest(hexToBytes(`01${'11'.repeat(31)}`))], others: [] };
     return;
   }
@@ -172,7 +185,7 @@ function wordsIn(conditions: LintSubject['conditions']): readonly string[] {
   return namedValues(conditions, (each) => each.field_source === 'message' && each.field === 'content');
 }
 
-/** StdSignDoc of a MsgSend: a transaction that is text. Source: cosmos-sdk, SIGN_MODE_LEGACY_AMINO_JSON. */
+/** The StdSignDoc of a MsgSend, a transaction in text form. Source: cosmos-sdk, SIGN_MODE_LEGACY_AMINO_JSON. */
 function aminoPayment(memo: string): Uint8Array {
   const amount = [{ amount: '1', denom: 'uatom' }];
   const value = { amount, from_address: 'cosmos1sender', to_address: 'cosmos1stranger' };
@@ -184,7 +197,7 @@ function aminoPayment(memo: string): Uint8Array {
   );
 }
 
-/** SignDoc of a MsgSend. Source: cosmos-sdk, tx.proto. */
+/** The SignDoc of a MsgSend. Source: cosmos-sdk, tx.proto. */
 function cosmosPayment(): Uint8Array {
   const text = (number: number, value: string) => bytesField(number, utf8ToBytes(value));
   const [from, to] = ['cosmos1sender', 'cosmos1stranger'];
@@ -200,7 +213,7 @@ function cosmosPayment(): Uint8Array {
   );
 }
 
-/** Borsh of a transfer from an implicit account. Source: near-primitives, transaction.rs. */
+/** The Borsh encoding of a transfer from an implicit account. Source: near-primitives, transaction.rs. */
 function nearPayment(sender = '11'.repeat(32)): Preimage {
   const text = (value: string) => concatBytes(littleEndian(BigInt(value.length), 4), utf8ToBytes(value));
   const bytes = concatBytes(
@@ -210,7 +223,7 @@ function nearPayment(sender = '11'.repeat(32)): Preimage {
     littleEndian(1n, 8),
     text('de'.repeat(32)),
     new Uint8Array(32),
-    // One action of type 3, Transfer.
+    // One action of type 3 (Transfer).
     littleEndian(1n, 4),
     Uint8Array.of(3),
     littleEndian(1n, 16),
@@ -235,13 +248,15 @@ function stellarPayment(): Uint8Array {
 }
 
 /**
- * The SHA-256 preimage of the hash of a cell: two descriptors || data || depth and hash of the cell that it refers to. The
- * cell is the body that a wallet of version 4 verifies: subwallet || valid until || seqno || operation || mode, and the
- * message to send. Source: TON docs, cell representation; wallet-v4-code.fc.
+ * The SHA-256 preimage of the hash of a cell: two descriptors || data || depth and hash of the cell that it refers
+ * to.
+ *
+ * The cell is the body that a wallet of version 4 verifies: subwallet || valid until || seqno || operation || mode,
+ * and the message to send. Source: TON docs, cell representation; wallet-v4-code.fc.
  */
 function tonPayment(): Uint8Array {
   const data = [0x29a9a317, 0xffffffff, 1].map((value) => littleEndian(BigInt(value), 4).reverse());
-  // One reference; 14 whole bytes, in half bytes; a message without references.
+  // One reference; 14 whole bytes, counted in half bytes; a message without references.
   return concatBytes(
     Uint8Array.of(1, 28),
     ...data,

@@ -33,13 +33,13 @@ const MAX_U64 = 2n ** 64n;
 const MOST_MINTS = 2;
 const TOKEN_DECIMALS = 6;
 
-/** Example accounts: any 32 bytes are an address. */
+/** Example accounts. Any 32 bytes are an address. */
 const account = (byte: number): string => bytesToBase58(new Uint8Array(32).fill(byte));
 const [SENDER, STRANGER, SOME_MINT] = [account(1), account(2), account(3)];
 
 const instructionNames = ['solana_system_program_instruction', 'solana_token_program_instruction'] as const;
 
-/** Payments and token transfers with the values that conditions name, and instructions that move the same. */
+/** Payments and token transfers with the values that conditions name, and other instructions that move the same. */
 export function* solanaEffects({ conditions, sender = SENDER }: LintSubject): Generator<Effect> {
   const named = (source: string, member: string): string[] =>
     namedValues(conditions, (each) => each.field_source === source && each.field.endsWith(`.${member}`));
@@ -110,8 +110,8 @@ function nameIs(source: (typeof instructionNames)[number], value: string): Condi
 }
 
 /**
- * Instructions that give lamports away, other than a transfer: to an account of the receiver's program, from an account
- * that derives from the wallet, from a nonce account, and with the account itself. Source: solana-program
+ * Instructions other than a transfer that give lamports away: to an account of the receiver's program, from an
+ * account derived from the wallet, from a nonce account, and with the account itself. Source: solana-program
  * system_instruction.rs
  */
 function systemSiblings(from: string, to: string, lamports: bigint): Readonly<Record<string, Instruction>> {
@@ -129,7 +129,7 @@ function systemSiblings(from: string, to: string, lamports: bigint): Readonly<Re
     data: concatBytes(littleEndian(tag, 4), ...data),
   });
   return {
-    // The new account signs too.
+    // The new account also has to sign.
     CreateAccount: of(0n, [wallet, other], amount, space, program),
     Assign: of(1n, [wallet], program),
     CreateAccountWithSeed: of(3n, [wallet, other], base58ToBytes(from), seed, amount, space, program),
@@ -142,7 +142,7 @@ function systemSiblings(from: string, to: string, lamports: bigint): Readonly<Re
 const BLOCKHASHES = 'SysvarRecentB1ockHashes11111111111111111111';
 const RENT = 'SysvarRent111111111111111111111111111111111';
 
-/** Payments of a durable nonce: they stay valid until the nonce is used. Source: Solana docs, durable nonces. */
+/** Payments with a durable nonce, which stay valid until the nonce is used. Source: Solana docs, durable nonces. */
 export function* durablePayments({ conditions, sender = SENDER }: LintSubject): Generator<TriedRequest> {
   const named = (member: string) =>
     namedValues(
@@ -172,7 +172,7 @@ export function* durablePayments({ conditions, sender = SENDER }: LintSubject): 
 
 interface TokenTerms {
   readonly mint: string;
-  /** A token account; undefined for the account of an unnamed owner. */
+  /** A token account. Undefined for the token account of an owner that no rule names. */
   readonly destination: string | undefined;
   readonly amount: bigint;
 }
@@ -182,7 +182,7 @@ interface TokenCall {
   readonly requests: readonly TriedRequest[];
 }
 
-/** A transfer in each of its two forms, with everything else that gives the tokens away. */
+/** A transfer in both of its forms, and all other instructions that give the tokens away. */
 function* tokenEffects(from: string, terms: TokenTerms): Generator<Effect> {
   const all = tokenCalls(from, terms);
   for (const { name, requests: calls } of all.slice(0, 2)) {
@@ -198,7 +198,7 @@ function* tokenEffects(from: string, terms: TokenTerms): Generator<Effect> {
   }
 }
 
-/** Instructions by which an owner gives tokens away, transfers first. Source: spl-token instruction.rs */
+/** Instructions by which an owner gives tokens away. Transfers come first. Source: spl-token instruction.rs */
 function tokenCalls(from: string, { mint, destination, amount }: TokenTerms): readonly TokenCall[] {
   const source = { address: associatedTokenAddress(from, mint), isWritable: true };
   const to = { address: destination ?? associatedTokenAddress(STRANGER, mint), isWritable: true };
@@ -215,9 +215,9 @@ function tokenCalls(from: string, { mint, destination, amount }: TokenTerms): re
       accounts: [source, theMint, delegate, owner],
       data: [units, decimals],
     },
-    // For wrapped lamports, the whole content of the account.
+    // For wrapped lamports, this moves the whole content of the account.
     { name: 'CloseAccount', tag: 9, accounts: [source, to, owner], data: [] },
-    // Authority type 2, the account's owner, becomes another one.
+    // Authority type 2 is the account's owner, which changes here.
     {
       name: 'SetAuthority',
       tag: 6,

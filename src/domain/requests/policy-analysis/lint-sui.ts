@@ -75,7 +75,7 @@ function encodePayment({
     address(sender),
     u64(GAS_PRICE),
     u64(GAS_BUDGET),
-    // Without an expiration.
+    // No expiration.
     bytes(0),
   );
 }

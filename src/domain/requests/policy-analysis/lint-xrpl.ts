@@ -13,16 +13,16 @@ import {
 } from './lint-requests.ts';
 
 const METHOD = 'xrpl_signTransaction';
-/** The account of the ledger's genesis, one that has no key, and an issuer. */
+/** The account of the ledger's genesis, an account without a key, and an issuer. */
 const SENDER = 'rHb9CJAWyB4rj91VRWn96DkukG4bwdtyTh';
 const STRANGER = 'rrrrrrrrrrrrrrrrrrrrrhoLvTp';
 const ISSUER = 'rvYAfWj5gh67oV6fW32ZzP3Aw4Eubs59B';
-/** More than exist. */
+/** More drops than exist. */
 const MAX_DROPS = 10n ** 17n;
-/** Seconds since 2000: in 2100. */
+/** A time in 2100, in seconds since 2000. */
 const LATER = 3_155_760_000;
 
-/** Payments with the receivers and amounts that conditions name, and other transactions that pay the same. */
+/** Payments with the receivers and amounts that conditions name, and other transactions with the same effect. */
 export function* xrplEffects({ conditions, sender = SENDER }: LintSubject): Generator<Effect> {
   const named = (field: string) => namedValues(conditions, (each) => each.field === field);
   for (const to of distinct([STRANGER, ...named('Payment.Destination')], MOST_RECEIVERS)) {
@@ -49,7 +49,7 @@ const BRIDGE = {
 };
 
 /**
- * Transactions of other types that pay the same or let another account do it, by their type. The first three give the
+ * Transactions of other types that pay the same or let another account do so, by type. The first three give the
  * account away. Source: XRPL docs, transaction types.
  */
 const siblings: Readonly<Record<string, (paid: Paid) => XrplTransaction>> = {
@@ -110,7 +110,7 @@ function effectOf(Account: string, Destination: string, Amount: string): Effect 
           ...Object.entries(siblings).map(([TransactionType, fieldsOf]) =>
             sign({ TransactionType, ...fieldsOf({ Destination, Amount }) }),
           ),
-          // Pays in an issued currency and spends the native one.
+          // Pays in an issued currency, but spends the native one.
           sign({ ...pay, Amount: issued, SendMax: Amount }, [
             { ...fieldIs('Payment.SendMax.drops', '0'), operator: 'gt' },
           ]),

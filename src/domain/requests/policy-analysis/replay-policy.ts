@@ -27,28 +27,28 @@ import {
 export interface ReplayInput {
   readonly app_id?: string | undefined;
   readonly wallet_id: string;
-  /** The policy that replaces the deciding policies. */
+  /** The policy that replaces the policies that decided the requests. */
   readonly draft: DraftPolicy;
-  /** Unix ms; from the first stored request when left out. */
+  /** Unix ms. By default, the time of the first stored request. */
   readonly since_ms?: number | undefined;
 }
 
-/** How the decisions change under a draft. */
+/** The decisions that change under a draft. */
 export interface Replay {
   readonly app_id: string;
   readonly wallet_id: string;
-  /** Requests that were evaluated again. */
+  /** The number of requests that were evaluated again. */
   readonly judged: number;
-  /** How many of them are decided differently. */
+  /** The number of requests that are decided differently. */
   readonly changed: number;
   readonly newly_allowed: number;
   readonly newly_denied: number;
   /**
-   * Requests that could not be evaluated again: too large to be stored, too expensive under the draft, or in a form
-   * that is no longer supported.
+   * The number of requests that could not be evaluated again, because they were too large to be stored, are too
+   * expensive under the draft, or have a form that is no longer supported.
    */
   readonly skipped: number;
-  /** The first of those that changed, oldest first. */
+  /** The first changes, oldest first. */
   readonly changes: readonly DecisionChange[];
 }
 
@@ -59,7 +59,7 @@ interface DecisionChange {
   readonly method: string;
   readonly was: 'allowed' | 'denied';
   readonly would_be: 'allowed' | 'denied';
-  /** The deciding unit: the first that is not allowed, otherwise the first. */
+  /** The unit that decides: the first unit that is not allowed, otherwise the first unit. */
   readonly unit: string | null;
   readonly outcome: string;
   /** The draft's rule that decides. */
@@ -67,9 +67,9 @@ interface DecisionChange {
   readonly rule_name: string | null;
 }
 
-/** Changes listed in full; all are counted. */
+/** The maximum number of changes that are listed. All changes are counted. */
 const MAX_LISTED = 1000;
-/** Requests evaluated before the event loop continues with other work. */
+/** The number of requests that are evaluated before the event loop continues with other work. */
 const AT_ONCE = 50;
 
 type AppContext = AnalysisContext & Pick<OperationContext, 'app'>;
@@ -77,9 +77,9 @@ type AppContext = AnalysisContext & Pick<OperationContext, 'app'>;
 /**
  * Evaluates a wallet's recorded requests under a draft policy, each at its own time, and compares the decisions.
  *
- * CHOICE: the draft decides every request, regardless of the signer and the policies in force then. Condition sets
- * are used as they are now. Running totals follow the draft: requests it denies are not counted; requests up to three
- * days before `since_ms` count as originally decided.
+ * CHOICE: the draft decides every request, regardless of the signer and the policies at that time. Condition sets are
+ * used in their current state. Running totals follow the draft, so requests that it denies do not count. Requests up
+ * to three days before `since_ms` count as they were decided originally.
  *
  * @throws ApiError not_found; invalid_data, invalid_policy_format for the draft.
  */

@@ -19,9 +19,9 @@ import { evidenceForVault, findWalletKey, useWithEvidence } from '../../wallets/
  * Exports a wallet's private key or its seed phrase to its owner, encrypted to the recipient's key (HPKE). The policy
  * methods `exportPrivateKey` and `exportSeedPhrase` apply. Additional signers may not export.
  *
- * @param at JSON pointer to the export's members in the body: the root, or an rpc request's `/params`.
+ * @param at JSON pointer to the fields of the export in the body: the root, or `/params` of an RPC request.
  * @throws ApiError not_found; invalid_data for an invalid recipient key; invalid_request for the phrase of a wallet
- * without one; not_supported for a custodial wallet; the codes of `requireOwner`; policy_violation.
+ * without one; not_supported for a custodial wallet; policy_violation; what `requireOwner` throws.
  */
 export async function exportWallet(
   context: OperationContext,

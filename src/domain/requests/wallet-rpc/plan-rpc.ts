@@ -110,7 +110,7 @@ const sponsoredTransaction: RpcSender<RpcRequest<'eth_sendTransaction'>, Operati
   build: async (context, plan) => buildOperation(context, plan, 'eth_sendTransaction'),
   options: ethereumTransaction.options,
   answer: ({ caip2, reference_id: referenceId }, _built, { hash, transactionId }) => ({
-    // The bundler creates the transaction that carries the operation; its hash arrives with the events.
+    // The bundler creates the transaction that carries the operation. Its hash is reported in events.
     hash: '',
     caip2,
     transaction_id: transactionId,
@@ -154,7 +154,7 @@ export function isSendingRequest(request: WalletRpcRequest): request is SendingR
 }
 
 /**
- * Queries the chain for what a send request needs.
+ * Reads from the chain what a send request needs.
  *
  * @throws ApiError and SigningInputError: the sender's errors for a request that cannot be executed.
  */
@@ -186,10 +186,7 @@ function planRpcSend(context: PlanContext, wallet: WalletRow, request: SendingRe
   }
 }
 
-/**
- * CHOICE: the asset in which the app is charged is agreed between the app and the paymaster, so it has no effect
- * here.
- */
+/** CHOICE: the asset for sponsoring is agreed between the app and the paymaster, so the option has no effect here. */
 function requireOptionsFit({ sponsor, sponsor_options: options }: Sponsorable): void {
   if (options === undefined || sponsor === true) return;
   throw invalidField('/sponsor_options', 'expected only with `sponsor`');
@@ -226,8 +223,8 @@ async function planAuthorizationNonce(
 }
 
 /**
- * The params with the nonce the account will have: the next one, or the one after it when the account itself sends
- * the transaction.
+ * Fills in the nonce that the account will have: the next one, or the one after it when the account itself sends the
+ * transaction.
  */
 export async function fillAuthorizationNonce(
   context: Pick<OperationContext, 'em' | 'nowMs'>,
@@ -241,12 +238,15 @@ export async function fillAuthorizationNonce(
   return { ...params, nonce: isSelf ? nonce + 1 : nonce };
 }
 
-/** The external data an rpc request needs, fetched before its transaction begins. */
+/** The external data that an RPC request needs. It is fetched before the transaction begins. */
 export type RpcPlan =
   | { readonly kind: 'send'; readonly send: PlannedSend }
-  /** A Spark network's response about the wallet, in wire form. */
+  /** The response of a Spark network about the wallet, in wire form. */
   | { readonly kind: 'spark'; readonly answer: object }
-  /** Only a signature. `pendingCount` is the chain's transaction count, for an authorization without a nonce. */
+  /**
+   * The request only makes a signature. `pendingCount` is the chain's transaction count, for an authorization without
+   * a nonce.
+   */
   | {
       readonly kind: 'signature';
       readonly pendingCount?: bigint | undefined;
@@ -261,7 +261,7 @@ interface SmartAccount {
   readonly isDeployed: boolean;
 }
 
-/** An rpc request as policies see it, and its execution once they have allowed it. */
+/** An RPC request as policies see it, and a function that executes it once they have allowed it. */
 export interface DecodedRpc {
   readonly action: PolicyAction;
   /** See `DecodedUse`. */
@@ -270,7 +270,7 @@ export interface DecodedRpc {
   perform(record: () => Promise<void>): Promise<unknown>;
 }
 
-/** A request for a signature that the wallet's smart wallet verifies (ERC-1271). */
+/** Whether the wallet's smart wallet is to verify the signature (ERC-1271). */
 function asksForSmartAccount(request: WalletRpcRequest): boolean {
   return 'signature_options' in request && request.signature_options?.type === 'erc1271';
 }
@@ -313,7 +313,7 @@ async function requireLinked(context: PlanContext, address: string): Promise<voi
 }
 
 /**
- * Queries the chain for what an rpc request needs.
+ * Reads from the chain what an RPC request needs.
  *
  * @throws the verb's errors for a request that cannot be executed.
  */

@@ -48,7 +48,7 @@ import {
 } from './plan-rpc.ts';
 
 /**
- * Builds a planned transaction; once policies have allowed its bytes, signs it and schedules the broadcast for after
+ * Builds a planned transaction. Once policies have allowed its bytes, signs it and schedules the broadcast for after
  * the commit.
  *
  * @throws SigningInputError; from `perform` what `sendBuilt` throws.
@@ -62,7 +62,7 @@ async function decodeSend(
   return {
     action: transaction.action,
     async perform(record) {
-      // Recorded before the broadcast is scheduled, so that a refusal after the commit does not hide the use.
+      // The use is recorded before the broadcast is scheduled, so that a refusal after the commit does not hide it.
       await record();
       return answer(await sendBuilt(context, wallet, transaction, options));
     },
@@ -75,18 +75,18 @@ type SignatureRequest = Extract<WalletRpcRequest, { method: OfflineMethod; param
 interface RpcInput {
   readonly walletId: string;
   readonly request: WalletRpcRequest;
-  /** From `planRpc`. */
+  /** The result of `planRpc`. */
   readonly planned: Planned<RpcPlan>;
 }
 
 /**
- * Runs one rpc method with a wallet's key, including broadcasts. If the wallet has an owner, the owner or an
+ * Runs one RPC method with a wallet's key, including broadcasts. If the wallet has an owner, the owner or an
  * additional signer must have signed the request, and every applicable policy must allow it. The request's `address`,
  * `chain_type` and `wallet_id` are informational and have no effect.
  *
  * @throws ApiError not_found; invalid_data for a method of another chain type or params that cannot be signed;
- * invalid_solana_transaction; not_supported for a custodial wallet and for methods that need a network; the codes of
- * `requireOwner`; policy_violation.
+ * invalid_solana_transaction; not_supported for a custodial wallet and for methods that need a network;
+ * policy_violation; what `requireOwner` throws.
  */
 export async function runWalletRpc(
   context: OperationContext,
@@ -114,7 +114,7 @@ async function answer(
     return { method, data: await exportWallet(context, wallet.id, params, '/params') };
   }
   if (!isSendingRequest(request) && !isSparkQuestion(request) && !isSignatureRequest(request)) {
-    // CHOICE: 400 and not 501, which clients would retry.
+    // CHOICE: the status is 400, not 501, because clients would retry a 501.
     throw new ApiError('not_supported', `/method: \`${method}\` is not implemented yet`);
   }
   const use = await authorizeUse(context, wallet, {
@@ -143,8 +143,8 @@ function decodeRpc(
 }
 
 /**
- * CHOICE: nothing is signed, but owner authorization and policies apply as for a signature, because rpc is for callers
- * that may use the wallet.
+ * CHOICE: nothing is signed, but owner authorization and policies apply as for a signature, because only callers who
+ * may use the wallet may call its RPC.
  */
 async function decodeQuestion(request: WalletRpcRequest, answer: object): Promise<DecodedRpc> {
   return {
@@ -176,7 +176,7 @@ async function decodeSignature(
     action: unfoldBatches(action, callingAccount(request, wallet.address)),
     onlySigns: true,
     async perform(record) {
-      // The contract has checked the params against the method's own schema.
+      // The contract's schema of the method has validated the params.
       const data = await signWithWalletKey<OfflineMethod>(context, wallet, { method, params } as never);
       await record();
       if (smartAccount === undefined || smartAccount.isDeployed) return data;
@@ -197,13 +197,13 @@ type Readers = {
 };
 
 /**
- * The action of a send request, decoded without its chain. Policies do not look at the fields the chain fills in
- * (nonce, gas, fees, blockhash, reference block), so the decision is the same as on execution.
+ * The action of a send request, decoded without its chain. Policies ignore the fields that the chain fills in (nonce,
+ * gas, fees, blockhash, reference block), so the decision is the same as on execution.
  *
- * @throws SigningInputError and ApiError: the codes for requests that could not be sent.
+ * @throws SigningInputError and ApiError: the errors for requests that could not be sent.
  */
 export async function readSentAction(request: RpcRequest<SendingMethod>): Promise<PolicyAction> {
-  // Spark movements are not decoded: only rules for every method apply to them.
+  // Spark movements are not decoded, so only rules for every method apply to them.
   if (Object.hasOwn(sparkSenders, request.method)) return decodeRpcAction(request);
   const read = readers[request.method as keyof Readers] as (given: unknown) => Promise<readonly ActionUnit[]>;
   return { method: request.method, units: await read(request) };
@@ -223,7 +223,7 @@ const readers: Readers = {
     const isOperation = sponsor === true;
     const units = (decodeBatch(encodeBatch(calls)) ?? []).map((call, index) => ({
       label: isOperation && calls.length === 1 ? 'transaction' : `call ${index}`,
-      // A suffix is appended to the whole batch, outside any call, or to the operation's last call.
+      // A suffix is appended to the whole batch, outside any call, or to the last call of the operation.
       ethereumCall: {
         ...(isOperation && index === calls.length - 1 ? suffixed(call, dataSuffix) : call),
         chainId,
@@ -241,7 +241,7 @@ const readers: Readers = {
   },
 };
 
-/** Only an authorization list determines the type; everything else is read as type 2. */
+/** Only an authorization list determines the type. All other transactions are read as type 2. */
 function typeOf(transaction: UnsignedEthereumTransaction): { type?: number } {
   if (transaction.type !== undefined) return {};
   if ('authorization_list' in transaction) return { type: 4 };
@@ -258,8 +258,8 @@ function evmChainId(caip2: string): bigint {
 /**
  * Signs a hash, or bytes that are hashed first, in the signature form of the wallet's chain.
  *
- * @throws ApiError not_found; invalid_data for a payload the chain does not support; not_supported for a custodial
- * wallet; the codes of `requireOwner`; policy_violation.
+ * @throws ApiError not_found; invalid_data for a payload that the chain does not support; not_supported for a
+ * custodial wallet; policy_violation; what `requireOwner` throws.
  */
 export async function rawSignWithWallet(
   context: OperationContext,

@@ -7,7 +7,7 @@ export const AccountWalletEntity = defineEntity({
   properties: {
     accountId: p.text().primary(),
     walletId: p.text().primary(),
-    /** From 0, in the order they were added. */
+    /** Counts from 0, in the order in which the wallets were added. */
     position: p.integer(),
   },
 });

@@ -35,7 +35,7 @@ import { AccountEntity, AccountWalletEntity, type StoredAccount } from './accoun
 
 type AccountContext = Pick<OperationContext, 'app' | 'em'>;
 
-/** An account with its wallets, in the order they were added. */
+/** An account with its wallets, in the order in which they were added. */
 interface Account {
   readonly account: StoredAccount;
   readonly wallets: readonly WalletRow[];
@@ -68,9 +68,9 @@ async function findAccountForUpdate(context: AccountContext, id: string): Promis
 /**
  * One page of the app's accounts, newest first.
  *
- * CHOICE: `search` matches anywhere in the name, ignoring case.
+ * CHOICE: `search` matches anywhere in the name and ignores case.
  *
- * @param cursor the `nextCursor` of the page before; `limit` is 1 to 100, 100 when left out.
+ * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, 100 when left out.
  * @throws ApiError invalid_data for a cursor of no account.
  */
 export async function listAccounts(
@@ -96,7 +96,7 @@ export async function listAccounts(
   };
 }
 
-/** Null also for text that cannot be an account id. */
+/** The account, or null. Text that cannot be an account id also gives null. */
 async function getAccount(
   { app, em }: AccountContext,
   id: string,
@@ -131,7 +131,7 @@ async function walletsOf(
 /**
  * The combined balance of an account's wallets in US dollars, on main networks or on test networks.
  *
- * CHOICE: covers the named assets of every configured chain. Assets without a known price count as worth 0. Assets
+ * CHOICE: it covers the named assets of every configured chain. Assets without a known price count as worth 0. Assets
  * with a zero balance are left out.
  *
  * @throws ApiError not_found; unavailable when a chain cannot be reached.
@@ -159,12 +159,15 @@ export async function getAccountBalance(
   };
 }
 
-/** Each address once: two wallets with the same imported key share one balance. */
+/**
+ * The balance queries for a chain. Each address occurs once, because two wallets with the same imported key share one
+ * balance.
+ */
 function questionsOn(chain: KnownChain, wallets: readonly WalletRow[]): BalanceQuestion[] {
   const addresses = new Set(
     wallets
       .filter(({ chain_type }) => chain_type === chain.chainType)
-      // A custodian credits only deposits on its own chain.
+      // A custodian credits only deposits on the chain of the custodial wallet.
       .filter(({ custody_chain: custodyChain }) => custodyChain === null || custodyChain === chain.name)
       .map(({ address }) => address),
   );
@@ -210,7 +213,7 @@ const MAX_WALLETS = 5;
 const CHAIN_TYPES = new Set(['ethereum', 'solana']);
 
 /**
- * Creates an account from existing wallets or from new ones without owner and policy.
+ * Creates an account from existing wallets or from new wallets without owner and policy.
  *
  * @throws ApiError invalid_data when a wallet does not exist, is archived or has an extended chain type; what
  * `createCustodialWallet` throws for a wallet with custody.
@@ -280,8 +283,8 @@ function namesOf(name: string | null): Pick<StoredAccount, 'displayName' | 'sear
 }
 
 /**
- * The keys of new wallets, drawn before the first statement: a transaction begins with it, and on SQLite all
- * other requests wait for that.
+ * Draws the keys of new wallets before the first statement. That statement begins the transaction, and on SQLite all
+ * other requests wait for it to end.
  */
 async function drawKeys(
   context: OperationContext,

@@ -9,9 +9,9 @@ export const AllowlistEntryEntity = defineEntity({
     appId: p.text(),
     /** `email`, `phone`, `wallet` or `emailDomain`. */
     type: p.text(),
-    /** In the stored form of linked accounts. */
+    /** The value in the stored form of linked accounts. */
     value: p.text(),
-    /** When a user matching the entry first logged in. */
+    /** When a user who matches the entry first logged in. */
     acceptedAtMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),
   },

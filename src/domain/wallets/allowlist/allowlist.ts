@@ -6,7 +6,7 @@ import { normalizeWalletAddress } from '../../base/addresses/normalize-wallet-ad
 import { normalizeEmail, normalizePhoneNumber } from '../users/linked-account-kinds.ts';
 import { AllowlistEntryEntity, type StoredAllowlistEntry } from './allowlist-entry.entity.ts';
 
-// RFC 1035 §2.3.1, with a leading digit allowed as in RFC 1123 §2.1.
+// The grammar of RFC 1035 §2.3.1, with a leading digit allowed as in RFC 1123 §2.1.
 const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
 
 /**
@@ -36,7 +36,7 @@ function normalize(type: AllowlistEntryRequest['type'], value: string): string |
   return normalizeEmail(value);
 }
 
-/** CHOICE: the list has no pages, so it ends here. Older entries apply and can be deleted, too. */
+/** CHOICE: the list has no pages, so its length is limited. Older entries still apply and can be deleted. */
 const MAX_LISTED = 1_000;
 
 /** The newest entries of the app, newest first. */
@@ -74,7 +74,7 @@ export async function createAllowlistEntry(
       acceptedAtMs: null,
       createdAtMs: context.nowMs,
     });
-  // If a concurrent request adds the same entry, this one collides and is retried.
+  // If a concurrent request adds the same entry, this request collides and runs again.
   await em.flush();
   return entryView(entry);
 }
@@ -103,7 +103,7 @@ function entryView(entry: StoredAllowlistEntry): AllowlistEntry {
   };
 }
 
-/** An account used to log in, in its stored form. */
+/** An account with which a user logs in, in its stored form. */
 interface LoginAccount {
   readonly type: string;
   /** Lower-case e-mail address, phone number in international form, or canonical wallet address. */
@@ -111,10 +111,11 @@ interface LoginAccount {
 }
 
 /**
- * Refuses a login unless one of the accounts is on the app's allowlist, if the setting `allowlist_enabled` is on. The
- * first login by an entry marks it as accepted.
+ * Refuses a login unless one of the accounts is on the app's allowlist. Applies only if the setting
+ * `allowlist_enabled` is on. The first login by an entry marks the entry as accepted.
  *
- * CHOICE: any one account of the user is enough. Only email, phone and wallet accounts can be on the list.
+ * CHOICE: a single account of the user on the list is enough. The list can contain only email, phone and wallet
+ * accounts.
  *
  * @throws ApiError allowlist_rejected
  */

@@ -30,20 +30,21 @@ export interface BalanceQuestion {
 
 export interface Holding {
   readonly asset: KnownAsset;
-  /** In base units. */
+  /** The amount in base units. */
   readonly rawAmount: bigint;
 }
 
-/** Concurrent balance queries of one request: enough to hide latency, few enough to spare the nodes. */
+/**
+ * The number of concurrent balance queries of one request: enough to hide latency, but few enough to spare the nodes.
+ */
 const AT_ONCE = 8;
 
 /**
- * Queries the balances of addresses, several at once.
+ * Reads the balances of addresses, several at once.
  *
- * Result: the holdings in the order of the questions and their assets.
- *
- * @throws ApiError not_supported for a chain that is not configured, unavailable when one cannot be reached, because
- * a partial balance would be wrong.
+ * @returns the holdings in the order of the queries and their assets.
+ * @throws ApiError not_supported for a chain that is not configured; unavailable when a chain cannot be reached,
+ * because a partial balance would be wrong.
  */
 export async function askBalances(
   context: AskContext,
@@ -64,7 +65,7 @@ async function askOne(context: AskContext, { chain, address, assets }: BalanceQu
   return assets.map((asset, index) => ({ asset, rawAmount: amounts[index] ?? 0n }));
 }
 
-// Symbols that are not simply the upper-case name.
+// Symbols that are not simply the name in upper case.
 const symbols: Readonly<Record<string, string>> = { 'usdc.e': 'USDC.e', pathusd: 'pathUSD' };
 
 /** The display symbol of a named asset: `USDC` for `usdc`. */
@@ -72,7 +73,7 @@ export function symbolOf(asset: string): string {
   return symbols[asset] ?? asset.toUpperCase();
 }
 
-/** Values are shown in cents, rounded half up. */
+/** Values are shown in dollars and cents, rounded half up. */
 const WORTH_PLACES = 2;
 
 type Currency = 'usd' | 'eur';
@@ -83,7 +84,7 @@ export type PriceOf = (asset: KnownAsset) => Decimal | undefined;
 /**
  * The prices of assets in a currency. Assets on test networks are worth nothing.
  *
- * CHOICE: one euro costs as much as one EURC, so that one price source serves both currencies.
+ * CHOICE: one euro is priced like one EURC, so that one price source serves both currencies.
  */
 export async function pricesOf(
   { prices }: Pick<OperationContext, 'prices'>,
@@ -106,7 +107,7 @@ export async function pricesOf(
 }
 
 const EURO = 'eurc';
-/** Decimal places of a price in euros, enough for results exact to the cent. */
+/** The decimal places of a price in euros, enough for results that are exact to the cent. */
 const RATE_PLACES = 18;
 
 /** The value of an amount at a price. */
@@ -128,7 +129,7 @@ export function priceText(price: Decimal): string {
 interface BalanceQuery {
   readonly asset?: string | readonly string[] | undefined;
   readonly chain?: string | readonly string[] | undefined;
-  /** `<chain name>:<address>`. */
+  /** A token as `<chain name>:<address>`. */
   readonly token?: string | readonly string[] | undefined;
   readonly include_currency?: Currency | undefined;
   readonly include_archived?: boolean | undefined;
@@ -137,8 +138,8 @@ interface BalanceQuery {
 /**
  * A wallet's balances of the requested assets, in the order of assets and chains, or of tokens.
  *
- * CHOICE: of several assets on several chains, pairs that do not exist (POL on Base) are left out; an asset that
- * exists on none of the chains is refused, and so is a chain that is not configured.
+ * CHOICE: if several assets and chains are requested, pairs that do not exist (such as POL on Base) are left out. An
+ * asset that exists on none of the chains is refused, and so is a chain that is not configured.
  *
  * @throws ApiError not_found; invalid_data; not_supported for an unsupported chain or pair; unavailable.
  */
@@ -159,7 +160,7 @@ export async function getWalletBalance(
   return { balances: assets.map((asset) => balanceView(found.get(asset) as Holding, worth)) };
 }
 
-/** One query per chain, whatever the order of the requested assets. */
+/** One query per chain, regardless of the order of the requested assets. */
 function questionsOf(assets: readonly KnownAsset[]): { chain: KnownChain; assets: KnownAsset[] }[] {
   return [...Map.groupBy(assets, ({ chain }) => chain)].map(([chain, own]) => ({ chain, assets: own }));
 }
@@ -206,10 +207,10 @@ async function tokenAsked(
 }
 
 /**
- * The chain of this name, which must fit the wallet.
+ * The chain with this name, which must fit the wallet.
  *
- * @throws ApiError not_supported for an unknown chain, a chain of another type, and for a custodial wallet any chain
- * but its own.
+ * @throws ApiError not_supported for an unknown chain or a chain of another type. A custodial wallet supports only
+ * its own chain.
  */
 export function requireWalletChain(wallet: WalletRow, name: string): KnownChain {
   const chain = chainNamed(name);

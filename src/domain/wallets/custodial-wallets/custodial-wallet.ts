@@ -45,7 +45,8 @@ export async function createCustodialWallet(
     additionalSigners: input.additional_signers,
   };
   const row = newWalletRow(context, wallet, { address: '', publicKey: null });
-  // Opened under the wallet's id: if the transaction rolls back, an unused empty wallet remains at the custodian.
+  // The custodian gets the wallet's id. If the transaction rolls back, an unused empty wallet remains at the
+  // custodian.
   const opened = await custodian.openWallet({ walletId: row.id, userId, chain });
   if (opened === undefined)
     throw invalidField(`${at}/provider_user_id`, `the custodian has no customer \`${userId}\``);
@@ -73,8 +74,8 @@ function chainOf({ chain: asked, chain_type: type }: CreateCustodialWalletReques
 }
 
 /**
- * A custodial wallet in the wire form of its own operation; other operations show it as a plain wallet. The deprecated
- * `chain_type` is present if the caller gave it.
+ * A custodial wallet in the wire form of its own operation; other operations show it as a plain wallet. The
+ * deprecated `chain_type` is present only if the caller gave it.
  */
 export function custodialWalletView(
   row: WalletRow,

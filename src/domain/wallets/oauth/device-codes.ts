@@ -28,19 +28,22 @@ const LETTERS = 'BCDFGHJKLMNPQRSTVWXZ';
 const USER_CODE_LENGTH = 8;
 const SECRET_BYTES = 32;
 
-/** Eight letters, 34.5 bits. */
+/** Draws eight letters, which have 34.5 bits. */
 function drawUserCode(entropy: Entropy): string {
   let code = '';
   while (code.length < USER_CODE_LENGTH) {
     for (const byte of entropy.bytes(USER_CODE_LENGTH)) {
-      // The largest multiple of 20 in a byte, so that every letter is equally likely.
+      // 240 is the largest multiple of 20 in a byte, so every letter is equally likely.
       if (byte < 240 && code.length < USER_CODE_LENGTH) code += LETTERS[byte % LETTERS.length];
     }
   }
   return code;
 }
 
-/** A code as people type it, in stored form: without case, hyphens and other signs (RFC 8628 section 6.1). */
+/**
+ * Converts a code from the way people type it to its stored form, without case, hyphens and other signs (RFC 8628
+ * section 6.1).
+ */
 function normalizeUserCode(text: string): string {
   return text
     .slice(0, 64)
@@ -48,7 +51,7 @@ function normalizeUserCode(text: string): string {
     .replaceAll(/[^A-Z0-9]/g, '');
 }
 
-/** `WDJBMJHT` -> `WDJB-MJHT`. */
+/** Formats a code for display: `WDJBMJHT` becomes `WDJB-MJHT`. */
 export function showUserCode(code: string): string {
   return `${code.slice(0, 4)}-${code.slice(4)}`;
 }
@@ -63,16 +66,19 @@ export function hashOfSecret(secret: string): string {
   return hash('sha256', secret);
 }
 
-/** CHOICE: codes live a quarter of an hour, long enough to log in on another device. */
+/** CHOICE: codes live for 15 minutes, long enough to log in on another device. */
 const LIFETIME_SECONDS = 900;
 
-/** CHOICE: undecided codes of one app at a time; each makes guessing a user code easier. */
+/**
+ * CHOICE: the maximum number of undecided codes of one app at a time. Each undecided code makes it easier to guess
+ * one.
+ */
 const MAX_PENDING = 1_000;
 
 /**
- * CHOICE: clients without a secret together get half of these, and all clients behind one network address get the given
- * number. Anybody can be such a client, so they must not use up the codes of clients with a secret, and one network
- * must not use up the codes of the others.
+ * CHOICE: clients without a secret share half of `MAX_PENDING`, and all such clients behind one network address get
+ * the second number. Anyone can be such a client. They must not use up the codes of clients with a secret, and one
+ * network must not use up the codes of other networks.
  */
 const MAX_PUBLIC = MAX_PENDING / 2;
 const MAX_PUBLIC_OF_NETWORK = 25;
@@ -111,7 +117,11 @@ function ownPage({ devicePage, proof }: OperationContext): string | undefined {
   return devicePage === undefined ? undefined : proof.urlOf(devicePage);
 }
 
-/** INVARIANT: no other request counts or stores in between. */
+/**
+ * Counts the undecided codes.
+ *
+ * INVARIANT: no other request counts or stores codes until this one has stored its code.
+ */
 async function requireRoom({ app, em, nowMs, proof }: OperationContext): Promise<void> {
   await lockName(em, 'device codes', `device-codes:${app.id}`);
   const waiting = { appId: app.id, status: 'pending', expiresAtMs: { $gt: nowMs } } as const;
@@ -130,7 +140,7 @@ async function requireRoom({ app, em, nowMs, proof }: OperationContext): Promise
   }
 }
 
-/** Stores the code under a user code that no other one has, and returns that. */
+/** Stores the code under a unique user code. Returns the user code. */
 async function storeCode(context: OperationContext, id: string, intervalSeconds: number): Promise<string> {
   const { app, nowMs } = context;
   for (let draw = 1; ; draw += 1) {
@@ -158,7 +168,7 @@ async function storeCode(context: OperationContext, id: string, intervalSeconds:
 }
 
 /**
- * A device code of any app, by its user code: for operators.
+ * A device code of any app, by its user code. For operators.
  *
  * @throws ApiError not_found
  */
@@ -168,7 +178,9 @@ export async function findDeviceCode(em: SqlEntityManager, userCode: string): Pr
   return code;
 }
 
-/** CHOICE: unknown codes of one user in a quarter of an hour, and of all users of an app in a minute. */
+/**
+ * CHOICE: the maximum number of unknown codes from one user in 15 minutes, and from all users of an app in a minute.
+ */
 const MAX_WRONG_OF_USER = { count: 5, withinMs: 15 * 60_000 };
 const MAX_WRONG_OF_APP = { count: 60, withinMs: 60_000 };
 
@@ -177,7 +189,7 @@ type DecisionContext = Pick<OperationContext, 'app' | 'em' | 'nowMs'>;
 /**
  * Records the decision of the user whose access token the request carries.
  *
- * CHOICE: the token of a device cannot approve devices, so a lost device cannot make itself companions.
+ * CHOICE: the token of a device cannot approve devices, so a lost device cannot approve further devices.
  *
  * @throws ApiError missing_or_invalid_token, invalid_data, not_found, invalid_state; too_many_requests after too many
  * unknown codes.
@@ -210,7 +222,7 @@ export async function verifyDevice(
 }
 
 /**
- * Records the decision of a user, who need not prove anything: for the sandbox's control plane.
+ * Records the decision of a user without any proof. For the sandbox's control plane.
  *
  * @throws ApiError not_found, invalid_state
  */
@@ -223,7 +235,7 @@ export async function decideDevice(
   if (!isKnown) throw unknownCode();
 }
 
-/** Returns false if the app has no such code. */
+/** Records a decision. Returns false if the app has no such code. */
 async function decide(
   context: DecisionContext,
   { userId, user_code: typed, action }: { readonly userId: string } & VerifyOauthDeviceRequest,
@@ -242,9 +254,9 @@ async function decide(
   return true;
 }
 
-/** RFC 8628 section 5.1: user codes are short, so guesses are limited. */
+/** Limits guesses, because user codes are short (RFC 8628 section 5.1). */
 async function requireFewWrong({ app, em, machine }: OperationContext, userId: string): Promise<void> {
-  // INVARIANT: an attempt is counted before the next one of the app is judged.
+  // INVARIANT: an attempt is counted before the app's next attempt is checked.
   await lockNames(em, 'device guesses', [`device-guesses:${app.id}`]);
   const nowMs = machine.now();
   const limits = [
@@ -267,19 +279,22 @@ function unknownCode(detail?: { keepsChanges: boolean }): ApiError {
 const HOUR_MS = 60 * 60_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** For an hour, devices learn that their code has expired; then it is unknown. */
+/**
+ * Expired codes are kept for an hour, so that devices get the error for an expired code. After that, a code is
+ * unknown.
+ */
 const KEEP_CODES_MS = HOUR_MS;
 
-/** CHOICE: the reuse of a refresh token is noticed for 30 days, then the token is unknown. */
+/** CHOICE: used refresh tokens are kept for 30 days, so that their reuse is noticed. After that, a token is unknown. */
 const KEEP_USED_MS = 30 * DAY_MS;
 
-/** Longer than any grant can stay unused: `MAX_GRANT_DAYS` of the app settings. */
+/** Longer than any grant can stay unused (`MAX_GRANT_DAYS` of the app settings). */
 const KEEP_GRANTS_MS = 3_660 * DAY_MS;
 
 /** Longer than the longest window in which wrong codes count. */
 const KEEP_WRONG_MS = HOUR_MS;
 
-/** Deletes device codes, tokens and grants that can no longer be used; returns how many. */
+/** Deletes device codes, tokens and grants that can no longer be used, and returns how many. */
 export async function dropExpiredOauth(
   em: SqlEntityManager,
   { nowMs, machineMs }: { readonly nowMs: number; readonly machineMs: number },

@@ -8,21 +8,21 @@ import { hashOfSecret } from './device-codes.ts';
 import { type OauthDeviceCode, OauthDeviceCodeEntity } from './oauth.entity.ts';
 import { issueGrantTokens, refreshGrant } from './oauth-grants.ts';
 
-/** RFC 8628 section 3.5: what every poll that comes too soon adds to the interval, for good. */
+/** RFC 8628 section 3.5: every poll that comes too soon adds this to the interval permanently. */
 const SLOW_DOWN_SECONDS = 5;
 
-/** CHOICE: timers of clients fire a little early, and networks delay one poll more than the next. */
+/** CHOICE: a poll may be this much early. Timers of clients fire a little early, and network delays vary. */
 const TOLERANCE_MS = 500;
 
 /**
- * Answers a polling device: it gets its tokens once the user has approved it. The interval between polls is measured by
- * the clock of the machine, because with a frozen clock every poll would come too soon.
+ * Handles the poll of a device, which gets its tokens once the user has approved it. The interval between polls is
+ * measured with the system clock, because with a frozen sandbox clock every poll would come too soon.
  *
  * @throws ApiError invalid_grant, expired_token, slow_down, authorization_pending, access_denied
  */
 async function pollDevice(context: OperationContext, deviceCode: string): Promise<OAuthTokenSuccessResponse> {
   const { app, em, nowMs } = context;
-  // INVARIANT: polls of a code wait for each other, so only one of them redeems it.
+  // INVARIANT: polls for the same code are serialized, so only one of them redeems it.
   const id = hashOfSecret(deviceCode);
   const code = await em.findOne(OauthDeviceCodeEntity, { id, appId: app.id }, lockForUpdate);
   if (code === null || code.status === 'redeemed') throw new ApiError('invalid_grant');
@@ -43,7 +43,7 @@ function isTooSoon(
   return polledAtMs !== null && machine.now() < polledAtMs + intervalSeconds * 1000 - TOLERANCE_MS;
 }
 
-/** A refusal after which the device polls again. The time of this poll is kept. */
+/** The refusal after which the device polls again. Stores the time of this poll. */
 function pollAgain(
   code: ErrorCode,
   stored: OauthDeviceCode,
@@ -85,7 +85,7 @@ export async function exchangeToken(
       return pollDevice(context, body.device_code);
     case 'refresh_token':
       return refreshGrant(context, body.refresh_token);
-    // CHOICE: nothing issues authorization codes, so none is valid.
+    // CHOICE: this server issues no authorization codes, so none is valid.
     case 'authorization_code':
       throw new ApiError('invalid_grant');
   }

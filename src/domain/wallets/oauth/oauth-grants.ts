@@ -12,10 +12,10 @@ import { UserKeyEntity } from '../user-keys/user-key.entity.ts';
 import { drawSecret, hashOfSecret } from './device-codes.ts';
 import { OauthRefreshTokenEntity } from './oauth.entity.ts';
 
-/** CHOICE: the list has no pages, so it ends here. */
+/** CHOICE: the list has no pages, so its length is limited. */
 const MAX_LISTED = 1_000;
 
-/** The grants in force, newest first: those of the caller, or all of the app for its secret. */
+/** The active grants, newest first. A user gets the user's own grants, the app secret gets all grants of the app. */
 export async function listGrants({ app, em, proof }: OperationContext): Promise<GrantView[]> {
   const grants = await em.find(
     OauthGrantEntity,
@@ -31,9 +31,9 @@ export async function listGrants({ app, em, proof }: OperationContext): Promise<
 }
 
 /**
- * Revokes one of the user's own grants or, for a caller with the app's secret, any grant of the app.
+ * Revokes one of the user's own grants. A caller with the app secret can revoke any grant of the app.
  *
- * @throws ApiError not_found also for a grant that was already revoked.
+ * @throws ApiError not_found, also for a grant that was already revoked.
  */
 export async function revokeGrant(context: OperationContext, grantId: string): Promise<void> {
   const { app, em, proof } = context;
@@ -45,8 +45,8 @@ export async function revokeGrant(context: OperationContext, grantId: string): P
 }
 
 /**
- * Ends a grant: nothing refreshes it, and no key signs for it any more. CHOICE: the keys end at once, although the access
- * token that they were obtained with lives on for up to an hour.
+ * Ends a grant: its tokens cannot be refreshed, and its keys no longer sign. CHOICE: the keys end at once, although
+ * the access token with which they were obtained stays valid for up to an hour.
  */
 async function endGrant(
   { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
@@ -57,7 +57,7 @@ async function endGrant(
   await em.nativeDelete(UserKeyEntity, { sessionId: grant.id });
 }
 
-/** The next pair of tokens of a grant. Its earlier refresh token must have been used. */
+/** Issues the next pair of tokens of a grant. The caller has already marked the previous refresh token as used. */
 export async function issueGrantTokens(
   context: OperationContext,
   grant: OauthGrant,
@@ -83,8 +83,8 @@ const DAY_MS = 24 * 60 * 60_000;
 /**
  * Exchanges the refresh token of a grant for the next pair of tokens.
  *
- * CHOICE: a token that is used twice revokes its grant at once, without a grace period (RFC 9700 section 4.14.2): the
- * server cannot know which of the two callers stole it.
+ * CHOICE: a token that is used twice revokes its grant at once, without a grace period (RFC 9700 section 4.14.2),
+ * because the server cannot tell which of the two callers stole it.
  *
  * @throws ApiError invalid_grant
  */
@@ -96,7 +96,7 @@ export async function refreshGrant(
   const id = hashOfSecret(refreshToken);
   const known = await em.findOne(OauthRefreshTokenEntity, { id });
   if (known === null) throw new ApiError('invalid_grant');
-  // INVARIANT: refreshes of a grant wait for each other, so only one of them uses the token.
+  // INVARIANT: refreshes of a grant are serialized, so only one of them uses the token.
   const grant = await findGrantForUpdate(context, known.grantId);
   const token = await em.findOne(OauthRefreshTokenEntity, { id }, lockForUpdate);
   if (grant === null || token === null || grant.revokedAtMs !== null) throw new ApiError('invalid_grant');
@@ -117,7 +117,7 @@ function findGrantForUpdate({ app, em }: OperationContext, id: string): Promise<
   return em.findOne(OauthGrantEntity, { id, appId: app.id }, lockForUpdate);
 }
 
-/** Refuses a grant that was not used for too long or is too old, and one of a frozen user. */
+/** Refuses a grant that was unused for too long, is too old, or belongs to a frozen user. */
 async function requireLive(context: OperationContext, grant: OauthGrant): Promise<void> {
   const { refresh_idle_days: idleDays, grant_days: grantDays } = readAppSettings(
     (await findApp(context.em, context.app.id)).settings,

@@ -1,9 +1,9 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 
-/** `expired` is not stored: it follows from the time. */
+/** The status `expired` is not stored, because it follows from the time. */
 type DeviceCodeStatus = 'pending' | 'approved' | 'denied' | 'redeemed';
 
-/** A device that waits for its user's decision, or waited (RFC 8628). */
+/** A device code (RFC 8628): a device that waits for its user's decision, or has waited. */
 export const OauthDeviceCodeEntity = defineEntity({
   name: 'OauthDeviceCode',
   tableName: 'oauth_device_codes',
@@ -11,16 +11,16 @@ export const OauthDeviceCodeEntity = defineEntity({
     /** Hex SHA-256 of the device code. */
     id: p.text().primary(),
     appId: p.text(),
-    /** Upper case, without the hyphen. */
+    /** The user code in upper case, without the hyphen. */
     userCode: p.text(),
     status: p.text().$type<DeviceCodeStatus>(),
     /** The network of a client without a secret: an IPv4 address or an IPv6 /64; null for other clients. */
     publicNetwork: p.text().strictNullable(),
-    /** Who approved it; null until then. */
+    /** The user who approved the device; null until then. */
     userId: p.text().strictNullable(),
-    /** The minimum time between polls; grows with every poll that comes too soon. */
+    /** The minimum time between polls. It grows with every poll that comes too soon. */
     intervalSeconds: p.integer(),
-    /** Time of the last poll by the clock of the machine; null before the first. */
+    /** The time of the last poll by the system clock; null before the first poll. */
     polledAtMs: p.bigint('number').strictNullable(),
     createdAtMs: p.bigint('number'),
     expiresAtMs: p.bigint('number'),
@@ -34,7 +34,7 @@ export const OauthDeviceCodeEntity = defineEntity({
 
 export type OauthDeviceCode = InferEntity<typeof OauthDeviceCodeEntity>;
 
-/** A refresh token of a grant. Used ones are kept for a while, so that their reuse is noticed. */
+/** A refresh token of a grant. Used tokens are kept for a while, so that their reuse is noticed. */
 export const OauthRefreshTokenEntity = defineEntity({
   name: 'OauthRefreshToken',
   tableName: 'oauth_refresh_tokens',
@@ -43,7 +43,7 @@ export const OauthRefreshTokenEntity = defineEntity({
     id: p.text().primary(),
     grantId: p.text(),
     createdAtMs: p.bigint('number'),
-    /** Null for the live one. */
+    /** Null for the token that can still be used. */
     usedAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
@@ -51,12 +51,12 @@ export const OauthRefreshTokenEntity = defineEntity({
     { name: 'oauth_refresh_tokens_by_use', properties: ['usedAtMs'], where: 'used_at_ms is not null' },
   ],
   uniques: [
-    // INVARIANT: at most one live refresh token for each grant.
+    // INVARIANT: each grant has at most one unused refresh token.
     { name: 'oauth_refresh_tokens_live', properties: ['grantId'], where: 'used_at_ms is null' },
   ],
 });
 
-/** An attempt of a user to decide on a code that does not exist. */
+/** A user's attempt to decide on a code that does not exist. */
 export const OauthWrongCodeEntity = defineEntity({
   name: 'OauthWrongCode',
   tableName: 'oauth_wrong_codes',
@@ -64,7 +64,7 @@ export const OauthWrongCodeEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     userId: p.text(),
-    /** By the clock of the machine. */
+    /** The time by the system clock. */
     atMs: p.bigint('number'),
   },
   indexes: [

@@ -1,15 +1,15 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** Who can recover a wallet besides its primary signer. */
+/** The user who can recover a wallet in addition to its primary signer. */
 export const WalletRecoveryEntity = defineEntity({
   name: 'WalletRecovery',
   tableName: 'wallet_recoveries',
   properties: {
     walletId: p.text().primary(),
     appId: p.text(),
-    /** The recovery user. */
+    /** The user who can recover the wallet. */
     userId: p.text(),
-    /** When the recovery user first got a key that signs for the wallet; null while that has not happened. */
+    /** When the recovery user first got a key that signs for the wallet; null before that. */
     recoveredAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [{ name: 'wallet_recoveries_waiting', properties: ['userId'], where: 'recovered_at_ms is null' }],

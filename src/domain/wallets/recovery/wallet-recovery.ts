@@ -22,17 +22,17 @@ import { WalletRecoveryEntity } from './wallet-recovery.entity.ts';
 
 const RECOVERY_POINTER = '/recovery_user/linked_accounts';
 
-/** The users of the wallets; the same user if the primary signer is also who recovers. */
+/** The two users of the wallets. Both are the same user if the primary signer is also the recovery user. */
 interface Users {
   readonly primaryId: string;
   readonly recoveryId: string;
 }
 
 /**
- * Creates wallets that a primary signer uses and a recovery user can use as well: all of them or none.
+ * Creates wallets that a primary signer uses and a recovery user can also use. Creates all of them or none.
  *
- * CHOICE: both users can sign alone, for the owner is a key quorum of both with threshold 1. A recovery user whose token
- * names the primary signer is that user.
+ * CHOICE: each user can sign alone, because the owner is a key quorum of both with threshold 1. If the recovery
+ * user's token names the primary signer, both are the same user.
  *
  * @throws ApiError invalid_data; linked_to_another_user; resource_conflict when an external id is taken, which also
  * refuses a repetition.
@@ -78,7 +78,7 @@ function readAccounts(inputs: readonly LinkedAccountInput[]): LinkedAccountRecor
 
 interface RecoveryAccounts {
   readonly accounts: readonly LinkedAccountRecord[];
-  /** The same as the request has them. */
+  /** The same accounts as the request has them. */
   readonly inputs: readonly LinkedAccountInput[];
 }
 
@@ -114,8 +114,8 @@ async function createRecoveryUser(
 }
 
 /**
- * CHOICE: an existing user gets no new way to log in here, which may need a key of that user: the account must be linked
- * before.
+ * CHOICE: an existing user gets no new way to log in here, because that may need a key of the user. The account must
+ * already be linked.
  */
 async function requireAccounts(
   context: OperationContext,
@@ -147,8 +147,8 @@ async function setUpRecovery(
   wallets: readonly WalletRow[],
 ): Promise<void> {
   for (const wallet of wallets) {
-    // A primary signer who is also the only recovery signer has no recovery, because the lost key would be the recovery
-    // key.
+    // If the primary signer is also the only recovery signer, there is no recovery: the lost key would be the
+    // recovery key.
     if (primaryId !== recoveryId) {
       context.em.create(WalletRecoveryEntity, {
         walletId: wallet.id,
@@ -174,8 +174,8 @@ async function setUpRecovery(
 // KYSELY: the condition has a subquery of memberships.
 
 /**
- * Records `wallet.recovered`, once for each wallet, when its recovery user gets a key that signs for it. Wallets that
- * are archived or have another owner by now are left out: the key does not cover them.
+ * Records `wallet.recovered` once for each wallet, when its recovery user gets a key that signs for it. Wallets that
+ * are archived or have a new owner are left out, because the key does not cover them.
  */
 export async function noteRecovery(context: OperationContext, userId: string): Promise<void> {
   const { app, em, nowMs } = context;

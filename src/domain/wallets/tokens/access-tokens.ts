@@ -21,7 +21,7 @@ import {
 
 type SigningKeyContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'vault' | 'nowMs'>;
 
-/** An app's keys as a JWKS, the newest first. Retired keys stay in it, because clients cache the set. */
+/** An app's keys as a JWKS, newest first. Retired keys stay in the set, because clients cache it. */
 export async function listSigningKeys(context: SigningKeyContext, appId: string): Promise<AppJwk[]> {
   await ensureSigningKey(context, appId);
   const keys = await context.em.find(
@@ -38,7 +38,7 @@ export async function currentVerificationKey(context: SigningKeyContext, appId: 
   return publicKeyOf(key.publicKey).export({ format: 'pem', type: 'spki' }).toString();
 }
 
-/** Creates a new key, which signs from now on. */
+/** Creates a new key and makes it the signing key. */
 export async function rotateSigningKey(context: SigningKeyContext, appId: string): Promise<void> {
   const current = await getCurrentKey(context, appId);
   if (current !== null) {
@@ -48,7 +48,7 @@ export async function rotateSigningKey(context: SigningKeyContext, appId: string
   await ensureSigningKey(context, appId);
 }
 
-/** Signs claims with the app's current key. Source: RFC 7515 §3.1, compact serialization; ES256 of RFC 7518 §3.4. */
+/** Signs claims with the app's current key. Source: RFC 7515 §3.1, compact serialization; RFC 7518 §3.4, ES256. */
 async function signClaims(
   context: SigningKeyContext,
   appId: string,
@@ -67,7 +67,7 @@ function base64UrlJson(value: object): string {
   return Buffer.from(JSON.stringify(value), 'utf8').toString('base64url');
 }
 
-// KYSELY: every request with a user's token needs it; the entity manager takes ten times the CPU.
+// KYSELY: every request with a user token reads this key; the entity manager takes ten times the CPU.
 const selectPublicKey = prepareQuery<{ id: string; appId: string }, { public_key: string }>(
   (database, { id, appId }) =>
     database
@@ -119,7 +119,9 @@ function getCurrentKey({ em }: SigningKeyContext, appId: string): Promise<Stored
   return em.findOne(AppSigningKeyEntity, { appId, retiredAtMs: null });
 }
 
-/** By their text. What verifies tokens keeps what it has made of such an object, too. */
+/**
+ * Parsed keys by their text. Verifying tokens is faster with the same object, because the library caches data for it.
+ */
 const publicKeys = new LRUCache<string, KeyObject>({ max: 1000 });
 
 function publicKeyOf(spki: string): KeyObject {
@@ -139,7 +141,8 @@ function toJwk(kid: string, key: KeyObject): AppJwk {
 export const TOKEN_LIFETIME_SECONDS = 3600;
 
 /**
- * The `iss` of the service's tokens. CHOICE: the wire prefix with a top-level domain, which branded clients expect.
+ * The `iss` of the service's tokens. CHOICE: the wire prefix with a top-level domain, because branded clients expect
+ * that.
  */
 function tokenIssuer(prefix: string): string {
   return `${prefix}.io`;
@@ -150,7 +153,7 @@ function subjectOf(userId: string, prefix: string): string {
   return userId.replace(/^did:service:/, `did:${prefix}:`);
 }
 
-/** The user id that a token's `sub` names. */
+/** The user id in a token's `sub`. */
 function userIdOf(subject: string, prefix: string): string {
   const start = `did:${prefix}:`;
   return subject.startsWith(start) ? `did:service:${subject.slice(start.length)}` : subject;
@@ -159,8 +162,8 @@ function userIdOf(subject: string, prefix: string): string {
 type TokenContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'notes' | 'vault' | 'nowMs' | 'prefix'>;
 
 /**
- * An access token for one session of a user in the context's app. Claims: `sid`, `sub`, `iss`, `aud`, `iat`, `exp` an
- * hour later. Source: RFC 7519, ES256 of RFC 7518 section 3.4.
+ * An access token for one session of a user in the context's app. Claims: `sid`, `sub`, `iss`, `aud`, `iat`, and
+ * `exp` an hour later. Source: RFC 7519; RFC 7518 section 3.4, ES256.
  */
 export function issueAccessToken(
   context: TokenContext,
@@ -193,7 +196,7 @@ function issue(
   });
 }
 
-/** Short name of a claim's member -> name in the linked account. */
+/** Maps the short name of a claim's member to its name in the linked account. */
 type Members = Readonly<Record<string, string>>;
 
 const withName = { subject: 'subject', email: 'email', name: 'name' };
@@ -233,8 +236,10 @@ const membersOf: Readonly<Record<string, Members>> = {
 };
 
 /**
- * The claims of a user's identity token: `cr`, the creation time as a string of Unix seconds; `guest`, `t` for a
- * guest; `linked_accounts` and `custom_metadata`, each a JSON string.
+ * The claims of a user's identity token:
+ * - `cr`: the creation time as a string of Unix seconds;
+ * - `guest`: `t` for a guest;
+ * - `linked_accounts` and `custom_metadata`: JSON strings.
  */
 export function identityClaims(user: User): Record<string, string> {
   return {
@@ -245,7 +250,8 @@ export function identityClaims(user: User): Record<string, string> {
   };
 }
 
-// Tokens are sent in headers, so accounts are reduced to what identifies them. `lv`: when it was last verified.
+// Tokens are sent in headers, so accounts are reduced to their identifying members. `lv` is the time of the last
+// verification.
 function compactAccount(account: LinkedAccount): Record<string, unknown> {
   const fields = new Map<string, unknown>(Object.entries(account));
   const members = Object.entries(membersOf[account.type] ?? {}).flatMap(
@@ -257,7 +263,7 @@ function compactAccount(account: LinkedAccount): Record<string, unknown> {
   return { type: account.type, ...Object.fromEntries(members), lv: account.latest_verified_at };
 }
 
-/** The claims of an access token that others use. */
+/** The session that an access token belongs to. */
 interface UserSession {
   readonly userId: string;
   readonly sessionId: string;
@@ -268,8 +274,8 @@ interface UserSession {
 type VerifyContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'prefix'>;
 
 /**
- * The user and session of a valid access token of the app; undefined when the token is malformed, expired, for another app or not
- * an access token, or when the user no longer exists.
+ * The user and session of a valid access token of the app. Undefined when the token is malformed, expired, for
+ * another app or not an access token, or when the user no longer exists.
  */
 export async function verifyAccessToken(
   context: VerifyContext,
@@ -285,7 +291,7 @@ export async function verifyAccessToken(
       typ: 'JWT',
       issuer: tokenIssuer(context.prefix),
       audience: context.app.id,
-      // An identity token has the same signing key but no session.
+      // An identity token is signed with the same key, but has no session.
       requiredClaims: ['sub', 'sid', 'exp'],
       currentDate: new Date(context.nowMs),
     });
@@ -299,7 +305,7 @@ export async function verifyAccessToken(
   }
 }
 
-/** Whether a token claims to be issued by the service, so that only `verifyAccessToken` may accept it. */
+/** Whether a token claims to be issued by this service. Only `verifyAccessToken` may then accept it. */
 export function claimsToBeOurs(token: string, prefix: string): boolean {
   try {
     return decodeJwt(token).iss === tokenIssuer(prefix);
@@ -308,7 +314,7 @@ export function claimsToBeOurs(token: string, prefix: string): boolean {
   }
 }
 
-/** User tokens over the stored signing keys. */
+/** Verifies user tokens with the stored signing keys. */
 export function createUserTokens(orm: Orm, { prefix }: Pick<Services, 'prefix'>): UserTokens {
   return {
     async verify(token, { appId, nowMs, isChange }) {
@@ -321,8 +327,8 @@ export function createUserTokens(orm: Orm, { prefix }: Pick<Services, 'prefix'>)
 }
 
 /**
- * CHOICE: a token lives to its end, but what was frozen or revoked only reads with it: cards spend, show their numbers and
- * are issued without a signature.
+ * CHOICE: an access token stays valid until it expires. But after the user was frozen or the session revoked, it only
+ * allows reads. Cards need no signature to spend, to show their numbers or to be issued.
  */
 async function requireMayChange(context: VerifyContext, { sessionId, isFrozen }: UserSession): Promise<void> {
   if (isFrozen) {
@@ -333,7 +339,7 @@ async function requireMayChange(context: VerifyContext, { sessionId, isFrozen }:
   }
 }
 
-// A signing key's id. The header is not verified yet, so its `kid` can be any JSON value.
+// The form of a signing key's id. The header is not verified yet, so its `kid` can be any JSON value.
 const KID = /^[a-z0-9]{1,64}$/;
 
 function kidOf(token: string): string | undefined {
@@ -353,8 +359,8 @@ export async function isDeviceSession({ app, em }: SessionContext, sessionId: st
 }
 
 /**
- * Whether a session was revoked. Until the transaction ends it cannot be, so that nothing is made for it that outlives
- * it.
+ * Whether a session was revoked. The session cannot be revoked until the transaction ends, so that nothing is created
+ * for it that outlives it.
  */
 export async function isRevokedSession(context: SessionContext, sessionId: string): Promise<boolean> {
   return isRevoked(context, sessionId, { lockMode: LockMode.PESSIMISTIC_READ, refresh: true });

@@ -25,13 +25,14 @@ import { linkedAccountView, userView } from '../users/user-view.ts';
 import { identityClaims, issueAccessToken, issueIdentityToken } from './access-tokens.ts';
 import { UserSessionEntity } from './session.entity.ts';
 
-// KYSELY: users are rows as they are stored, which prepared queries read.
+// KYSELY: users are read as stored rows by prepared queries.
 
 /**
- * Logs the user of a test account in and opens a session. `planned`: from `findTestAccount`.
+ * Logs in the user of a test account and opens a session.
  *
- * @throws ApiError invalid_credentials where test logins are blocked and for a frozen user; allowlist_rejected; user_does_not_exist for an
- * unknown user under `no-signup`.
+ * @param planned from `findTestAccount`.
+ * @throws ApiError invalid_credentials where test logins are blocked and for a frozen user; allowlist_rejected;
+ * user_does_not_exist for an unknown user under `no-signup`.
  */
 export async function logInWithCode(
   context: OperationContext,
@@ -60,9 +61,9 @@ export async function logInWithCode(
 }
 
 /**
- * The test account whose one-time code the caller presents.
+ * The test account whose one-time code the caller sent.
  *
- * CHOICE: no e-mail or text messages are sent, so only test accounts have codes.
+ * CHOICE: the server sends no e-mail or text messages, so only test accounts have codes.
  *
  * @throws ApiError invalid_data, invalid_credentials
  */
@@ -128,7 +129,10 @@ async function verifyAccount(context: OperationContext, userId: string, { type, 
   return user;
 }
 
-/** CHOICE: a frozen user gets the response to a wrong code, because no other refusal of a login is documented. */
+/**
+ * CHOICE: a frozen user gets the same response as for a wrong code, because the specification has no other refusal of
+ * a login.
+ */
 async function openSession(context: OperationContext, userId: string) {
   const { isFrozen } = await lockUser(context, userId);
   if (isFrozen) throw new ApiError('invalid_credentials', 'the user is frozen');

@@ -14,7 +14,7 @@ export const AppSigningKeyEntity = defineEntity({
     wrappedDataKey: p.blob(),
     masterKeyId: p.text(),
     createdAtMs: p.bigint('number'),
-    /** Null while the key signs. */
+    /** Null while the key is in use. */
     retiredAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [
@@ -26,7 +26,7 @@ export const AppSigningKeyEntity = defineEntity({
 
 export type StoredSigningKey = InferEntity<typeof AppSigningKeyEntity>;
 
-/** A device that a user has approved: a session that is refreshed (RFC 8628). */
+/** A device that a user has approved, as a session that can be refreshed (RFC 8628). */
 export const OauthGrantEntity = defineEntity({
   name: 'OauthGrant',
   tableName: 'oauth_grants',
@@ -36,7 +36,7 @@ export const OauthGrantEntity = defineEntity({
     appId: p.text(),
     userId: p.text(),
     createdAtMs: p.bigint('number'),
-    /** When tokens were last issued for it. */
+    /** When tokens were last issued for the grant. */
     lastUsedAtMs: p.bigint('number'),
     revokedAtMs: p.bigint('number').strictNullable(),
   },
@@ -61,7 +61,7 @@ export const UserSessionEntity = defineEntity({
     /** Hex SHA-256 of the refresh token. */
     refreshTokenHash: p.text(),
     createdAtMs: p.bigint('number'),
-    /** When the user was frozen. */
+    /** When the session was revoked, because the user was frozen. */
     revokedAtMs: p.bigint('number').strictNullable(),
   },
   indexes: [{ name: 'user_sessions_by_user', properties: ['userId'] }],

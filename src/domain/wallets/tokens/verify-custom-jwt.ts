@@ -13,10 +13,10 @@ type Algorithm = 'RS256' | 'ES256';
 const keyTypes: Readonly<Record<Algorithm, string>> = { RS256: 'RSA', ES256: 'EC' };
 
 /**
- * The user's id in the app's own login, from a token that this login issued.
+ * Reads the user's id from a token that the app's own login issued.
  *
  * The signature and `exp` are verified, and `aud` when the app lists audiences; `iss` is not. If a token's `kid` is
- * not in the key set, the set is fetched again; a token without `kid` may be signed by any key of its algorithm.
+ * not in the key set, the set is fetched again. A token without `kid` may be signed by any key of its algorithm.
  *
  * @throws ApiError missing_or_invalid_token
  */
@@ -39,7 +39,7 @@ export async function verifyCustomerToken(
 }
 
 /**
- * Fetches the configured key set, so that a wrong URL is noticed at configuration time.
+ * Fetches the configured key set, so that a wrong URL is found when it is configured.
  *
  * @throws ApiError failed_to_fetch_jwks_uri_document
  */
@@ -109,7 +109,7 @@ function fits(key: JWK, algorithm: Algorithm, kid: string | undefined): boolean 
   );
 }
 
-// A broken or weak key in a set does not invalidate the others.
+// A broken or weak key in a set does not invalidate the other keys.
 function importUsable(jwk: JWK): KeyObject[] {
   try {
     const key = createPublicKey({ key: jwk, format: 'jwk' });
@@ -149,7 +149,7 @@ function reasonOf(error: errors.JOSEError): string {
   return 'it is malformed';
 }
 
-/** 401 for a user token in a body, with the reason. */
+/** The 401 error for a user token in a body, with the reason. */
 export function invalidToken(reason: string, cause?: unknown): ApiError {
   return new ApiError('missing_or_invalid_token', `the user JWT is not valid: ${reason}`, { cause });
 }

@@ -1,7 +1,7 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { jsonText } from '../../../storage/sql-functions.ts';
 
-/** The public key of a time-bound user key. The private key is never stored. */
+/** The public key of a user's temporary key. The private key is never stored. */
 export const UserKeyEntity = defineEntity({
   name: 'UserKey',
   tableName: 'user_keys',
@@ -9,13 +9,13 @@ export const UserKeyEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     userId: p.text(),
-    /** The `sid` of the access token that it was obtained with; null for a token of the app's own login. */
+    /** The `sid` of the access token with which the key was obtained; null for a token of the app's own login. */
     sessionId: p.text().strictNullable(),
     /** Canonical base64 SubjectPublicKeyInfo. */
     publicKey: p.text(),
-    /** The only intents that the key may authorize; null = everything. */
+    /** The only intents that the key may authorize; null if it may authorize everything. */
     intentIds: jsonText<string[]>().strictNullable(),
-    /** JSON of the `Voucher`, if the vault vouches for the key. */
+    /** JSON of the `Voucher`, if the key store vouches for the key. */
     voucher: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     /** The first millisecond at which the key is no longer valid. */

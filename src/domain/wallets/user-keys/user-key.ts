@@ -31,7 +31,7 @@ import { walletView } from '../wallets/find-wallet.ts';
 import { type WalletRow, walletColumns } from '../wallets/wallet.entity.ts';
 import { UserKeyEntity } from './user-key.entity.ts';
 
-/** The user whom a token names. */
+/** The user of a token. */
 export interface AuthenticatedUser {
   readonly userId: string;
   /** Undefined for a token of the app's own login. */
@@ -39,11 +39,11 @@ export interface AuthenticatedUser {
 }
 
 /**
- * The user whom a token names: an access token of the service, or a token of the app's own login whose user id claim
- * is the `custom_user_id` of a linked account.
+ * The user of a token. The token is an access token of the service, or a token of the app's own login whose user id
+ * claim is the `custom_user_id` of a linked account.
  *
- * Runs in plans, since it may fetch the app's key set. The user may be deleted before the operation's
- * transaction begins.
+ * Runs in plans, because it may fetch the app's key set. The user may be deleted before the operation's transaction
+ * begins.
  *
  * @throws ApiError missing_or_invalid_token, failed_to_fetch_jwks_uri_document, not_found for a user who does not
  * exist.
@@ -66,17 +66,17 @@ export async function authenticateUser(context: PlanContext, userJwt: string): P
   return { userId: login.userId };
 }
 
-// CHOICE: one hour, regardless of the expiry of the token that was exchanged.
+// CHOICE: one hour, regardless of the expiry of the exchanged token.
 const LIFETIME_MS = 60 * 60_000;
 
-// CHOICE: a key ends this long before what the vault vouches for, so that the vault does not refuse a request that was
-// accepted just before and had to wait. A key that the vault vouches for lives shorter by this.
+// CHOICE: for a key with a voucher, the key ends this long before the voucher. Otherwise the key store could refuse a
+// request that was accepted just before and had to wait.
 const VOUCHER_MARGIN_MS = 60_000;
 
-// Expired keys are kept for a while, so that their signatures are refused as expired and not as unknown.
+// Expired keys are kept for a while, so that their signatures are refused as expired instead of unknown.
 const KEEP_EXPIRED_MS = 24 * 60 * 60_000;
 
-/** A new user key. Only this result ever contains the private key, encrypted if the request names a recipient. */
+/** A new user key. The private key is only in this result; it is encrypted if the request names a recipient. */
 interface NewUserKey {
   readonly privateKey: DrawnKey['privateKey'];
   /** Unix ms. */
@@ -86,11 +86,12 @@ interface NewUserKey {
 /**
  * Creates a key that signs for a user for one hour. Earlier keys stay valid.
  *
- * @param sessionId the session that the key ends with; without it, the key ends by time alone.
- * @param recipientPublicKey the key that the private key is encrypted to; without it, it is returned as it is.
- * @param loginToken a token of the app's own login, by which the vault may vouch for the key.
- * @param intentIds the only intents the key may authorize; without it, the key may sign everything.
- * @throws ApiError not_found; invalid_data for a recipient that cannot be read; missing_or_invalid_token for a frozen user and a revoked session
+ * @param sessionId the session with which the key ends. Without it, the key ends by time alone.
+ * @param recipientPublicKey encrypts the private key. Without it, the private key is returned in plain text.
+ * @param loginToken a token of the app's own login, with which the key store may vouch for the key.
+ * @param intentIds the only intents that the key may authorize. Without it, the key may sign everything.
+ * @throws ApiError not_found; invalid_data for a recipient that cannot be read; missing_or_invalid_token for a frozen
+ * user and a revoked session
  */
 export async function createUserKey(
   context: OperationContext,
@@ -108,7 +109,7 @@ export async function createUserKey(
     readonly loginToken?: string | undefined;
   },
 ): Promise<NewUserKey> {
-  // Locks the user, so that a concurrent deletion cannot leave a key without its user.
+  // Locks the user, so that a concurrent deletion cannot leave a key without a user.
   const { isFrozen } = await lockUser(context, userId);
   if (isFrozen) throw invalidToken('its user is frozen');
   if (sessionId !== undefined && (await isRevokedSession(context, sessionId))) {
@@ -141,7 +142,7 @@ export async function createUserKey(
     expiresAtMs,
   });
   await context.em.flush();
-  // A key for certain intents does not cover a wallet.
+  // A key that is limited to intents does not sign for a wallet.
   if (intentIds === undefined) await noteRecovery(context, userId);
   return { privateKey, expiresAtMs };
 }
@@ -150,7 +151,7 @@ function endOf({ content }: Voucher): number {
   return (JSON.parse(content) as VoucherContent).expiresAtMs;
 }
 
-/** The data with which the vault vouches for a key; undefined if it does not verify the app's login. */
+/** The data that the key store needs to vouch for a key. Undefined if it does not verify the app's login. */
 async function loginFor(
   context: OperationContext,
   token: string | undefined,
@@ -178,7 +179,7 @@ async function drawKey(
   }
 }
 
-/** A user key in wire form: encrypted to the caller's key, or in plain when none is given. */
+/** A user's private key in wire form: encrypted to the caller's key, or in plain text when the caller gave none. */
 type HandedOverKey =
   | { readonly encrypted_authorization_key: EncryptedAuthorizationKey }
   | { readonly authorization_key: string };
@@ -195,14 +196,14 @@ function handOverKey({ privateKey }: NewUserKey): HandedOverKey {
   };
 }
 
-// KYSELY: wallets are rows as they are stored; they change by compare-and-set with `returning`.
+// KYSELY: wallets are read as stored rows; they change by compare-and-set with `returning`.
 
-/** CHOICE: the list has no pages, so it ends with the newest of these; `GET /v1/wallets` has the others. */
+/** CHOICE: the list has no pages, so it has at most this many wallets, the newest. `GET /v1/wallets` lists all. */
 const MAX_LISTED = 1_000;
 
 /**
- * The wallets a user owns or signs for, alone or as a member of a key quorum, including nested quorums. Newest first,
- * without archived wallets.
+ * The wallets that a user owns or signs for, alone or as a member of a key quorum, including nested quorums. Newest
+ * first, without archived wallets.
  */
 async function listUserWallets(
   context: Pick<OperationContext, 'app' | 'em'>,
@@ -232,11 +233,11 @@ async function isQuorumMember({ em }: Pick<OperationContext, 'em'>, userId: stri
   return (await quorums.limit(1).executeTakeFirst()) !== undefined;
 }
 
-// KYSELY: `intents` belong to a higher layer, whose entities cannot be imported here.
+// KYSELY: reads `intents`, whose entity belongs to a higher layer and cannot be imported here.
 
 interface AuthenticateInput<Body> {
   readonly body: Body;
-  /** The user whom the token of the body names, from `authenticateUser`. */
+  /** The user of the token in the body, from `authenticateUser`. */
   readonly planned: Planned<AuthenticatedUser>;
 }
 
@@ -244,15 +245,15 @@ interface AuthenticateInput<Body> {
  * Exchanges a user's token for a key that signs for the user for an hour, and lists the user's wallets.
  *
  * @throws ApiError missing_or_invalid_token, invalid_data, failed_to_fetch_jwks_uri_document, and not_found when the
- * user does not exist or is a member of no key quorum.
+ * user does not exist or is not a member of a key quorum.
  */
 export async function authenticateWallets(
   context: OperationContext,
   { body, planned }: AuthenticateInput<AuthenticateWalletsRequest>,
 ): Promise<WalletAuthenticateWithJwtResponse> {
   const { userId, sessionId } = unwrapPlan(planned);
-  // CHOICE: the status 404; the specification only says that it is refused. A member of a key quorum that owns no
-  // wallet gets a key, because policies and other resources also have owners.
+  // CHOICE: the status is 404, because the specification only says that the request is refused. A member of a key
+  // quorum that owns no wallet gets a key, because policies and other resources also have owners.
   if (!(await isQuorumMember(context, userId))) throw notFound('Wallet');
   const wallets = await listUserWallets(context, userId);
   const recipientPublicKey = recipientOf(body);
@@ -266,8 +267,8 @@ export async function authenticateWallets(
 }
 
 /**
- * The same for a key that can authorize only the named intents. Users without wallets get one too, because policies
- * and key quorums also have owners.
+ * Exchanges a user's token for a key that can authorize only the named intents. Users without wallets get one too,
+ * because policies and key quorums also have owners.
  *
  * @throws ApiError missing_or_invalid_token, invalid_data also for an intent that does not exist,
  * failed_to_fetch_jwks_uri_document, not_found
@@ -306,7 +307,7 @@ async function requireIntents({ app, em }: OperationContext, ids: readonly strin
   if (missing !== -1) throw invalidField(`/bindings/${missing}/intentId`, 'no such intent in this app');
 }
 
-/** The app's own tokens have no session. */
+/** The token, if it is from the app's own login. Such tokens have no session. */
 function loginOf({ user_jwt: token }: { user_jwt: string }, sessionId: string | undefined) {
   return sessionId === undefined ? { loginToken: token } : {};
 }

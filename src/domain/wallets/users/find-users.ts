@@ -14,7 +14,7 @@ import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import { type LinkedAccountRecord, normalizeEmail, normalizePhoneNumber } from './linked-account-kinds.ts';
 
-// HOT: lists and searches of users (bench `users`).
+// HOT: lists and searches users (bench `users`).
 
 const MAX_PAGE = 100;
 
@@ -26,7 +26,7 @@ interface UserPage {
 /**
  * One page of the app's users, newest first.
  *
- * @param cursor the `nextCursor` of the page before; `limit` is 1 to 100, 100 when left out.
+ * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, 100 when left out.
  * @throws ApiError invalid_data for a cursor of no user.
  */
 export async function listUsers(
@@ -49,7 +49,7 @@ export async function listUsers(
   return { users: await usersWithAccounts(context, page), nextCursor };
 }
 
-/** The creation time of a cursor's user, Unix ms. The user may have been deleted since. */
+/** The creation time of a cursor's user, Unix ms. The user may have been deleted in the meantime. */
 async function readCursor({ app, em }: UserContext, cursor: string): Promise<number> {
   if (/^did:service:[a-z0-9]{1,64}$/.test(cursor)) {
     for (const table of ['users', 'deleted_users'] as const) {
@@ -66,10 +66,10 @@ async function readCursor({ app, em }: UserContext, cursor: string): Promise<num
   throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
 }
 
-// The longest e-mail address. CHOICE: longer texts are found only by their own look-up, not by search.
+// The length of the longest e-mail address. CHOICE: a search does not find longer texts, only an exact look-up does.
 const MAX_TERM_BYTES = 254;
 
-/** The account members with a name or address, besides the unique subject. */
+/** Members of accounts that contain a name or an address, in addition to the unique subject. */
 const namedMembers = ['email', 'name', 'display_name'] as const;
 
 /** The search terms of an account, in index form. */
@@ -90,13 +90,14 @@ function isPhoneNumber(text: string): boolean {
   return /^\+[0-9 ().-]+$/.test(text);
 }
 
-// CHOICE: when more users match a prefix, the newest among the first matches in alphabetical order.
+// CHOICE: when more users match a prefix, the result is the newest user among this many matches in alphabetical
+// order.
 const MAX_MATCHES = 1000;
 
-// The most values in one statement; databases allow a few thousand parameters.
+// The maximum number of values in one statement; databases allow a few thousand parameters.
 const MAX_VALUES = 500;
 
-/** A matching user, with the ranking among several matches. */
+/** A matching user, with the values that rank it among several matches. */
 interface Match {
   readonly user_id: string;
   readonly user_created_at_ms: number;
@@ -105,8 +106,8 @@ interface Match {
 /**
  * The user who matches a term or one of the identifiers; of several, the one created last.
  *
- * CHOICE: a term matches an id, address, number or name that equals it or, if there is none, one that starts with it.
- * Case is ignored.
+ * CHOICE: a term matches an id, address, number or name that equals it. If there is none, it matches one that starts
+ * with it. Case is ignored.
  *
  * @throws ApiError not_found
  */
@@ -122,7 +123,7 @@ export async function searchUsers(context: UserContext, search: SearchUsersReque
 }
 
 async function matchWhole({ app, em }: UserContext, searchTerm: string): Promise<Match | undefined> {
-  // A number may lack its country code or be spaced differently.
+  // The number may lack its country code or have other spaces.
   const phoneNumber = normalizePhoneNumber(searchTerm);
   const terms = [searchTerm, ...(phoneNumber === undefined ? [] : [phoneNumber])];
   const matches: (Match | undefined)[] = [];
@@ -145,7 +146,7 @@ async function matchWhole({ app, em }: UserContext, searchTerm: string): Promise
 async function matchBeginning({ app, em }: UserContext, searchTerm: string): Promise<Match | undefined> {
   const first = toSearchTerm(searchTerm);
   if (first === undefined) return undefined;
-  // The exclusive end of the prefix range: UTF-8 never contains 0xff, so the last byte can be incremented.
+  // The exclusive end of the prefix range. UTF-8 never contains 0xff, so the last byte can be incremented.
   const end = Buffer.from(first);
   end[end.length - 1] = (end.at(-1) ?? 0) + 1;
   const matches = await em

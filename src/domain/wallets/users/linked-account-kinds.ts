@@ -11,9 +11,9 @@ export interface LinkedAccountRecord {
   readonly type: string;
   /** Unique among the app's accounts of this type. */
   readonly subject: string;
-  /** Lower-case public name for look-ups; null when the kind has none. */
+  /** Public name in lower case for look-ups; null when the kind has none. */
   readonly username: string | null;
-  /** The members of the wire object apart from `type` and the verification times; undefined ones are left out. */
+  /** The members of the wire object except `type` and the verification times. Undefined members are left out. */
   readonly details: Readonly<Record<string, unknown>>;
 }
 
@@ -29,17 +29,17 @@ export function normalizeEmail(address: string): string {
 }
 
 /**
- * Phone number in spaced international form (`+1 555 555 0100`); numbers without a country code are read as US
- * numbers. Undefined when the text is not a phone number.
+ * The phone number in international form with spaces (`+1 555 555 0100`). Numbers without a country code are read as
+ * US numbers. Undefined when the text is not a phone number.
  */
 export function normalizePhoneNumber(number: string): string | undefined {
   const parsed = parsePhoneNumberFromString(number, 'US');
-  // CHOICE: numbers need only be possible, because test numbers (555) are unassigned; numbers with an extension
-  // cannot receive messages.
+  // CHOICE: numbers need only be possible, because test numbers (555) are unassigned. Numbers with an extension are
+  // refused, because they cannot receive messages.
   return parsed?.isPossible() && parsed.ext === undefined ? parsed.formatInternational() : undefined;
 }
 
-/** Discord names of the newer form carry the discriminator `#0`. */
+/** Adds the discriminator `#0` to Discord names of the newer form. */
 export function normalizeDiscordUsername(username: string): string {
   return username.includes('#') ? username : `${username}#0`;
 }
@@ -50,7 +50,7 @@ function requirePhoneNumber(number: string, pointer: string): string {
   return normal;
 }
 
-/** An account at a provider, identified by its subject and also found by its public name. */
+/** An account at a provider. Its subject identifies it, and its public name also finds it. */
 function oauth(details: {
   readonly subject: string;
   readonly username?: string | null | undefined;
@@ -61,9 +61,7 @@ function oauth(details: {
 
 const lower = (name: string | null | undefined): string | null => name?.toLowerCase() ?? null;
 
-/**
- * One entry per kind. Members omitted by the importer are null on the wire where the response schema requires them.
- */
+/** One entry per kind. A member that the importer omits is null on the wire if the response schema requires it. */
 const encoders: Encoders = {
   email: ({ address }) => {
     const normal = normalizeEmail(address);
@@ -71,7 +69,7 @@ const encoders: Encoders = {
   },
   phone: ({ number }, pointer) => {
     const normal = requirePhoneNumber(number, pointer);
-    // The published schema has the number under both names.
+    // The schema in the specification has the number under both names.
     return { subject: normal, username: null, details: { phoneNumber: normal, number: normal } };
   },
   wallet: ({ address, chain_type }, pointer) => {
@@ -106,7 +104,7 @@ const encoders: Encoders = {
     return {
       subject: String(account.fid),
       username: lower(account.username),
-      // The picture has both names on the wire.
+      // On the wire, the picture is under both names.
       details: { ...account, owner_address, profile_picture: account.profile_picture_url },
     };
   },
@@ -132,7 +130,8 @@ const encoders: Encoders = {
   passkey: ({ credential_id, credential_public_key }) => ({
     subject: credential_id,
     username: null,
-    // CHOICE: an imported passkey is not enrolled in MFA, and its creating browser, OS and device are unknown.
+    // CHOICE: an imported passkey is not enrolled in MFA. The browser, operating system and device that created it
+    // are unknown.
     details: { credential_id, public_key: credential_public_key, enrolled_in_mfa: false },
   }),
 };
@@ -148,7 +147,7 @@ export function encodeLinkedAccount(input: LinkedAccountInput, pointer: string):
   return { type: input.type, ...encode(input, pointer) };
 }
 
-/** Kinds of which a user may have several; every other kind is limited to one. */
+/** The kinds of which a user may have several accounts. All other kinds are limited to one. */
 export const REPEATABLE_TYPES: ReadonlySet<string> = new Set([
   'wallet',
   'smart_wallet',

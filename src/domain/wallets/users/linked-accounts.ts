@@ -29,24 +29,23 @@ import { linkedAccountView, userView } from './user-view.ts';
 
 const HOUR_MS = 60 * 60_000;
 
-/** The unique key of an account, for kinds that test accounts have. */
+/** The unique key of an account, for the kinds that test accounts can have. */
 interface NamedAccount {
   readonly type: string;
-  /** In canonical form, or its `lookupKey`. */
+  /** The account in canonical form, or its `lookupKey`. */
   readonly subject: string;
 }
 
 /**
- * Authorizes a change of the accounts by which a user logs in. A login as a member of a key quorum gives
- * keys that sign for it, so the app's settings can require a key of that user, or let a new account wait.
+ * Authorizes a change of the accounts by which a user logs in. A login as a member of a key quorum gives keys that
+ * sign for the quorum. So the app's settings can require a signature by the user's key, or let a new account wait.
  *
- * CHOICE: under `user_key`, a user who cannot log in and has no live key needs none: there is no key to sign with, and the
- * app decides who that user is. Every account counts as a way to log in, not only the kinds that this server
- * accepts today.
+ * CHOICE: under `user_key`, a user who cannot log in and has no live key needs no signature, because there is no key
+ * to sign with. The app decides who that user is. Every account counts as a way to log in, not only the kinds that
+ * this server accepts today.
  *
- * Result: Unix ms from which a new account may be used to log in; null: at once.
- *
- * @throws ApiError the codes of `requireOwner`
+ * @returns the time from which a new account may be used to log in, Unix ms; null if at once.
+ * @throws ApiError what `requireOwner` throws.
  */
 async function authorizeIdentityChange(context: OperationContext, user: StoredUser): Promise<number | null> {
   const safeguards = await readSafeguards(context);
@@ -62,8 +61,8 @@ async function authorizeIdentityChange(context: OperationContext, user: StoredUs
 }
 
 /**
- * Refuses to link a test account to a member of a key quorum, where the app's settings forbid it: every reader of the
- * test credentials could log in as that user.
+ * Refuses to link a test account to a member of a key quorum, if the app's settings forbid it. Everyone who can read
+ * the test credentials could log in as that user.
  *
  * @throws ApiError invalid_data
  */
@@ -110,14 +109,15 @@ function nameOf({ type, subject }: NamedAccount): string {
   return `${type} ${lookupKey(subject)}`;
 }
 
-// KYSELY: users are rows as they are stored, which prepared queries read.
+// KYSELY: users are read as stored rows by prepared queries.
 
 /**
- * Links an account to a user. An account the user already has is updated with the given data and a new verification
- * time. A new account of a member of a key quorum may need a key of that user, or wait until it can be used.
+ * Links an account to a user. An account that the user already has is updated with the given data and a new
+ * verification time. A new account of a member of a key quorum may need a signature by the user's key, or may have to
+ * wait before it can be used.
  *
- * @throws ApiError not_found; the codes of `requireOwner`; invalid_data; cannot_link_more_of_type when the user already has another account of a
- * kind limited to one; linked_to_another_user; max_accounts_reached.
+ * @throws ApiError not_found; invalid_data; what `requireOwner` throws; cannot_link_more_of_type when the user
+ * already has another account of a kind limited to one; linked_to_another_user; max_accounts_reached.
  */
 export async function linkAccount(
   context: OperationContext,
@@ -150,7 +150,7 @@ async function refresh(
   user: StoredUser,
   { known, account }: { known: StoredAccount; account: LinkedAccountRecord },
 ): Promise<StoredUser> {
-  // The data of an embedded wallet account comes from the wallet.
+  // The data of an embedded wallet account comes from the wallet itself.
   const shown =
     known.wallet === null
       ? {
@@ -190,9 +190,10 @@ async function recordAccountEvent(
 }
 
 /**
- * Unlinks an account from a user, so that others can link it.
+ * Unlinks an account from a user, so that another user can link it.
  *
- * @throws ApiError not_found; the codes of `requireOwner`; linked_account_not_found; cannot_unlink_embedded_wallet; cannot_unlink_sole_account.
+ * @throws ApiError not_found; what `requireOwner` throws; linked_account_not_found; cannot_unlink_embedded_wallet;
+ * cannot_unlink_sole_account.
  */
 export async function unlinkAccount(
   context: OperationContext,
@@ -229,7 +230,7 @@ function identifies({ wallet, type }: StoredAccount): boolean {
 
 /**
  * CHOICE: a handle is the account's unique subject or its public name. `provider` distinguishes cross-app accounts;
- * for all other kinds the type already does.
+ * for all other kinds, the type suffices.
  */
 function isNamed(account: StoredAccount, { type, handle, provider }: UnlinkUserAccountRequest): boolean {
   if (account.type !== type) return false;

@@ -8,12 +8,12 @@ import type { WalletRow } from '../wallets/wallet.entity.ts';
 import { searchTermsOf } from './find-users.ts';
 import { type LinkedAccountRecord, REPEATABLE_TYPES } from './linked-account-kinds.ts';
 
-// KYSELY: users are rows as they are stored, which prepared queries read.
+// KYSELY: users are read as stored rows by prepared queries.
 
-/** CHOICE: the most accounts of one user. Every response and event with the user contains all of them. */
+/** CHOICE: the maximum number of accounts of one user. Every response and event with the user contains all of them. */
 const MAX_ACCOUNTS = 500;
 
-/** An account to link; with `wallet` when the service holds the wallet. */
+/** An account to link. `wallet` is set when the service holds the wallet. */
 export interface NewAccount extends LinkedAccountRecord {
   readonly wallet?: WalletRow;
 }
@@ -23,9 +23,9 @@ export type UserIdentity = Pick<UserRow, 'id' | 'created_at_ms'>;
 /**
  * Links accounts to a user and indexes them for search. All of them count as verified now.
  *
- * @param linked the accounts the user already has; the caller has locked or just created the user.
- * @throws ApiError linked_to_another_user when another user of the app has one of them; of concurrent requests for
- * one account exactly one succeeds. max_accounts_reached
+ * @param linked the accounts that the user already has; the caller has locked or just created the user.
+ * @throws ApiError linked_to_another_user when another user of the app has one of the accounts; of concurrent
+ * requests for one account exactly one succeeds. max_accounts_reached
  */
 export async function storeAccounts(
   context: OperationContext,
@@ -48,8 +48,8 @@ export async function storeAccounts(
   const rows = accounts.map((account, index) =>
     toRow(context, user, { account, position: from + index, usableAtMs }),
   );
-  // INVARIANT: the unique index over app, type and subject decides between concurrent requests; the loser waits for
-  // the winner's transaction and then inserts nothing.
+  // INVARIANT: the unique index on app, type and subject decides between concurrent requests. The second one waits
+  // for the transaction of the first and then inserts nothing.
   const { numInsertedOrUpdatedRows } = await context.em
     .getKysely<Tables>()
     .insertInto('linked_accounts')
@@ -67,14 +67,14 @@ export async function storeAccounts(
 }
 
 /**
- * Locks the names of accounts until the transaction ends. Called before linking several accounts, to prevent
- * deadlocks between requests that link some of the same ones.
+ * Locks the names of accounts until the transaction ends. Call it before linking several accounts, to prevent
+ * deadlocks between requests that link some of the same accounts.
  */
 export async function queueForAccounts(
   { app, em }: Pick<OperationContext, 'app' | 'em'>,
   accounts: readonly LinkedAccountRecord[],
 ): Promise<void> {
-  // A single account needs no ordering.
+  // A single account cannot cause a deadlock.
   if (accounts.length < 2) return;
   await lockNames(
     em,
@@ -115,7 +115,7 @@ export async function removeSearchTerms(
     .execute();
 }
 
-/** 409 that clients must not retry, because the account stays linked to its user. */
+/** The 409 error that clients must not retry, because the account stays linked to its user. */
 function linkedToAnotherUser(): ApiError {
   return new ApiError('linked_to_another_user', undefined, { headers: { 'x-should-retry': 'false' } });
 }
@@ -138,7 +138,7 @@ export function requireOneOfEachKind(accounts: readonly LinkedAccountRecord[], p
   }
 }
 
-/** 400 for a second account of a kind that allows one. */
+/** The 400 error for a second account of a kind that allows only one. */
 export function cannotLinkMore(type: string, pointer: string): ApiError {
   const message = `a user has at most one account of type \`${type}\``;
   return new ApiError('cannot_link_more_of_type', undefined, {

@@ -13,7 +13,7 @@ import { removeUser } from './user.ts';
 import { UserSearchTermEntity } from './user-search-term.entity.ts';
 import { linkedAccountView, userView } from './user-view.ts';
 
-// KYSELY: users are rows as they are stored, which prepared queries read.
+// KYSELY: users are read as stored rows by prepared queries.
 
 type OperatorContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'> & {
   readonly by: OperatorCaller;
@@ -21,10 +21,10 @@ type OperatorContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'> 
 type TransferContext = OperatorContext & Pick<OperationContext, 'app'>;
 
 /**
- * Moves the only account of one user to another user of the same app and deletes the first. Called by an operator, so
- * there is no authenticated app, for people who have signed up twice.
+ * Moves the only account of one user to another user of the same app, and deletes the first user. It is for people
+ * who have signed up twice. An operator calls it, so there is no authenticated app.
  *
- * The event names the deletion, so `user.deleted` is not recorded as well.
+ * The event of the transfer names the deletion, so `user.deleted` is not recorded as well.
  *
  * @throws ApiError not_found; invalid_data for a transfer to the same user; invalid_state when the first user has
  * another account or a wallet, or the second has an account of that kind.
@@ -83,7 +83,11 @@ async function findAppOfUser({ em, by }: OperatorContext, userId: string): Promi
   return user.appId;
 }
 
-/** INVARIANT: locked in the order of their ids, so that opposite transfers cannot deadlock. */
+/**
+ * Locks both users.
+ *
+ * INVARIANT: they are locked in the order of their ids, so that opposite transfers cannot deadlock.
+ */
 async function lockBoth(context: TransferContext, fromUserId: string, toUserId: string) {
   const [first, second] = [await getUser(context, fromUserId), await getUser(context, toUserId)];
   if (first === undefined || second === undefined) throw notFound('User');
@@ -93,7 +97,7 @@ async function lockBoth(context: TransferContext, fromUserId: string, toUserId: 
   return { from: locked.get(first.row.id)!, to: locked.get(second.row.id)! };
 }
 
-/** A wallet of the first user would have an owner whose key quorum can no longer be satisfied. */
+/** Refuses a first user who owns a wallet. After the transfer, nobody could satisfy the key quorum of its owner. */
 async function requireNoWallets({ em }: TransferContext, { row, linkedAccounts }: StoredUser): Promise<void> {
   const database = em.getKysely<Tables>();
   const member = await membershipsOf(database, { kind: 'user', member: row.id }).limit(1).executeTakeFirst();

@@ -7,7 +7,7 @@ import type { AccountWallet, StoredAccount, StoredUser } from '../../access/user
 import { UserEntity } from '../../access/user-records/user.entity.ts';
 
 /**
- * The main network of each chain type, as CAIP-2. CHOICE: `pearl` has no registered namespace, so its name is used;
+ * The main network of each chain type as CAIP-2. CHOICE: `pearl` has no registered namespace, so its name is used.
  * `spark` has no linked accounts.
  */
 const chainIds: Readonly<Record<Exclude<WalletChainType, 'spark'>, string>> = {
@@ -29,7 +29,7 @@ const chainIds: Readonly<Record<Exclude<WalletChainType, 'spark'>, string>> = {
 };
 
 /**
- * Whether wallets of this chain type are listed among their user's accounts; the contract has no schema for `spark`.
+ * Whether wallets of this chain type are listed among their user's accounts. The contract has no schema for `spark`.
  */
 export function isLinkable(chainType: string): boolean {
   return chainType in chainIds;
@@ -86,7 +86,7 @@ export function userView({ row, linkedAccounts }: StoredUser): User {
   };
 }
 
-// KYSELY: users are rows as they are stored, which prepared queries read.
+// KYSELY: users are read as stored rows by prepared queries.
 
 const MAX_BYTES = 1024;
 
@@ -104,7 +104,7 @@ export async function replaceCustomMetadata(
 }
 
 /**
- * Merges metadata into the existing one: given names get the new value.
+ * Merges metadata into the existing metadata: given names get the new value.
  *
  * @throws ApiError not_found; invalid_data when the result is beyond 1024 bytes of JSON.
  */

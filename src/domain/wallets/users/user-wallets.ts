@@ -13,18 +13,18 @@ import type { WalletRow } from '../wallets/wallet.entity.ts';
 import { type NewAccount, storeAccounts } from './store-accounts.ts';
 import { isLinkable, userView } from './user-view.ts';
 
-// CHOICE: the size of a wallet batch. Deriving a key takes milliseconds.
+// CHOICE: the same limit as for a batch of wallets, because deriving a key takes milliseconds.
 const MAX_WALLETS = 100;
 
-/** Wallets to create for a user, with their keys drawn. */
+/** Wallets to create for a user, with their new keys. */
 export interface PlannedWallets {
   readonly inputs: readonly WalletCreationInput[];
   readonly keys: readonly KeyOfWallet[];
 }
 
 /**
- * Validates the requested wallets and draws their keys before the first statement: a transaction begins with it, and on
- * SQLite all other requests wait for that.
+ * Validates the requested wallets and draws their keys before the first statement. That statement begins the
+ * transaction, and on SQLite all other requests wait for it to end.
  *
  * @throws ApiError invalid_data
  */
@@ -42,16 +42,16 @@ export async function planWallets(
   return { inputs, keys: await createWalletKeys(context, types) };
 }
 
-/** A user with new wallets, and those to report by event. */
+/** A user with new wallets, and the wallets that events report. */
 export interface UserWithWallets {
   readonly user: StoredUser;
   readonly made: readonly LinkedAccountBaseWallet[];
 }
 
 /**
- * Creates wallets owned by a user and links them to the user, each with the next index of its chain type.
+ * Creates wallets that a user owns and links them to the user. Each gets the next index of its chain type.
  *
- * NOTE: `spark` wallets are not linked accounts: the contract has no schema for them.
+ * NOTE: `spark` wallets are not linked accounts, because the contract has no schema for them.
  *
  * @param user locked by or created in this transaction.
  * @throws ApiError invalid_data when a policy or signer does not exist; resource_conflict when an external id is
@@ -85,7 +85,7 @@ export async function addWallets(
 }
 
 /**
- * Pre-generates wallets for a user, all or none.
+ * Creates wallets for a user in advance, all or none.
  *
  * @throws ApiError not_found; invalid_data; resource_conflict when an external id is taken.
  */
@@ -109,7 +109,7 @@ export async function announceWallets(
   if (made.length === 0) return;
   const view = userView(user);
   for (const wallet of made) {
-    // The event contains all wallets of the user.
+    // Each event contains all wallets of the user and takes time, so other requests run in between.
     await setImmediate();
     await recordEvent(context, {
       appId: context.app.id,
@@ -119,7 +119,7 @@ export async function announceWallets(
   }
 }
 
-/** Returns the next free `wallet_index` per chain type, from 0. */
+/** Returns a counter that gives the next free `wallet_index` of a chain type, starting at 0. */
 function countIndexes({ linkedAccounts }: StoredUser): (chainType: string) => number {
   const next = new Map<string, number>();
   for (const { wallet, details } of linkedAccounts) {
@@ -144,7 +144,7 @@ function embeddedAccount(wallet: WalletRow, walletIndex: number): NewAccount {
   };
 }
 
-/** The smart wallet owned by the embedded wallet, at its counterfactual address. */
+/** The smart wallet that the embedded wallet owns, at its counterfactual address. */
 async function smartAccount(context: OperationContext, wallet: WalletRow): Promise<NewAccount> {
   const factory = await findSmartAccountFactory(context);
   const address = lightAccountAddress(factory, wallet.address);
@@ -160,7 +160,7 @@ async function smartAccount(context: OperationContext, wallet: WalletRow): Promi
   };
 }
 
-/** The contract's event exists only for these two chain types. */
+/** The wallet in the form of the event, which the contract has only for these two chain types. */
 function announcement({ type, subject, wallet }: NewAccount): LinkedAccountBaseWallet[] {
   if (type === 'smart_wallet') return [{ type, address: subject, chain_type: 'ethereum' }];
   const chain_type = wallet?.chain_type;

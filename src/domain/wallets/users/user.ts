@@ -24,9 +24,9 @@ import {
 import { encodeCustomMetadata, userView } from './user-view.ts';
 import { addWallets, announceWallets, type PlannedWallets, planWallets } from './user-wallets.ts';
 
-// KYSELY: users are rows as they are stored, which prepared queries read.
+// KYSELY: users are read as stored rows by prepared queries.
 
-/** A validated user to create, with everything checked that needs no database. */
+/** A validated user to create. Everything is checked that needs no database. */
 interface PlannedUser {
   readonly accounts: readonly LinkedAccountRecord[];
   readonly customMetadata: string | null;
@@ -46,7 +46,7 @@ export async function createUser(context: OperationContext, input: CreateUserReq
 }
 
 /**
- * Validates what needs no database and draws the wallet keys.
+ * Makes all checks that need no database, and draws the wallet keys.
  *
  * @throws ApiError invalid_data, cannot_link_more_of_type
  */
@@ -99,8 +99,7 @@ const flags = [
 /**
  * Creates up to 20 users independently: a refusal for one does not affect the others.
  *
- * Result: one entry for each input, in order.
- *
+ * @returns one entry for each input, in order.
  * @throws ApiError invalid_data when flags of an entry contradict each other; then no user is created.
  */
 export async function batchCreateUsers(
@@ -125,7 +124,7 @@ export async function batchCreateUsers(
   return results;
 }
 
-/** The value of `work`, or the ApiError it throws. */
+/** The result of `work`, or the ApiError that it throws. */
 async function outcomeOf<T>(work: () => Promise<T>): Promise<T | ApiError> {
   try {
     return await work();
@@ -149,9 +148,9 @@ async function storeOne(context: OperationContext, prepared: PlannedUser | ApiEr
 }
 
 /**
- * The wallets that an entry asks for, by `wallets` or by the older flags.
+ * The wallets that an entry requests, by `wallets` or by the older flags.
  *
- * CHOICE: flags that contradict each other are a mistake of the request, not the outcome of one user.
+ * CHOICE: contradicting flags make the whole request invalid; they are not the outcome of one user.
  */
 function walletsOf(input: UserBatchCreateInputUser, pointer: string): WalletCreationInput[] {
   if (input.wallets !== undefined) {
@@ -181,8 +180,8 @@ function walletsOf(input: UserBatchCreateInputUser, pointer: string): WalletCrea
 }
 
 /**
- * Deletes a user, frees the linked accounts and revokes the user's keys, sessions and devices. The wallets stay; their owner
- * becomes a key quorum that can no longer be satisfied.
+ * Deletes a user, frees the linked accounts and revokes the user's keys, sessions and devices. The wallets stay, but
+ * nobody can satisfy the key quorum of their owner any more.
  *
  * @throws ApiError not_found
  */
@@ -201,7 +200,7 @@ export async function deleteUser(context: OperationContext, userId: string): Pro
   });
 }
 
-/** Removes a user whose accounts are gone, with keys, sessions and devices. */
+/** Removes a user without accounts, together with keys, sessions and devices. */
 export async function removeUser(
   { app, em, nowMs }: Pick<OperationContext, 'app' | 'em' | 'nowMs'>,
   { id, created_at_ms }: Pick<UserRow, 'id' | 'created_at_ms'>,
@@ -210,11 +209,11 @@ export async function removeUser(
   await database.deleteFrom('user_keys').where('user_id', '=', id).execute();
   await database.deleteFrom('user_sessions').where('user_id', '=', id).execute();
   await deleteGrants(database, id);
-  // Payouts in progress have stored what they need.
+  // Payouts in progress have already stored what they need.
   await database.deleteFrom('fiat_customers').where('entity_id', '=', id).execute();
   await database.deleteFrom('external_fiat_accounts').where('entity_id', '=', id).execute();
   await database.deleteFrom('card_customers').where('user_id', '=', id).execute();
-  // A job cancels them at their issuers.
+  // A job cancels the cards at their issuers.
   await database
     .updateTable('cards')
     .set({ status: 'canceled', next_check_at_ms: nowMs })
@@ -225,7 +224,7 @@ export async function removeUser(
   await em.insert(DeletedUserEntity, { id, appId: app.id, createdAtMs: created_at_ms });
 }
 
-/** The state of the user's devices: waiting codes, grants and their refresh tokens. */
+/** Deletes the records of the user's devices: waiting codes, grants and their refresh tokens. */
 async function deleteGrants(database: Kysely<Tables>, userId: string): Promise<void> {
   await database
     .deleteFrom('oauth_refresh_tokens')
@@ -235,7 +234,7 @@ async function deleteGrants(database: Kysely<Tables>, userId: string): Promise<v
   await database.deleteFrom('oauth_device_codes').where('user_id', '=', userId).execute();
 }
 
-/** State that users change in the app's own pages, and whether the app has frozen them. */
+/** State that users change on the app's own pages, and whether the app has frozen them. */
 interface UserState {
   /** The user's new MFA methods; existing ones keep their time. */
   readonly mfaMethods?: readonly MfaMethod[] | undefined;
@@ -293,10 +292,10 @@ export async function changeUserState(
 }
 
 /**
- * Ends a user's sessions permanently, and the keys that were obtained in them. A user who is unfrozen must log in
- * again.
+ * Ends a user's sessions permanently, together with the keys that were obtained in them. A user who is unfrozen must
+ * log in again.
  *
- * CHOICE: a device that the user has approved, but that has no tokens yet, gets none. Access tokens remain valid for up
+ * CHOICE: a device that the user has approved, but that has no tokens yet, gets none. Access tokens stay valid for up
  * to an hour, but no key is issued for them, and they approve no device.
  */
 async function endSessions(
@@ -321,7 +320,10 @@ async function endSessions(
     .execute();
 }
 
-/** The cards of a frozen user cannot pay: a job reports it to their issuers. */
+/**
+ * Makes the cards of the user due, so that a job reports the freeze to their issuers. Cards of a frozen user cannot
+ * pay.
+ */
 async function announceToIssuers(
   { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
   userId: string,

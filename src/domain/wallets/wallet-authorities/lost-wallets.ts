@@ -7,23 +7,26 @@ import type { Tables } from '../../tables.ts';
 
 // KYSELY: joins wallets with their keys, page by page.
 
-/** How many wallets are read at once. */
+/** The number of wallets per read. */
 const PAGE = 500;
 
-/** CHOICE: how many wallets are examined, so that it ends in time: most have an owner of their own. */
+/**
+ * CHOICE: the maximum number of wallets that are examined, so that the search ends in time. Most wallets have their
+ * own owner.
+ */
 const MAX_EXAMINED = 100_000;
 
-/** How many are named. */
+/** The maximum number of wallets that are named. */
 const MAX_NAMED = 20;
 
 interface Examined {
-  /** Wallets whose owner the vault verifies. */
+  /** The number of examined wallets. These are wallets whose owner the key store verifies. */
   readonly examined: number;
-  /** Whether there are more than were examined. */
+  /** Whether there are more wallets than were examined. */
   readonly hasMore: boolean;
-  /** The wallets whose owner cannot use them any more. */
+  /** The number of wallets that their owner can no longer use. */
   readonly lost: number;
-  /** The first of these. */
+  /** The first of the lost wallets. */
   readonly named: readonly { readonly id: string; readonly appId: string }[];
 }
 
@@ -36,8 +39,9 @@ interface Row {
 }
 
 /**
- * Finds wallets whose owner cannot use them any more, because the key quorum that the vault knows as their owner was
- * deleted: an earlier version left the database with another one of the same key. Archived wallets are left out.
+ * Finds wallets that their owner can no longer use, because the key quorum that the key store has on record as the
+ * owner was deleted. An earlier version could leave the database with another key quorum of the same key. Archived
+ * wallets are left out.
  */
 export async function findLostWallets(em: SqlEntityManager, most = MAX_EXAMINED): Promise<Examined> {
   const known = new Map<string, string>();
@@ -73,9 +77,9 @@ function readPage(em: SqlEntityManager, after: string): Promise<Row[]> {
 }
 
 /**
- * Reads the owners of these wallets together.
+ * Reads the owners of several wallets together.
  *
- * @param known gets the references of key quorums by their ids.
+ * @param known receives the references of key quorums by their ids.
  */
 async function readOwners(
   em: SqlEntityManager,
@@ -89,7 +93,10 @@ async function readOwners(
   }
 }
 
-/** Whether the server finds the key quorum that the vault knows as the owner, as it does for a use of the wallet. */
+/**
+ * Whether the server finds the key quorum that the key store has on record as the owner. Uses the same search as a
+ * use of the wallet.
+ */
 async function hasOwner(
   em: SqlEntityManager,
   row: Row,

@@ -29,11 +29,11 @@ interface KnownOwner {
   readonly authority: WalletAuthority;
 }
 
-/** Who will own a new wallet; undefined for one whose key is sealed without an authority. */
+/** The future owner of a new wallet. Undefined if the wallet's key is sealed without an authority. */
 export type NewAuthority =
   | KnownOwner
   | {
-      /** Its key quorum is made with the wallet. */
+      /** The key quorum of the owner is created with the wallet. */
       readonly newOwner: NewOwner;
       readonly signers: readonly string[];
       readonly policies: WalletPolicies | undefined;
@@ -47,15 +47,15 @@ type NewOwner =
     }
   | { readonly userId: string; readonly users: PinnedUsers };
 
-/** The authority under which the key of a new wallet is sealed, and the key quorum that must then own the wallet. */
+/** The authority under which the key of a new wallet is sealed, and the key quorum that must own the wallet. */
 export interface SealedFor {
   readonly authority?: WalletAuthority | undefined;
   readonly ownerId?: string | undefined;
-  /** Set if the key quorum is made with the wallet. */
+  /** Set if the key quorum is created with the wallet. */
   readonly newOwnerId?: string | undefined;
 }
 
-/** The signers and policies that a wallet's authority names in addition to the owner. */
+/** The additional signers and policies of a wallet's authority. */
 export interface PartyFields {
   readonly policy_ids?: readonly string[] | undefined;
   readonly additional_signers?: AdditionalSignerInput | undefined;
@@ -68,8 +68,8 @@ interface AuthorityFields extends OwnerFields, PartyFields {
 /**
  * The authority under which the key of a new wallet is sealed. Reads the key quorums that the body names.
  *
- * Result: undefined for a wallet whose owner holds no keys: without an owner, or owned by a user whose keys the vault does
- * not vouch for; and for a body that will be refused.
+ * @returns undefined for a wallet without an owner, for one whose owner is a user whose keys the key store does not
+ * vouch for, and for a body that will be refused.
  */
 export async function authorityOfNewWallet(
   context: AuthorityContext,
@@ -103,7 +103,10 @@ async function authorityWithNewOwner(
   return { newOwner, signers, policies: ifPinned(await policiesOf(context, fields)) };
 }
 
-/** CHOICE: the user's key quorum may be from before its app's login was configured; then nothing can be verified. */
+/**
+ * CHOICE: if the user's key quorum is older than the configuration of the app's login, nothing can be verified, and
+ * the wallet gets no authority.
+ */
 async function authorityOfUser(
   context: AuthorityContext,
   userId: string,
@@ -121,7 +124,7 @@ function signerIdsOf({ additional_signers: signers = [] }: PartyFields): string[
   return signers.map((signer) => signer.signer_id);
 }
 
-/** Undefined when one of these key quorums does not exist. */
+/** The authority of these key quorums; undefined when one of them does not exist. */
 async function authorityOf(
   context: Pick<PlanContext, 'app' | 'em'>,
   ownerId: string,
@@ -134,8 +137,8 @@ async function authorityOf(
 }
 
 /**
- * The authority of a wallet whose owner exists already; undefined if the vault could verify nothing of the owner, whose
- * members are users that the server names the keys of.
+ * The authority of a wallet whose owner already exists. Undefined if the key store could verify nothing, because all
+ * members of the owner are users whose keys only the server vouches for.
  */
 export async function authorityUnder(
   context: Pick<PlanContext, 'app' | 'em'>,
@@ -152,7 +155,7 @@ function hasKeys({ base, changes }: QuorumRecord): boolean {
   return users !== undefined || publicKeys.length > 0 || quorums.length > 0 || changes.length > 0;
 }
 
-/** The policies that a body or a row names, as far as they can be pinned. */
+/** The pins of the policies that a body or a row names. Policies that cannot be pinned are left out. */
 export async function policiesOf(
   context: Pick<PlanContext, 'app' | 'em'>,
   fields: PartyFields,
@@ -187,13 +190,16 @@ function baseOfNewOwner(appId: string, id: string, owner: NewOwner) {
     : baseOfUser(appId, id, owner.userId, owner.users);
 }
 
-/** The id of a key quorum that is made with a wallet: known before it is stored, and as random as the wallet's. */
+/**
+ * The id of a key quorum that is created with a wallet. It is derived from the wallet's id, so it is known before it
+ * is stored and is as random.
+ */
 function quorumIdWith(walletId: string): string {
   const digits = BigInt(`0x${hash('sha256', `key quorum made with ${walletId}`)}`).toString(36);
   return `q${digits.slice(-23)}`;
 }
 
-/** The authority with another owner: the one that was expected is not the owner any more. */
+/** The same authority with another owner, because the expected owner has changed. */
 export async function authorityWithOwner(
   context: Pick<PlanContext, 'app' | 'em'>,
   authority: WalletAuthority,
@@ -203,7 +209,7 @@ export async function authorityWithOwner(
   return owner === undefined ? undefined : { ownerId, authority: { ...authority, owner } };
 }
 
-/** `authorityOfNewWallet` of each. */
+/** Calls `authorityOfNewWallet` for each wallet. */
 export async function authoritiesOfNewWallets(
   context: AuthorityContext,
   wallets: readonly AuthorityFields[],
@@ -222,7 +228,7 @@ function readKey(key: string): string | undefined {
   }
 }
 
-/** Undefined when one of them does not exist. */
+/** The references of key quorums; undefined when one of them does not exist. */
 async function referencesOf(
   context: Pick<PlanContext, 'app' | 'em'>,
   ids: readonly string[],
@@ -244,8 +250,8 @@ interface OwnedWallet extends PartyFields {
 }
 
 /**
- * Seals keys of new wallets of users, which were drawn before the key quorum of the users was stored. They stay as they
- * are if the vault could verify nothing of it.
+ * Seals keys of new wallets under their owner. The keys were drawn before the users' key quorum was stored. If the
+ * key store could not verify the key quorum, the keys stay as they are.
  *
  * @param ownerId a key quorum of users. `wallets`: by index, as `keys`.
  */
@@ -255,14 +261,14 @@ export async function sealUnderUsers<Key extends DrawnKey>(
   { ownerId, wallets }: { readonly ownerId: string; readonly wallets: readonly OwnedWallet[] },
 ): Promise<Key[]> {
   const { app, vault } = context;
-  // Most apps: saves reading the key quorum.
+  // This holds for most apps and saves reading the key quorum.
   if (vault.loginApps?.includes(app.id) !== true) return [...keys];
   const authorities: Awaited<ReturnType<typeof authorityUnder>>[] = [];
   for (const wallet of wallets) {
     authorities.push(await authorityUnder(context, ownerId, wallet));
     if (authorities[0] === undefined) return [...keys];
   }
-  // All at once, so that a vault in another process is called for all of them in one run.
+  // Starts all calls at once, so that one run can make them all if the key store is in another process.
   return Promise.all(
     keys.map(async (key, index) => {
       const authority = authorities[index];

@@ -10,7 +10,7 @@ export interface TriggerDeposit {
   readonly appId: string;
   readonly walletId: string;
   readonly caip2: string;
-  /** The token, EVM in checksum case, or `native`. */
+  /** The token's address, with EVM addresses in checksum case, or `native`. */
   readonly assetAddress: string;
   readonly rawAmount: bigint;
   /** Identifies the deposit on its chain. */
@@ -33,10 +33,11 @@ type TriggerContext = Pick<OperationContext, 'em' | 'ids' | 'nowMs'>;
 
 /**
  * Stores an execution for each deposit that an attached automation matches, in the transaction that records the
- * deposit. The oldest matching attachment acts.
+ * deposit. Only the oldest matching attachment acts.
  *
- * What a wallet's own actions bring back triggers nothing: two automations that swap in opposite directions would feed
- * each other for ever. Where that is not known yet, `originOf` finds it out before the execution runs.
+ * Proceeds of a wallet's own actions trigger nothing. Otherwise two automations that swap in opposite directions
+ * would trigger each other forever. If the origin of a deposit is not known yet, `originOf` determines it before the
+ * execution runs.
  */
 export async function triggerAutomations(
   context: TriggerContext,
@@ -60,7 +61,7 @@ export async function matchingAttachment(
   return attached.get(asset.walletId)?.find((each) => matches(each, asset));
 }
 
-/** Result: the id of the new execution; undefined if the deposit has one. */
+/** Starts an execution and returns its id. Undefined if the deposit already has one. */
 export async function startExecution(
   { em, ids, nowMs }: TriggerContext,
   { id, automationId, agreedById, config, params, destinationWalletId }: Attached,
@@ -96,7 +97,7 @@ export async function startExecution(
   return inserted?.id;
 }
 
-/** The attachments of enabled automations, by wallet, the oldest first. */
+/** The attachments of enabled automations, by wallet, oldest first. */
 async function attachmentsOf(
   { em }: Pick<OperationContext, 'em'>,
   walletIds: readonly string[],
@@ -139,7 +140,7 @@ function matches(
   return !isProceeds;
 }
 
-/** Whether the wallet's own transaction brought it, or an exchange that the wallet has paid. */
+/** Whether the deposit came from the wallet's own transaction, or from an exchange that the wallet has paid. */
 async function isOwn(
   { em }: Pick<OperationContext, 'em'>,
   { walletId, caip2, transactionHash, rawAmount }: TriggerDeposit,
@@ -157,7 +158,7 @@ async function isOwn(
       where.or([where('steps.hash', '=', transactionHash), where('steps.external_status', '=', 'waiting')]),
     )
     .execute();
-  // The payment may be seen before the exchange reports its hash.
+  // The payment can be seen on the chain before the exchange reports its hash.
   return payments.some(
     ({ hash, delivery }) =>
       hash === transactionHash || (hash === null && delivery !== null && delivers(delivery, rawAmount)),
@@ -169,7 +170,7 @@ function delivers(delivery: string, rawAmount: bigint): boolean {
   return amount === String(rawAmount);
 }
 
-/** Whether the wallet sent the transaction, or an exchange that it has paid. */
+/** Whether the wallet sent the transaction, or an exchange that the wallet has paid. */
 export async function isOwnTransaction(
   { em }: Pick<OperationContext, 'em'>,
   { walletId, caip2, transactionHash }: Pick<TriggerDeposit, 'walletId' | 'caip2' | 'transactionHash'>,
@@ -183,7 +184,7 @@ export async function isOwnTransaction(
     .where('wallet_id', '=', walletId)
     .executeTakeFirst();
   if (sent !== undefined) return true;
-  // A refund is paid on the chain of the deposit, which differs from that of the step.
+  // A refund is paid on the chain of the deposit, which differs from the chain of the step.
   const paid = await em
     .getKysely<Tables>()
     .selectFrom('wallet_action_steps as steps')
@@ -196,8 +197,8 @@ export async function isOwnTransaction(
 }
 
 /**
- * Where the deposit of an execution came from, as far as it is known by now: the transaction that includes a user
- * operation of the wallet is known only once the operation has been followed.
+ * The origin of an execution's deposit, as far as it is known now. The transaction of a user operation is known only
+ * after the operation has been followed.
  */
 export async function originOf(
   context: Pick<OperationContext, 'em'>,
@@ -215,7 +216,7 @@ export async function originOf(
     .where('user_operation_hash', 'is not', null)
     .where('transaction_hash', 'is', null)
     .where('next_check_at_ms', 'is not', null)
-    // A later operation cannot have brought it.
+    // A later operation cannot have caused the deposit.
     .where('created_at_ms', '<=', execution.createdAtMs)
     .executeTakeFirst();
   return open === undefined ? 'other' : 'unknown';

@@ -28,13 +28,13 @@ import { findWallet } from '../wallets/find-wallet.ts';
 import type { FoundWallet, WalletRow } from '../wallets/wallet.entity.ts';
 import { changeAuthority } from '../wallets/wallet-keys.ts';
 
-// KYSELY: locks a wallet by the state that was verified.
+// KYSELY: locks a wallet in the state that was verified.
 
 /**
- * Lets automations act on later deposits to a wallet. The wallet's owner must sign, if it has one. An automation that
- * is attached already keeps its attachment, with the parameters it has.
+ * Lets automations act on later deposits to a wallet. If the wallet has an owner, the owner must sign. An automation
+ * that is already attached keeps its attachment and parameters.
  *
- * @throws ApiError not_found; the codes of `requireOwner`; invalid_state for an imported or exported wallet;
+ * @throws ApiError not_found; what `requireOwner` throws; invalid_state for an imported or exported wallet;
  * invalid_data; invalid_request for more attachments than a wallet may have.
  */
 export async function attachAutomations(
@@ -80,9 +80,9 @@ export async function attachAutomations(
 }
 
 /**
- * Ends attachments. The wallet's owner must sign, if it has one. Executions of deposits before finish.
+ * Ends attachments. If the wallet has an owner, the owner must sign. Executions of earlier deposits finish.
  *
- * @throws ApiError not_found; the codes of `requireOwner`.
+ * @throws ApiError not_found; what `requireOwner` throws.
  */
 export async function detachAutomations(
   context: OperationContext,
@@ -97,7 +97,7 @@ export async function detachAutomations(
   });
 }
 
-/** The automations that are attached to a wallet, as the wallet shows them. */
+/** The automations attached to a wallet in the form that the wallet shows. */
 export async function attachedAutomations(
   { em }: Pick<OperationContext, 'em'>,
   wallet: FoundWallet,
@@ -118,8 +118,10 @@ export async function attachedAutomations(
 }
 
 /**
- * INVARIANT: the owner whose signatures were verified is still the owner, and no concurrent transaction exports,
- * archives or takes over the wallet.
+ * Locks the wallet.
+ *
+ * INVARIANT: the owner whose signatures were verified is still the owner, and no concurrent transaction exports the
+ * wallet, archives it or changes its owner.
  */
 export async function lockWallet({ em }: OperationContext, wallet: WalletRow): Promise<void> {
   const row = await em
@@ -132,11 +134,13 @@ export async function lockWallet({ em }: OperationContext, wallet: WalletRow): P
     .where('archived_at_ms', 'is', null)
     .forUpdate()
     .executeTakeFirst();
-  // The request is retried and sees the change.
+  // The request runs again and sees the change.
   if (row === undefined) throw new StaleReadError(`the wallet ${wallet.id} changed while it was attached to`);
 }
 
-/** In the order of the ids, each once; locked, so that none is deleted before it is attached. */
+/**
+ * The automations in the order of the ids, each once. They are locked, so that none is deleted before it is attached.
+ */
 async function automationsOf(
   { app, em }: OperationContext,
   ids: readonly string[],

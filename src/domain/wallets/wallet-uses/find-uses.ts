@@ -10,7 +10,7 @@ import { dropOldVolumes } from './use-log.ts';
 
 type UseRow = Selectable<Tables['wallet_uses']>;
 
-/** A recorded use. */
+/** A recorded use of a wallet. */
 export interface RecordedUse {
   readonly sequence: number;
   readonly appId: string;
@@ -44,10 +44,10 @@ const columns = [
   'trace',
 ] as const satisfies readonly (keyof UseRow)[];
 
-/** CHOICE: no retention is published; a month of requests is enough to evaluate a policy change. */
+/** CHOICE: the specification gives no retention time. A month of requests is enough to evaluate a policy change. */
 const LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;
 
-/** Uses are needed for their lifetime. */
+/** Uses are needed until their lifetime ends. */
 export const expiringUses: ExpiringTable = {
   ...{ table: 'wallet_uses', key: 'sequence', time: 'judged_at_ms', keptMs: LIFETIME_MS },
   isNeeded: ({ name }, beforeMs) => sql<boolean>`
@@ -55,13 +55,13 @@ export const expiringUses: ExpiringTable = {
   `,
 };
 
-/** Rows read or deleted per statement. */
+/** The number of rows per statement. */
 export const USES_AT_ONCE = 1000;
 
 /**
- * A denied use by the id of its trace or of its request, which ends at its first denial.
+ * A denied use, by the id of its trace or of its request. A request ends at its first denial.
  *
- * @param appId default: of any app.
+ * @param appId by default, any app.
  * @throws ApiError not_found
  */
 export async function findDenial(
@@ -106,11 +106,11 @@ export async function* usesOfWallet(
 }
 
 /**
- * Deletes the oldest uses, at most `USES_AT_ONCE`, that have expired; returns how many. On PostgreSQL it is only for
- * uses whose partition has not expired as a whole.
+ * Deletes the oldest expired uses, at most `USES_AT_ONCE`, and returns how many. On PostgreSQL, it only deletes uses
+ * in partitions that have not expired as a whole.
  *
- * NOTE: they are deleted in their order, so that no index on time is needed. After a clock was set back, a use with a
- * later time therefore delays the deletion of those behind it.
+ * NOTE: uses are deleted in their order, so that no index on time is needed. If a clock was ahead and then set back,
+ * a use with a late time delays the deletion of the uses behind it.
  */
 export async function dropExpiredUses(em: SqlEntityManager, nowMs: number): Promise<number> {
   await dropOldVolumes(em, nowMs);

@@ -11,7 +11,7 @@ import type { Tables } from '../../tables.ts';
 
 /**
  * CHOICE: the requests and traces of an app's uses are stored in full up to this size per day, and as digests beyond
- * it. Enough for 100,000 requests of 2 KB; without a limit, an app could fill the disk within hours.
+ * it. It is enough for 100,000 requests of 2 KB. Without a limit, an app could fill the disk within hours.
  */
 export const MAX_BYTES_PER_DAY = 256 * 1024 * 1024;
 
@@ -21,13 +21,13 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 interface Stored {
   readonly appId: string;
   readonly judgedAtMs: number;
-  /** JSON; null if absent. */
+  /** JSON; null for an absent text. */
   readonly texts: readonly (string | null)[];
 }
 
 /**
- * Adds uses to the app's count of the day; returns for each whether it is stored in full. Locks the count until the
- * transaction ends.
+ * Adds uses to the app's count of the day, and returns for each whether it is stored in full. Locks the count until
+ * the transaction ends.
  */
 export async function admitUses(em: SqlEntityManager, uses: readonly Stored[]): Promise<boolean[]> {
   const sizes = uses.map(sizeOf);
@@ -39,7 +39,7 @@ export async function admitUses(em: SqlEntityManager, uses: readonly Stored[]): 
     groups.set(`${appId} ${day}`, group);
   }
   const isKept = uses.map(() => false);
-  // Locked in a fixed order, so that two batches cannot deadlock.
+  // Counts are locked in a fixed order, so that two batches cannot deadlock.
   for (const [, { appId, day, indices }] of [...groups].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const added = indices.reduce((sum, index) => sum + sizes[index]!, 0);
     let used = (await addBytes(em, { appId, day, added })) - added;
@@ -51,7 +51,7 @@ export async function admitUses(em: SqlEntityManager, uses: readonly Stored[]): 
   return isKept;
 }
 
-/** The stored form of a text beyond the limit. */
+/** The stored form of a text beyond the limit: its digest. */
 export function digestOf(text: string | null): string | null {
   return text === null ? null : hash('sha256', text);
 }
@@ -78,24 +78,24 @@ async function addBytes(
   return Number(bytes);
 }
 
-/** Deletes the counts of earlier days than the last two. */
+/** Deletes the counts of all days but the last two. */
 export async function dropOldVolumes(em: SqlEntityManager, nowMs: number): Promise<void> {
   const yesterday = Math.floor(nowMs / DAY_MS) - 1;
   await em.getKysely<Tables>().deleteFrom('use_volumes').where('day', '<', yesterday).execute();
 }
 
-/** How long a record waits for a batch, ms of machine time. */
+/** How long a record waits for a batch, in ms of system time. */
 const WAIT_MS = 100;
-/** Above this, callers wait until their record is stored. */
+/** Above this number, callers wait until their record is stored. */
 const MAX_WAITING = { records: 5000, characters: 8_000_000 };
 
 /**
  * Stores the records of many requests in one transaction.
  *
- * CHOICE: the record of an allowed use is stored up to 100 ms after the response. Stored in the request's own
- * transaction, it would turn read-only transactions into ones that are synced to disk, which made `personal_sign`
- * twice as expensive. A killed process loses the records of its last 100 ms; a stopped one loses none. Denials are
- * stored before the response.
+ * CHOICE: the record of an allowed use is stored up to 100 ms after the response. In the request's own transaction,
+ * it would turn read-only transactions into ones that are synced to disk, which made `personal_sign` twice as
+ * expensive. A killed process loses the records of its last 100 ms; a stopped process loses none. Denials are stored
+ * before the response.
  */
 export function createUseLog({ inUnit, log }: Pick<OperationContext, 'inUnit' | 'log'>): UseLog {
   let waiting: UseRecord[] = [];
@@ -113,7 +113,7 @@ export function createUseLog({ inUnit, log }: Pick<OperationContext, 'inUnit' | 
     try {
       await inUnit((em) => insertUses(em, batch));
     } catch (error) {
-      // They are retried together with newer records.
+      // The records of a failed batch are stored again, together with newer records.
       waiting = [...batch, ...waiting];
       waitingCharacters = waiting.reduce((sum, record) => sum + lengthOf(record), 0);
       wait();
@@ -147,7 +147,7 @@ function lengthOf({ request }: UseRecord): number {
   return request?.length ?? 0;
 }
 
-/** Rows per statement, largest first, so that only a few statements are prepared. */
+/** The numbers of rows per statement, largest first, so that only a few statements are prepared. */
 const SIZES = [64, 8, 1] as const;
 
 const members = [
@@ -162,7 +162,7 @@ const members = [
   ['request_digest', 'requestDigest'],
 ] as const;
 
-/** The values of all rows, flattened in statement order. */
+/** The values of all rows as one list, in the order of the statement. */
 type FlatRows = Readonly<Record<number, string | number | null>>;
 
 const inserts = SIZES.map((size) => ({

@@ -31,13 +31,13 @@ import { evidenceForVault, findWalletKey, useWithEvidence } from '../wallets/wal
 import { admitUses, digestOf } from './use-log.ts';
 
 /**
- * The policies that apply to a request, depending on who authorized it: a signer's override policies if it has any
- * (possibly an empty list), otherwise the wallet's.
+ * The policies that apply to a request. They depend on who authorized it: a signer's override policies, if the signer
+ * has any (possibly an empty list), otherwise the wallet's policies.
  */
 export function applicablePolicies(wallet: FoundWallet, signedBy: SignedBy): readonly NamedPolicy[] {
   if (signedBy.kind === 'signer' && signedBy.overridePolicyIds !== undefined)
     return signedBy.overridePolicyIds.map((id) => ({ id, rulesDigest: undefined }));
-  // INVARIANT: a wallet's policy exists, so both columns are null or neither is.
+  // INVARIANT: a wallet's policy exists, so either both columns are null or neither is.
   return wallet.policy_id === null
     ? []
     : [{ id: wallet.policy_id, rulesDigest: wallet.policy_rules_digest ?? undefined }];
@@ -50,8 +50,8 @@ export interface WalletUse {
   /** The operation by its id: `walletRpc`, `rawSignWallet`, `exportWallet`, `transferFromWallet`. */
   readonly operation: string;
   /**
-   * The request body. CHOICE: stored in full, also in production: signed content is personal but not secret, and
-   * replaying a draft policy needs it. No body of these operations contains a secret.
+   * The request body. CHOICE: it is stored in full, also in production, because replaying a draft policy needs it.
+   * Signed content is personal but not secret, and no body of these operations contains a secret.
    */
   readonly request: object;
 }
@@ -64,12 +64,15 @@ interface JudgedUse extends WalletUse {
 }
 
 /**
- * CHOICE: larger bodies are not stored and longer traces are shortened, so that a few requests cannot fill the table
- * or a response. In characters.
+ * CHOICE: larger bodies are not stored, and longer traces are shortened, so that a few requests cannot fill the table
+ * or a response. Counted in characters.
  */
 const MAX_KEPT = 256 * 1024;
 
-/** Decisions as returned and stored: with full traces, or with only the deciding part of traces that are too long. */
+/**
+ * Decisions in the form that is returned and stored: with full traces, or with only the deciding part of traces that
+ * are too long.
+ */
 function withBoundedTraces(decisions: readonly PolicyDecision[]): readonly PolicyDecision[] {
   const isLong = decisions.reduce((sum, { units }) => sum + traceLength(units), 0) > MAX_KEPT;
   return isLong ? decisions.map(shortenTrace) : decisions;
@@ -93,11 +96,13 @@ function useRecordOf(
 }
 
 /**
- * Records the denial of a use of a wallet and its event. `decisions`: from `withBoundedTraces`, the denying one last.
+ * Records the denial of a use of a wallet, and its event.
  *
  * CHOICE: `wallet.use_denied` is our own event. None of the 67 published events covers a denied request:
- * `wallet_action.*.rejected` is about a wallet action, `intent.rejected` about an intent, and an rpc request is
+ * `wallet_action.*.rejected` is about a wallet action, `intent.rejected` about an intent, and an RPC request is
  * neither.
+ *
+ * @param decisions from `withBoundedTraces`, the denying one last.
  */
 async function recordDenial(
   context: EventContext,
@@ -144,18 +149,18 @@ function keptText(value: unknown): string | null {
   return text.length > MAX_KEPT ? null : text;
 }
 
-/** A decoded request: the action that policies evaluate, and whatever else the caller needs. */
+/** A decoded request: the action that policies evaluate, and further data that the caller needs. */
 interface DecodedUse {
   readonly action: PolicyAction;
-  /** It signs and then calls `record`, and changes or locks nothing before. */
+  /** Whether the request only signs and then calls `record`, and before that neither changes nor locks anything. */
   readonly onlySigns?: boolean;
 }
 
 /** A request to use a wallet's key. */
 interface UseRequest<Decoded extends DecodedUse> extends WalletUse {
-  /** Reads the action from the bytes to be signed; not called for callers who may not act for the wallet. */
+  /** Reads the action from the bytes to be signed. It is not called for callers who may not use the wallet. */
   readonly decode: () => Promise<Decoded>;
-  /** Whether an additional signer may authorize in place of the owner. */
+  /** Whether an additional signer may authorize instead of the owner. */
   readonly mayBeSigner: boolean;
 }
 
@@ -171,9 +176,8 @@ interface AllowedUse<Decoded extends DecodedUse> {
  * Authorizes a request to use a wallet's key: verifies the owner's or a signer's signatures, then evaluates every
  * applicable policy.
  *
- * @throws ApiError the codes of `requireOwner`; what `decode` throws; policy_violation, which is recorded although
- * the request is rolled back. With diagnostics, its `data` contains the decision with its full trace and the trace
- * id.
+ * @throws ApiError what `requireOwner` throws; what `decode` throws; policy_violation, which is recorded although the
+ * request is rolled back. With diagnostics, its `data` contains the decision with its full trace and the trace id.
  */
 export async function authorizeUse<Decoded extends DecodedUse>(
   context: OperationContext,
@@ -221,13 +225,13 @@ const policySpan = { name: 'policies', kind: 'internal' } as const;
 const noPolicies: PolicyEvaluation = { policyIds: [], denial: undefined };
 
 /**
- * The totals by which a use is judged. They are locked until the transaction ends, so that no other request uses up the
- * cap.
+ * The running totals for the evaluation of a use. They are locked until the transaction ends, so that no other
+ * request uses up the cap.
  *
- * No lock is held while a vault in another process is called. A use that only signs is judged twice: before the
- * signature by unlocked totals, and afterwards by locked totals. If the second judgment fails, the signature is not
- * returned. Otherwise everything would run again after the vault's answer, and requests of one wallet would sign one
- * after the other.
+ * No lock is held during a call of a key store in another process. A use that only signs is evaluated twice: with
+ * unlocked totals before the signature, and with locked totals after it. If the second evaluation denies, the
+ * signature is not returned. Otherwise the whole request would have to run again after the key store's response, and
+ * requests for one wallet would sign one after the other.
  */
 function totalsFor(
   context: OperationContext,
@@ -238,7 +242,7 @@ function totalsFor(
   return waits ? beginRunningTotals(context, id, action) : openRunningTotals(context, id, action);
 }
 
-/** The refusal of a use. The denial is recorded although the request is rolled back. */
+/** The error for a denied use. Records the denial although the request is rolled back. */
 function denied(
   { ids, nowMs, diagnostics, afterRefusal }: OperationContext,
   use: UseRecord,
@@ -251,7 +255,7 @@ function denied(
   return new ApiError('policy_violation', undefined, diagnostics ? { data } : {});
 }
 
-/** The wallet's additional signers, as `requireOwner` takes them. */
+/** The wallet's additional signers in the form that `requireOwner` expects. */
 export function signersOf(wallet: WalletRow): AdditionalSigner[] {
   const signers = JSON.parse(wallet.additional_signers) as WalletAdditionalSigner;
   return signers.map(({ signer_id: signerId, override_policy_ids: overridePolicyIds }) =>
@@ -261,7 +265,11 @@ export function signersOf(wallet: WalletRow): AdditionalSigner[] {
 
 type KeyContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof' | 'vault'>;
 
-/** Signs with a wallet's key. The caller has authorized this use of the wallet. Throws SigningInputError. */
+/**
+ * Signs with a wallet's key. The caller has authorized this use of the wallet.
+ *
+ * @throws SigningInputError
+ */
 export async function signWithWalletKey<Method extends SigningMethod>(
   context: KeyContext,
   wallet: WalletRow,

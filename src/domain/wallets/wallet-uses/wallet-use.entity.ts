@@ -1,12 +1,12 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** The size of an app's requests and traces recorded on one day, whether stored in full or as digests. */
+/** The size of an app's requests and traces that were recorded on one day, in full or as digests. */
 export const UseVolumeEntity = defineEntity({
   name: 'UseVolume',
   tableName: 'use_volumes',
   properties: {
     appId: p.text().primary(),
-    /** Days since 1970, UTC. */
+    /** Days since 1970-01-01, UTC. */
     day: p.integer().primary(),
     bytes: p.bigint('number'),
   },
@@ -17,13 +17,13 @@ export const WalletUseEntity = defineEntity({
   name: 'WalletUse',
   tableName: 'wallet_uses',
   properties: {
-    /** Increases with every use; the order in which uses are read and deleted. */
+    /** Increases with every use. Uses are read and deleted in this order. */
     sequence: p.bigint('number').primary().autoincrement().ignoreSchemaChanges('type'),
     appId: p.text(),
     walletId: p.text(),
     /** The operation by its id: `walletRpc`, `rawSignWallet`, `exportWallet`, `transferFromWallet`. */
     operation: p.text(),
-    /** The method as rules name it. */
+    /** The method under the name that policy rules use. */
     method: p.text(),
     requestId: p.text(),
     judgedAtMs: p.bigint('number'),
@@ -31,9 +31,9 @@ export const WalletUseEntity = defineEntity({
     decision: p.text(),
     /** JSON array of the evaluated policies, in order; empty when none applied. */
     policyIds: p.text(),
-    /** The request's body as JSON; null when it was too large to be stored, or the app's records of that day were. */
+    /** The request's body as JSON. Null if it, or all records of the app on that day, were too large to be stored. */
     request: p.text().strictNullable(),
-    /** SHA-256 of the body as hex, where it was left out because of the records of that day. */
+    /** SHA-256 of the body as hex, if the body was left out because of the records of that day. */
     requestDigest: p.text().strictNullable(),
     /** The trace id of a denial; null for allowed uses. */
     traceId: p.text().strictNullable(),
@@ -42,7 +42,7 @@ export const WalletUseEntity = defineEntity({
   },
   indexes: [
     { name: 'wallet_uses_by_wallet', properties: ['walletId', 'sequence'] },
-    // A partial index: only denials are looked up individually, so allowed uses do not pay for it.
+    // A partial index, because only denials are looked up individually. Allowed uses do not pay for it.
     { name: 'wallet_uses_by_trace', properties: ['traceId'], where: 'trace_id is not null' },
     { name: 'wallet_uses_denied_request', properties: ['requestId'], where: 'trace_id is not null' },
   ],

@@ -60,14 +60,12 @@ export async function checkWalletFields(
 }
 
 /**
- * Resolves the key quorum that owns a new wallet, and locks the user or organization that the wallet is assigned to
- * until the transaction ends. Without an explicit owner, an organization's default key quorum owns its wallets.
+ * Resolves the key quorum that owns a new wallet, and locks the user or organization to which the wallet is assigned
+ * until the transaction ends. If the request names no owner, an organization's default key quorum owns its wallets.
  *
- * @param newOwnerId the id of a key quorum that is made for the owner. Default: a new one.
- *
- * Result: null for a wallet without an owner. CHOICE: `owner: null` means no owner, even for a wallet of an
+ * @param newOwnerId the id of a key quorum that is created for the owner. Default: a new id.
+ * @returns null for a wallet without an owner. CHOICE: `owner: null` means no owner, even for a wallet of an
  * organization.
- *
  * @throws ApiError invalid_data, wallet_entity_limit_exceeded
  */
 export async function resolveWalletOwner(
@@ -89,7 +87,7 @@ async function admitEntity(context: CheckContext, entity: AssignWalletEntityRequ
   }
 }
 
-/** A new key, sealed for the wallet that will have it. */
+/** A new key, sealed for its future wallet. */
 export interface KeyOfWallet extends NewWalletKey, SealedFor {
   readonly walletId: string;
 }
@@ -108,10 +106,10 @@ export async function createWalletKey(
   return { ...(await vault.createWalletKey(binding, owned.authority)), ...owned, walletId };
 }
 
-/** How many keys are derived, or wallets stored, before other requests run: each takes a millisecond or more. */
+/** How many keys are derived, or wallets stored, before other requests can run. Each takes a millisecond or more. */
 export const KEYS_AT_ONCE = 10;
 
-/** Draws several keys, a few of them concurrently: deriving them runs on several threads. */
+/** Draws several keys. A few are drawn concurrently, because deriving them runs on several threads. */
 export async function createWalletKeys(
   context: KeyContext,
   chainTypes: readonly WalletChainType[],
@@ -151,7 +149,7 @@ async function storeSigners(
   await em.getKysely<Tables>().insertInto('wallet_signers').values(rows).execute();
 }
 
-/** Replaces the indexed signers. */
+/** Replaces the indexed signers of a wallet. */
 export async function replaceSigners(
   context: StoreContext,
   walletId: string,
@@ -233,14 +231,14 @@ export async function insertWallet(
   return row;
 }
 
-/** 409 for an external id that another wallet of the app has. */
+/** The 409 error for an external id that another wallet of the app has. */
 export function externalIdTaken(externalId: string | undefined): ApiError {
   return new ApiError('resource_conflict', `a wallet with the external id \`${externalId}\` already exists`, {
     headers: { 'x-should-retry': 'false' },
   });
 }
 
-/** Stores a wallet whose key is held by a custodian. */
+/** Stores a wallet whose key a custodian holds. */
 export async function insertWalletRow(
   context: OperationContext,
   row: WalletRow,
@@ -251,7 +249,7 @@ export async function insertWalletRow(
   return row;
 }
 
-/** The row of a new wallet; `key` has its id, unless it is still to be drawn, its address and public key. */
+/** The row of a new wallet. `key` contains its address and public key, and its id unless that is still to be drawn. */
 export function newWalletRow(
   context: Pick<OperationContext, 'ids' | 'app' | 'nowMs'>,
   wallet: NewWalletRow,
@@ -309,8 +307,8 @@ export async function createWallet(
   input: CreateWalletRequest,
   key: Promise<KeyOfWallet> = createWalletKey(context, input.chain_type),
 ): Promise<WalletRow> {
-  // NOTE: derived before the first statement: a transaction begins with it, and on SQLite all other requests wait for
-  // that.
+  // NOTE: the key is derived before the first statement. That statement begins the transaction, and on SQLite all
+  // other requests wait for it to end.
   const drawn = await key;
   await checkWalletFields(context, input, input.chain_type);
   const ownerId = await resolveWalletOwner(context, input, drawn.newOwnerId);
@@ -326,7 +324,9 @@ export async function createWallet(
   return insertWallet(context, wallet, await keyFor(context, input.chain_type, { drawn, ownerId }));
 }
 
-/** The generated key, unless another key quorum became the owner in between, which is rare. */
+/**
+ * The generated key. If another key quorum became the owner in the meantime, which is rare, the key is sealed again.
+ */
 async function keyFor(
   context: OperationContext,
   chainType: CreateWalletRequest['chain_type'],
@@ -340,7 +340,8 @@ async function keyFor(
 /**
  * Creates up to 100 wallets independently: a refusal for one does not affect the others.
  *
- * `authorities`: under which their keys are sealed, by index. Result: one entry for each input, in order.
+ * @param authorities the authorities under which the keys are sealed, by index.
+ * @returns one entry for each input, in order.
  */
 export async function createWalletsBatch(
   context: OperationContext,
@@ -351,7 +352,7 @@ export async function createWalletsBatch(
   const keys = await createWalletKeys(context, types, unwrapPlan(authorities));
   const results: WalletBatchCreateResult[] = [];
   for (const [index, input] of inputs.entries()) {
-    // Other requests run in between.
+    // Lets other requests run.
     if (index % KEYS_AT_ONCE === 0) await setImmediate();
     results.push(await createOne(context, { index, input, key: keys[index] as KeyOfWallet }));
   }

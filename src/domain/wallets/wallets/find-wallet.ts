@@ -21,8 +21,9 @@ import { type StoredWalletKey, walletKeyColumns } from './wallet-keys.ts';
 type FindContext = Pick<OperationContext, 'app' | 'em'>;
 
 /**
- * The digest is joined here: a separate query would cost more than the policy evaluation itself. Most wallets have no
- * automations, and asking for them separately would double the cost of reading a wallet.
+ * The digest of the policy is joined here, because a separate query would cost more than the policy evaluation
+ * itself. The same holds for automations: most wallets have none, and a separate query would double the cost of
+ * reading a wallet.
  */
 function selectFound(database: Kysely<Tables>) {
   return database
@@ -48,7 +49,7 @@ const selectByExternalId = prepareQuery<{ appId: string; externalId: string }, F
     selectFound(database).where('wallets.app_id', '=', appId).where('wallets.external_id', '=', externalId),
 );
 
-/** A wallet that was read together with its key; a custodial one has none. */
+/** A wallet that was read together with its key. A custodial wallet has no key. */
 type WalletWithKey = FoundWallet & (StoredWalletKey | { readonly [Name in keyof StoredWalletKey]: null });
 
 function selectFoundWithKey(database: Kysely<Tables>) {
@@ -64,13 +65,14 @@ const selectWithKeyById = prepareQuery<{ appId: string; id: string }, WalletWith
       .where('wallets.id', '=', id) as Compilable<WalletWithKey>,
 );
 
-/** Prefix of an `external_id` used in place of a wallet id in paths. */
+/** Prefix of an `external_id` that is used instead of a wallet id in paths. */
 const EXTERNAL_PREFIX = 'ext_wal_';
 
 /**
- * The app's wallet of this id, or of `ext_wal_` and its external id.
+ * The app's wallet with this id, or with the external id after `ext_wal_`.
  *
- * @throws ApiError not_found for an absent wallet, another app's, and an archived one unless asked for.
+ * @throws ApiError not_found for an absent wallet, a wallet of another app, and an archived wallet unless archived
+ * wallets are included.
  */
 export async function findWallet(
   { app, em }: FindContext,
@@ -91,10 +93,10 @@ function unlessArchived<Row extends WalletRow>(row: Row | undefined, includeArch
 }
 
 /**
- * `findWallet` for a request that will probably sign with the wallet: its key is read in the same statement, which
- * saves PostgreSQL a round trip.
+ * `findWallet` for a request that will probably sign with the wallet. The same statement reads its key, which saves a
+ * round trip on PostgreSQL.
  *
- * @throws ApiError not_found, as `findWallet`.
+ * @throws ApiError what `findWallet` throws.
  */
 export async function findWalletWithKey(
   context: FindContext,
@@ -132,7 +134,7 @@ export async function findWalletByAddress(
 /**
  * A wallet, locked for update until the transaction ends.
  *
- * @throws ApiError not_found, as `findWallet`.
+ * @throws ApiError what `findWallet` throws.
  */
 export async function findWalletForUpdate(context: FindContext, walletId: string): Promise<FoundWallet> {
   const { id } = await findWallet(context, walletId);
@@ -170,9 +172,9 @@ type ListContext = Pick<OperationContext, 'app' | 'em'>;
 
 export interface WalletFilter {
   chainType?: string | undefined;
-  /** Wallets whose owner quorum has this user among its members. Not together with `authorizationKey`. */
+  /** Wallets whose owner quorum has this user among its members. Excludes `authorizationKey`. */
   userId?: string | undefined;
-  /** Wallets whose owner quorum has this P-256 public key among its members; base64 DER or PEM. */
+  /** Wallets whose owner quorum has this P-256 public key among its members. The key is base64 DER or PEM. */
   authorizationKey?: string | undefined;
   externalId?: string | undefined;
   address?: string | undefined;
@@ -185,7 +187,7 @@ interface WalletPage {
   nextCursor: string | null;
 }
 
-/** The filters of a page; only requested filters are present. */
+/** The filters of a page. Filters that were not requested are absent. */
 interface PageInput {
   readonly appId: string;
   readonly limit: number;
@@ -202,7 +204,7 @@ interface PageInput {
 /**
  * One page of the app's wallets, newest first.
  *
- * @param cursor the `nextCursor` of the page before; `limit` is 1 to 100, 100 when left out.
+ * @param cursor the `nextCursor` of the previous page; `limit` is 1 to 100, 100 when left out.
  * @throws ApiError invalid_data for an unknown cursor, an invalid key, or both owner filters at once.
  */
 export async function listWallets(
@@ -229,7 +231,10 @@ export async function listWallets(
 
 const preparedPages = new Map<string, PreparedQuery<PageInput, WalletRow>>();
 
-/** A single owner's rows come in index order; several owners' rows have to be merged. */
+/**
+ * Reads a page of wallets. The rows of a single owner come in index order; the rows of several owners have to be
+ * merged.
+ */
 async function selectPage(
   { em }: ListContext,
   input: PageInput,
@@ -249,7 +254,10 @@ async function selectPage(
   return (await page(em, asked)).rows;
 }
 
-/** `asked` selects the conditions, `values` supplies their parameters. */
+/**
+ * @param asked selects the conditions.
+ * @param values supplies their parameters.
+ */
 function pageQuery(database: Kysely<Tables>, asked: PageInput, values: PageInput) {
   let query = database.selectFrom('wallets').select(walletColumns).where('app_id', '=', values.appId);
   const match = (name: keyof PageInput, column: keyof WalletRow) => {
@@ -278,7 +286,7 @@ async function ageOf({ app, em }: ListContext, cursor: string): Promise<number> 
   return last.created_at_ms;
 }
 
-/** The key quorums that contain the filter's user or key; undefined without such a filter. */
+/** The key quorums that contain the user or key of the filter; undefined without such a filter. */
 async function ownersOf(
   { app, em }: ListContext,
   { userId, authorizationKey }: WalletFilter,
@@ -308,7 +316,7 @@ function parseKey(authorizationKey: string): string {
   }
 }
 
-/** A wallet in wire form: unset fields are left out, except where the contract uses null. */
+/** A wallet in wire form. Unset fields are left out, except where the contract uses null. */
 export function walletView(row: WalletRow): Wallet {
   return {
     id: row.id,

@@ -16,12 +16,12 @@ import { authorityOfNewWallet, type NewAuthority, sealedFor } from '../wallet-au
 import { checkWalletFields, insertWallet, type KeyOfWallet, resolveWalletOwner } from './create-wallet.ts';
 import { WalletEntity, WalletImportEntity, type WalletRow } from './wallet.entity.ts';
 
-/** CHOICE: no lifetime is published; an hour is enough for a person to find the phrase. */
+/** CHOICE: the specification gives no lifetime. An hour is enough for a person to find the seed phrase. */
 const LIFETIME_MS = 60 * 60 * 1000;
 
 /**
  * Starts the import of an existing key: creates the key to which the caller encrypts it. A submission is matched by
- * address and chain type; starting again replaces the previous import.
+ * address and chain type. Starting again replaces the previous import.
  *
  * @throws ApiError invalid_data for an address that does not match the chain type.
  */
@@ -36,7 +36,7 @@ export async function beginImport(
   const binding = walletImportBinding({ id, app_id: context.app.id, chain_type: chainType });
   const { sealed, publicKey } = await context.vault.createImportKey(binding);
   const ofAddress = { appId: context.app.id, chainType, address };
-  // Requests that begin the same import run one after the other: many of them would collide again and again.
+  // Serializes requests that begin the same import. Otherwise many of them would collide repeatedly.
   await lockName(context.em, 'import', `${context.app.id} import ${chainType} ${address}`);
   await context.em.nativeDelete(WalletImportEntity, ofAddress);
   context.em.create(WalletImportEntity, {
@@ -54,12 +54,12 @@ export async function beginImport(
   };
 }
 
-/** Deletes expired imports; returns how many. */
+/** Deletes expired imports, and returns how many. */
 export function dropExpiredImports(em: SqlEntityManager, nowMs: number): Promise<number> {
   return em.nativeDelete(WalletImportEntity, { expiresAtMs: { $lte: nowMs } });
 }
 
-// KYSELY: wallets are rows as they are stored; they change by compare-and-set with `returning`.
+// KYSELY: wallets are read as stored rows; they change by compare-and-set with `returning`.
 
 type SealedImport = SubmitWalletImportRequest['wallet'];
 
@@ -88,7 +88,7 @@ export async function finishImport(
   await checkWalletFields(context, request, chainType);
   const ownerId = await resolveWalletOwner(context, request, key.newOwnerId);
   if (key.authority !== undefined && key.ownerId !== ownerId) {
-    // The request is retried and sees the change.
+    // The request runs again and sees the change.
     throw new StaleReadError('the key quorum of the owner changed during the import');
   }
   return insertWallet(

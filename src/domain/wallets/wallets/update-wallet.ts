@@ -22,14 +22,14 @@ import { findWallet } from './find-wallet.ts';
 import { WalletEntity, type WalletRow, walletColumns } from './wallet.entity.ts';
 import { changeAuthority } from './wallet-keys.ts';
 
-// KYSELY: tables of higher layers, whose entities cannot be imported here.
+// KYSELY: reads tables of higher layers, whose entities cannot be imported here.
 
 /**
- * Cancels the cards that spend from a wallet, in the transaction that archives it or changes its owner. A job cancels
- * them at their issuers.
+ * Cancels the cards that spend from a wallet, in the transaction that archives the wallet or changes its owner. A job
+ * cancels them at their issuers.
  *
- * CHOICE: the user got the cards as the wallet's owner. What the owner approved on chain stays approved, but no card is
- * left that could use it.
+ * CHOICE: the cards end, because the user got them as the wallet's owner. The owner's approvals on the chain stay,
+ * but no card can use them any more.
  */
 async function endCards(
   { em, nowMs }: Pick<OperationContext, 'em' | 'nowMs'>,
@@ -44,16 +44,16 @@ async function endCards(
     .execute();
 }
 
-// KYSELY: wallets are rows as they are stored; they change by compare-and-set with `returning`.
+// KYSELY: wallets are read as stored rows; they change by compare-and-set with `returning`.
 
 /** The app setting that allows adding an external id after creation. */
 const LATE_EXTERNAL_ID = 'late_external_id';
 
 /**
- * Updates the given fields; lists are replaced. If the wallet has an owner, only the owner from before the change may
- * authorize it.
+ * Updates the given fields; given lists replace the stored ones. If the wallet has an owner, only the owner before
+ * the change may authorize it.
  *
- * @throws ApiError not_found; the codes of `requireOwner`; invalid_data; resource_conflict when the external id is
+ * @throws ApiError not_found; what `requireOwner` throws; invalid_data; resource_conflict when the external id is
  * taken or the owner changed concurrently.
  */
 export async function updateWallet(
@@ -66,7 +66,7 @@ export async function updateWallet(
   if (input.external_id !== undefined) await checkLateExternalId(context, wallet);
   await checkWalletFields(context, input, wallet.chain_type);
   const ownerId = await resolveOwner(context, input);
-  // INVARIANT: the wallet's row is written first, which locks it, so the signers of a concurrent change are already
+  // INVARIANT: the wallet's row is written first, which locks it. The signers of a concurrent change are then already
   // visible and replaced.
   const row = await store(context, wallet, { input, ownerId });
   if (input.additional_signers !== undefined) {
@@ -84,7 +84,7 @@ export async function updateWallet(
 }
 
 /**
- * The immediate checks of a wallet update, without changing anything.
+ * Makes the checks of a wallet update that are possible at once, without changing anything.
  *
  * @throws ApiError invalid_data
  */
@@ -98,7 +98,7 @@ export async function checkWalletChange(
   await checkOwner(context, input);
 }
 
-// CHOICE: set once, at creation, as in the specification, unless the app's settings allow it later.
+// CHOICE: an external id is set once, at creation, as in the specification, unless the app's settings allow it later.
 async function checkLateExternalId(context: OperationContext, wallet: WalletRow): Promise<void> {
   if (wallet.external_id !== null) throw invalidField('/external_id', 'is already set and cannot be changed');
   const { settings } = await findApp(context.em, context.app.id);
@@ -114,7 +114,7 @@ async function store(
 ): Promise<WalletRow> {
   const { display_name, external_id, policy_ids, additional_signers } = input;
   const change = {
-    // The statement needs at least one column even when nothing changes.
+    // The statement needs at least one column even if nothing changes.
     owner_id: ownerId === undefined ? wallet.owner_id : ownerId,
     ...(display_name === undefined ? {} : { display_name }),
     ...(external_id === undefined ? {} : { external_id }),
@@ -140,10 +140,11 @@ async function store(
 }
 
 /**
- * Archives a wallet: it is hidden from reads that do not include archived wallets and can no longer be used. Only an
- * operator can restore it. The owner must sign where the app's settings say so.
+ * Archives a wallet. It can no longer be used, and only reads that include archived wallets show it. Only an operator
+ * can restore it. The owner must sign if the app's settings require it.
  *
- * @throws ApiError the codes of `requireOwner`; not_found, also for an archived wallet; not_supported for a custodial wallet.
+ * @throws ApiError what `requireOwner` throws; not_found, also for an archived wallet; not_supported for a custodial
+ * wallet.
  */
 export async function archiveWallet(context: OperationContext, walletId: string): Promise<WalletRow> {
   const wallet = await findWallet(context, walletId);
@@ -174,14 +175,17 @@ export async function archiveWallet(context: OperationContext, walletId: string)
       wallet_id: row.id,
       wallet_address: row.address,
       chain_type: row.chain_type,
-      // CHOICE: seconds, as in published samples of this event, although the wallet itself shows milliseconds.
+      // CHOICE: seconds, as in published samples of this event, although the wallet itself has milliseconds.
       archived_at: Math.floor(context.nowMs / 1000),
     },
   });
   return row;
 }
 
-/** Nothing more can be paid into an archived wallet: a job closes its deposit accounts at their providers. */
+/**
+ * Deactivates the deposit accounts of an archived wallet. A job closes them at their providers, so that nothing more
+ * can be paid in.
+ */
 async function deactivateDepositAccounts({ em, nowMs }: OperationContext, walletId: string): Promise<void> {
   const database = em.getKysely<Tables>();
   const { numUpdatedRows } = await database
@@ -199,8 +203,8 @@ async function deactivateDepositAccounts({ em, nowMs }: OperationContext, wallet
 }
 
 /**
- * Restores an archived wallet with its owner, signers and policies. Called by an operator, so there is no
- * authenticated app: the wallet may be of any app, or of the operator's.
+ * Restores an archived wallet with its owner, signers and policies. An operator calls it, so there is no
+ * authenticated app. The wallet may be of any app, unless the operator works on a single app.
  *
  * @throws ApiError not_found; invalid_state for a wallet that is not archived.
  */
@@ -242,9 +246,8 @@ async function requireWalletOfCaller(
 }
 
 /**
- * Assigns a wallet to a user or an organization, once. The owner does not change.
- *
- * Times: Unix ms.
+ * Assigns a wallet to a user or an organization, which is possible only once. The owner does not change. Times: Unix
+ * ms.
  *
  * @throws ApiError not_found when the wallet or entity does not exist; wallet_entity_already_set,
  * wallet_entity_limit_exceeded.

@@ -28,11 +28,11 @@ import { MasterKeyCheckEntity, type WalletRow } from './wallet.entity.ts';
 
 /** The sealed key of a wallet. */
 export interface StoredWalletKey extends SealedKey {
-  /** JSON of the `WalletAuthority` under which it is sealed; null without one. */
+  /** JSON of the `WalletAuthority` under which the key is sealed; null if it has none. */
   readonly authority: string | null;
 }
 
-/** The columns of `wallet_keys` that a use needs, as members of `StoredWalletKey`. */
+/** The columns of `wallet_keys` that a use needs, under the names of `StoredWalletKey`. */
 export const walletKeyColumns = [
   'wallet_keys.sealed_secret as sealedSecret',
   'wallet_keys.wrapped_data_key as wrappedDataKey',
@@ -44,7 +44,7 @@ const selectKey = prepareQuery<{ walletId: string }, StoredWalletKey>((database,
   database.selectFrom('wallet_keys').select(walletKeyColumns).where('wallet_id', '=', walletId),
 );
 
-/** The sealed key of a wallet, which `findWalletWithKey` may have read with it. */
+/** The sealed key of a wallet. `findWalletWithKey` may already have read it. */
 export async function findWalletKey(
   { em }: Pick<OperationContext, 'em'>,
   wallet: Pick<WalletRow, 'id'> & { readonly [Name in keyof StoredWalletKey]?: StoredWalletKey[Name] | null },
@@ -63,7 +63,8 @@ export async function findWalletKey(
 type UseContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;
 
 /**
- * The evidence for the vault that a wallet's key may be used for a request; undefined for a key without an authority.
+ * The evidence for the key store that a wallet's key may be used for a request. Undefined for a key without an
+ * authority.
  */
 export async function evidenceForVault(
   context: UseContext,
@@ -80,7 +81,10 @@ export async function evidenceForVault(
   return { ...use, address: wallet.address, policies: records, judgedAtMs: context.nowMs };
 }
 
-/** Asks the vault for a use, with the owner that it knows where the database has another one of the same single key. */
+/**
+ * Calls the key store for a use of a key. The key store may have another owner on record than the database, with the
+ * same single key; then that owner is used.
+ */
 export async function useWithEvidence<Use extends AuthorizedUse | undefined, T>(
   context: Pick<OperationContext, 'app' | 'em'>,
   use: Use,
@@ -93,7 +97,7 @@ export async function useWithEvidence<Use extends AuthorizedUse | undefined, T>(
   );
 }
 
-/** The policy of who has authorized a request: the owner, or a signer. */
+/** The policies of the party that authorized a request: the owner or a signer. */
 function pinFor(
   policies: WalletPolicies,
   signers: WalletAdditionalSigner,
@@ -109,7 +113,7 @@ async function useOf(
   quorumIds: readonly string[],
 ): Promise<AuthorizedUse> {
   const evidence = evidenceOf(context);
-  // Servers of earlier versions, which may still be running, do not keep what members sign.
+  // Servers of earlier versions, which may still be running, do not store what members sign.
   if (evidence === undefined && context.proof.agreed !== undefined) {
     throw new ApiError(
       'invalid_state',
@@ -140,10 +144,11 @@ function partyFieldsOf(wallet: Pick<WalletRow, 'policy_id' | 'additional_signers
 }
 
 /**
- * Lets the vault seal a wallet's key under the authority after a change by the request. The caller holds the lock of
- * the wallet.
+ * Makes the key store seal a wallet's key under the authority after a change by the request. The caller holds the
+ * lock of the wallet.
  *
- * @param before the wallet before the change, `after` the wallet after it.
+ * @param before the wallet before the change.
+ * @param after the wallet after the change.
  */
 export async function changeAuthority(
   context: OperationContext,
@@ -175,13 +180,13 @@ interface Change {
   readonly after: WalletRow;
 }
 
-/** The key under the authority that the vault works out from the request, which the owner from before has signed. */
+/** The key under the authority that the key store derives from the request, which the previous owner has signed. */
 async function agreedAuthority(
   context: OperationContext,
   { authority, ...sealed }: StoredWalletKey & { readonly authority: string },
   { before, after }: Change,
 ): Promise<ChangedKey> {
-  // The new owner first: of two key quorums of one key, the body names this one.
+  // The new owner comes first. If both are key quorums of the same single key, the body names the new one.
   const ids = [...new Set([...partiesOf(after), ...partiesOf(before)])];
   const use = await useOf(context, JSON.parse(authority) as WalletAuthority, ids);
   const pins = {
@@ -193,10 +198,7 @@ async function agreedAuthority(
   );
 }
 
-/**
- * A key without an authority under the one that it has from now on; undefined for a wallet that still has no owner who
- * holds keys.
- */
+/** The key under its first authority. Undefined for a wallet that still has no owner who holds keys. */
 async function firstAuthority(
   context: OperationContext,
   { authority: _, ...sealed }: StoredWalletKey,
@@ -205,7 +207,7 @@ async function firstAuthority(
   const { owner_id: ownerId } = after;
   const found = ownerId === null ? undefined : await authorityUnder(context, ownerId, partyFieldsOf(after));
   if (found === undefined) return undefined;
-  // Attachments end with a change of the owner.
+  // A change of the owner ends attachments.
   const isAutomated = ownerId === before.owner_id && (await isAttached(context, after.id));
   const authority = { ...found, isAutomated };
   return {
@@ -228,10 +230,10 @@ async function isAttached({ em }: OperationContext, walletId: string): Promise<b
 const KNOWN_VALUE = 'custos master key check';
 
 /**
- * Checks that the vault has the master keys under which the stored secrets are sealed, by a known value that the first
- * start under a key seals and stores. Called outside transactions, because it calls the vault, and before requests are
- * served. Rejects with the vault's error, which names the master key, when a key is missing or has the right name and
- * the wrong bytes.
+ * Checks that the key store has the master keys under which the stored secrets are sealed. The first start under a
+ * master key seals and stores a known value for this check. Call it outside transactions, because it calls the key
+ * store, and before requests are served. Rejects with the key store's error, which names the master key, when a key
+ * is missing, or has the right name and the wrong bytes.
  */
 export async function checkMasterKey(em: SqlEntityManager, vault: KeyVault): Promise<void> {
   for (const check of await em.find(MasterKeyCheckEntity, {})) {
@@ -243,6 +245,6 @@ export async function checkMasterKey(em: SqlEntityManager, vault: KeyVault): Pro
     sealedSecret: Buffer.from(sealed.sealedSecret),
     wrappedDataKey: Buffer.from(sealed.wrappedDataKey),
   };
-  // Several processes may start for the first time concurrently.
+  // Several processes may start for the first time at once.
   await em.upsert(MasterKeyCheckEntity, check, { onConflictAction: 'ignore' });
 }

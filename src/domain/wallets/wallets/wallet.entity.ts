@@ -3,7 +3,8 @@ import type { Selectable, SqlBool } from 'kysely';
 import type { Tables } from '../../tables.ts';
 
 /**
- * A known value sealed under a master key, so that a wrong key is detected at start and not at the first signature.
+ * A known value sealed under a master key, so that a wrong key is detected at start instead of at the first
+ * signature.
  */
 export const MasterKeyCheckEntity = defineEntity({
   name: 'MasterKeyCheck',
@@ -15,16 +16,16 @@ export const MasterKeyCheckEntity = defineEntity({
   },
 });
 
-/** A started import: the private key for the caller's encrypted submission. */
+/** A started import: the private key that decrypts the caller's submission. */
 export const WalletImportEntity = defineEntity({
   name: 'WalletImport',
   tableName: 'wallet_imports',
   properties: {
-    /** Bound into the seal, like a wallet's id for its key. */
+    /** Part of the seal's binding, like the id of a wallet for its key. */
     id: p.text().primary(),
     appId: p.text(),
     chainType: p.text(),
-    /** In the stored form of wallet addresses. */
+    /** The address in the stored form of wallet addresses. */
     address: p.text(),
     /** 32-byte HPKE private key, sealed like a wallet's secret. */
     sealedSecret: p.blob(),
@@ -41,7 +42,7 @@ export const WalletKeyEntity = defineEntity({
   tableName: 'wallet_keys',
   properties: {
     walletId: p.text().primary(),
-    /** Encoded by `encodeWalletSecret`, sealed under the wallet's data key. */
+    /** The secret as `encodeWalletSecret` encodes it, sealed under the wallet's data key. */
     sealedSecret: p.blob(),
     wrappedDataKey: p.blob(),
     masterKeyId: p.text(),
@@ -49,9 +50,9 @@ export const WalletKeyEntity = defineEntity({
     entropyType: p.text(),
     /** BIP-32 or SLIP-10 path of an `hd` key. */
     derivationPath: p.text().strictNullable(),
-    /** Index of the wallet among those from the same entropy. */
+    /** The index of the wallet among the wallets from the same entropy. */
     walletIndex: p.integer().strictNullable(),
-    /** JSON of the `WalletAuthority` under which the key is sealed; null for a key that is sealed without one. */
+    /** JSON of the `WalletAuthority` under which the key is sealed; null if it is sealed without one. */
     authority: p.text().strictNullable(),
   },
   indexes: [{ name: 'wallet_keys_by_master_key', properties: ['masterKeyId'] }],
@@ -87,15 +88,17 @@ export const WalletEntity = defineEntity({
     id: p.text().primary(),
     appId: p.text(),
     chainType: p.text(),
-    /** In the chain's canonical form: EIP-55 on ethereum, lower-case hex on the Move chains and starknet. */
+    /**
+     * The address in the chain's canonical form: EIP-55 on ethereum, lower-case hex on the Move chains and starknet.
+     */
     address: p.text(),
-    /** Hex without `0x`; only on chains whose addresses do not encode the key. */
+    /** Hex without `0x`. Only for chains whose addresses do not encode the key. */
     publicKey: p.text().strictNullable(),
     displayName: p.text().strictNullable(),
     externalId: p.text().strictNullable(),
     /** The key quorum that owns the wallet. */
     ownerId: p.text().strictNullable(),
-    /** The contract allows one policy at most; `policy_ids` on the wire. */
+    /** A wallet has at most one policy in the contract, which shows it as `policy_ids`. */
     policyId: p.text().strictNullable(),
     /** JSON array of `{signer_id, override_policy_ids?}` in wire form. Indexed in `wallet_signers`. */
     additionalSigners: p.text().default('[]'),
@@ -131,7 +134,7 @@ export const WalletEntity = defineEntity({
       properties: ['entityId', 'createdAtMs', 'id'],
       where: 'entity_id is not null',
     },
-    // The address first, because chain reports are looked up across all apps.
+    // The address comes first, because addresses that chains report are looked up across all apps.
     { name: 'wallets_by_address', properties: ['address', 'appId'] },
     // Solana has no list of all transfers, so its addresses are polled one after the other.
     {
@@ -153,9 +156,9 @@ export const WalletEntity = defineEntity({
 /** A row of `wallets`, columns as they are stored. */
 export type WalletRow = Selectable<Tables['wallets']>;
 
-/** A wallet read for use, with what most uses need of other tables. */
+/** A wallet that was read for use, with data from other tables that most uses need. */
 export interface FoundWallet extends WalletRow {
-  /** The digest of its policy's rules; null without a policy. */
+  /** The digest of its policy's rules; null if it has no policy. */
   readonly policy_rules_digest: string | null;
   /** Whether an automation is attached to it; SQLite stores 0 and 1. */
   readonly has_automations: SqlBool;
@@ -164,7 +167,7 @@ export interface FoundWallet extends WalletRow {
 /**
  * Every column of `wallets`, for reads of whole rows.
  *
- * NOTE: never `select *`: a prepared statement breaks when a migration adds a column under a running server.
+ * NOTE: a prepared `select *` would break when a migration adds a column under a running server.
  */
 export const walletColumns = [
   'id',
