@@ -8,6 +8,7 @@ import { bundleInspector } from './inspector.ts';
 //
 // - `custos.js`: the entry point of the `custos` command.
 // - `program.cjs`: the program, as one script. Node keeps what it has compiled in `cache/`, which makes later starts faster.
+// - `precompile-worker.cjs`: a thread of the simulated chains.
 // - `schema.sqlite`: an empty database with the newest schema, from which a sandbox in memory starts.
 // - `testing/`: the library `custos/testing`, as modules.
 // - `inspector/`: the pages of the inspector.
@@ -166,6 +167,18 @@ async function bundleProgram() {
   return { text, inputs: Object.keys(metafile.inputs) };
 }
 
+/** The thread of the sandbox's chains that runs long precompiles. */
+async function bundlePrecompileWorker() {
+  const { outputFiles, metafile } = await build({
+    ...common,
+    entryPoints: { 'precompile-worker': 'src/sandbox/simulated/chains/evm/precompile-worker.ts' },
+    outExtension: { '.js': '.cjs' },
+    format: 'cjs',
+    plugins: [],
+  });
+  return { files: outputFiles, inputs: Object.keys(metafile.inputs) };
+}
+
 /** What the migrations of the program make of an empty file. */
 async function emptyDatabase(): Promise<Buffer> {
   const [{ default: Sqlite }, { migrations }, { upgradeSqlite }] = await Promise.all([
@@ -215,9 +228,10 @@ async function bundleTestingLibrary() {
 }
 
 async function bundle(previous: BuildRecord | undefined): Promise<void> {
-  const [program, signer, testing, inspector] = await Promise.all([
+  const [program, signer, precompiles, testing, inspector] = await Promise.all([
     bundleProgram(),
     bundleSigner(),
+    bundlePrecompileWorker(),
     bundleTestingLibrary(),
     bundleInspector(),
   ]);
@@ -225,7 +239,7 @@ async function bundle(previous: BuildRecord | undefined): Promise<void> {
     { path: 'program.cjs', contents: program.text },
     { path: 'custos.js', contents: entry },
     { path: 'schema.sqlite', contents: await emptyDatabase() },
-    ...[...signer.files, ...testing.files].map(({ path, contents }) => ({
+    ...[...signer.files, ...precompiles.files, ...testing.files].map(({ path, contents }) => ({
       path: relative(out, path),
       contents,
     })),
@@ -241,7 +255,7 @@ async function bundle(previous: BuildRecord | undefined): Promise<void> {
     'codegen/build.ts',
     'codegen/inspector.ts',
     'package-lock.json',
-    ...[...program.inputs, ...signer.inputs, ...testing.inputs].filter(
+    ...[...program.inputs, ...signer.inputs, ...precompiles.inputs, ...testing.inputs].filter(
       (path) => !/^(builtin|left-out):|^<stdin>$/.test(path),
     ),
     ...inspector.inputs,

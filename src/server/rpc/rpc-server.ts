@@ -204,7 +204,9 @@ export async function openRpcPort(
       throw new ApiError('method_not_allowed', undefined, { headers: { allow: 'OPTIONS, POST' } });
     }
     const gone = new AbortController();
-    response.once('close', () => gone.abort());
+    response.once('close', () => {
+      if (!response.writableFinished) gone.abort();
+    });
     const { bytes, release } = await readBody(request, request.socket.remoteAddress ?? '');
     try {
       return await answerText(bytes.toString(), (message) =>

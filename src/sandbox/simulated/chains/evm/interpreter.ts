@@ -1,10 +1,12 @@
-import { createCustomCommon, Hardfork, Mainnet } from '@ethereumjs/common';
+import type { Common } from '@ethereumjs/common';
 import {
   createEVM,
   type EVM,
   EVMError,
+  type EVMOpts,
   type EVMResult,
   type ExecResult,
+  getOpcodesForHF,
   type InterpreterStep,
   type Message,
 } from '@ethereumjs/evm';
@@ -17,9 +19,11 @@ import { type Movement, NATIVE, RevertError } from '../ledger.ts';
 import type { Block } from '../pool.ts';
 import { hasNativeAsset } from '../sponsors.ts';
 import type { Abis } from './abis.ts';
+import { chainRules } from './chain-rules.ts';
 import { callEntryPoint } from './entry-point.ts';
 import type { Forks } from './forks.ts';
 import type { Overlay } from './overlay.ts';
+import { longPrecompiles } from './precompiles.ts';
 import { type EvmLog, TRANSFER_TOPIC } from './receipts.ts';
 import { hashOf } from './state.ts';
 import { stateManagerOf, textOf } from './state-manager.ts';
@@ -29,8 +33,9 @@ import { stateManagerOf, textOf } from './state-manager.ts';
 /** An execution may hold the event loop for this long; then other work has a turn. */
 const SLICE_MS = 10;
 const JUMPDEST = 0x5b;
-const JUMPDEST_GAS = 1;
 const JUMPS_PER_LOOK = 512;
+/** The operation that takes the longest for its gas: KECCAK256 of a long text. */
+const KECCAK256 = 0x20;
 
 /** A call or, without `to`, the creation of a contract. Addresses are lower-case 0x hex. */
 interface TopCall {
@@ -127,30 +132,28 @@ export async function makeInterpreter(
     return running;
   };
   let jumps = 0;
+  const rules = chainRules(chainId);
   const evm = await createEVM({
-    common: createCustomCommon({ chainId: Number(chainId) }, Mainnet, { hardfork: Hardfork.Osaka }),
+    common: rules,
     stateManager: stateManagerOf(
       () => current().overlay,
       () => pause(current()),
     ),
     blockchain: blockchainOf(forks),
     customPrecompiles: [
+      ...longPrecompiles(() => current().watch.check?.()),
       {
         address: addressOf(ENTRY_POINT_ADDRESS),
         function: ({ data }) => callEntryPoint(current().overlay.state, data),
       },
     ],
     customOpcodes: [
-      {
-        opcode: JUMPDEST,
-        opcodeName: 'JUMPDEST',
-        baseFee: JUMPDEST_GAS,
-        // Every loop passes one, so this is where a long execution lets others have a turn.
-        logicFunction: () => {
-          jumps = (jumps + 1) % JUMPS_PER_LOOK;
-          return jumps === 0 ? pause(current()) : undefined;
-        },
-      },
+      // Every loop passes one, so this is where a long execution lets others have a turn.
+      pausingAfter(rules, JUMPDEST, () => {
+        jumps = (jumps + 1) % JUMPS_PER_LOOK;
+        return jumps === 0 ? pause(current()) : undefined;
+      }),
+      pausingAfter(rules, KECCAK256, () => pause(current())),
     ],
   });
   evm.events.on('beforeMessage', (message) => {
@@ -304,6 +307,26 @@ export function reasonOf(data: string, abis: Pick<Abis, 'error'>): string {
   const known = abis.error(`0x${data}`);
   if (known === undefined) return `${REVERTED}: custom error 0x${data.slice(0, SHOWN_DATA)}`;
   return `${REVERTED}: ${known.name}(${known.arguments.map(({ value }) => value).join(', ')})`;
+}
+
+/** An operation as it is, after which `pauseIfDue` is called. */
+function pausingAfter(
+  rules: Common,
+  opcode: number,
+  pauseIfDue: () => Promise<void> | undefined,
+): NonNullable<EVMOpts['customOpcodes']>[number] {
+  const { opcodes, handlers, dynamicGasHandlers } = getOpcodesForHF(rules);
+  const { name, fee } = opcodes.get(opcode)!;
+  const run = handlers.get(opcode)!;
+  const gasFunction = dynamicGasHandlers.get(opcode);
+  return {
+    ...{ opcode, opcodeName: name, baseFee: fee },
+    ...(gasFunction === undefined ? {} : { gasFunction }),
+    logicFunction(state: Parameters<typeof run>[0], common: Common) {
+      run(state, common);
+      return pauseIfDue();
+    },
+  };
 }
 
 async function pause(running: Running): Promise<void> {

@@ -1,0 +1,34 @@
+import { parentPort } from 'node:worker_threads';
+import { createEVM } from '@ethereumjs/evm';
+import { chainRules } from './chain-rules.ts';
+
+// The entry point of the thread that runs long precompiles, see `precompiles.ts`.
+
+/** A call of a precompile. */
+export interface PrecompileCall {
+  /** 40 hex digits. */
+  readonly address: string;
+  readonly data: Uint8Array;
+  readonly gasLimit: bigint;
+}
+
+export interface PrecompileResult {
+  readonly gasUsed: bigint;
+  readonly returned: Uint8Array;
+  /** The message of the EVM's error. */
+  readonly error: string | undefined;
+}
+
+// No precompile depends on the id of the chain.
+const loaded = createEVM({ common: chainRules(1n) });
+
+parentPort?.on('message', async ({ address, data, gasLimit }: PrecompileCall) => {
+  const evm = await loaded;
+  const run = evm.precompiles.get(address)!;
+  const { executionGasUsed, returnValue, exceptionError } = await run({
+    ...{ data, gasLimit, common: evm.common, _EVM: evm },
+  });
+  parentPort?.postMessage({
+    ...{ gasUsed: executionGasUsed, returned: returnValue, error: exceptionError?.error },
+  } satisfies PrecompileResult);
+});

@@ -1,0 +1,90 @@
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { type CustomPrecompile, EVMError, getActivePrecompiles } from '@ethereumjs/evm';
+import { chainRules } from './chain-rules.ts';
+import type { PrecompileCall, PrecompileResult } from './precompile-worker.ts';
+
+// A call of a precompile cannot be paused and may take seconds, so long ones run in a thread of their own.
+
+/** Which inputs take longer than a few milliseconds, by the number of the precompile. */
+const isLong: Readonly<Record<number, (data: Uint8Array) => boolean>> = {
+  2: ({ length }) => length > 500_000, // SHA-256
+  3: ({ length }) => length > 100_000, // RIPEMD-160
+  5: ({ length }) => length > 256, // modular exponentiation
+  8: ({ length }) => length > 0, // pairing on BN254
+  // BLAKE2: the input begins with the number of rounds.
+  9: ([first = 0, second = 0, third = 0]) => first + second > 0 || third > 0x40,
+  10: () => true, // KZG point evaluation
+  12: ({ length }) => length > 160, // sum of multiples in G1 of BLS12-381, 160 bytes each
+  14: ({ length }) => length > 288, // sum of multiples in G2 of BLS12-381, 288 bytes each
+  15: ({ length }) => length > 0, // pairing on BLS12-381
+};
+
+const CHECK_MS = 50;
+
+/**
+ * The precompiles that have long calls.
+ *
+ * @param check is called now and then during a long call. The call ends with the error that it throws.
+ */
+export function longPrecompiles(check: () => void): CustomPrecompile[] {
+  const standard = getActivePrecompiles(chainRules(1n));
+  const thread = makeThread();
+  return Object.entries(isLong).map(([number, isLongInput]) => {
+    const address = Number(number).toString(16).padStart(40, '0');
+    const atOnce = standard.get(address)!;
+    return {
+      address: `0x${address}`,
+      async function(input) {
+        const { data, gasLimit } = input;
+        if (!isLongInput(data)) return atOnce(input);
+        const { gasUsed, returned, error } = await thread({ address, data, gasLimit }, check);
+        return {
+          ...{ executionGasUsed: gasUsed, returnValue: returned },
+          ...(error === undefined ? {} : { exceptionError: new EVMError(error as EVMError['error']) }),
+        };
+      },
+    };
+  });
+}
+
+/** A thread that starts with its first call and takes one call at a time. */
+function makeThread(): (call: PrecompileCall, check: () => void) => Promise<PrecompileResult> {
+  let worker: Worker | undefined;
+  return async (call, check) => {
+    worker ??= startWorker();
+    const running = worker;
+    const ended = new AbortController();
+    const timer = setInterval(() => {
+      try {
+        check();
+      } catch (error) {
+        ended.abort(error);
+      }
+    }, CHECK_MS);
+    running.ref();
+    try {
+      running.postMessage(call);
+      const [result] = await once(running, 'message', { signal: ended.signal });
+      return result;
+    } catch (error) {
+      worker = undefined;
+      void running.terminate();
+      throw ended.signal.aborted ? ended.signal.reason : error;
+    } finally {
+      clearInterval(timer);
+      running.unref();
+    }
+  };
+}
+
+function startWorker(): Worker {
+  // The bundle has the thread beside the program.
+  const isSource = import.meta.url.endsWith('.ts');
+  const worker = new Worker(
+    join(import.meta.dirname, isSource ? 'precompile-worker.ts' : 'precompile-worker.cjs'),
+  );
+  worker.unref();
+  return worker;
+}
