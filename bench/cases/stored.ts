@@ -29,7 +29,7 @@ const names = {
 /** The goals of the project, relative to bare. */
 const ofBare = { getWallet: 1.5, createWallet: 1.5, personal_sign: 1.35, [signed]: 1.5 } as const;
 
-/** Complete requests including keys, vault, records and SQLite; commits are on the disk before they are answered. */
+/** Complete requests including keys, key store, records and SQLite; commits are on the disk before they are answered. */
 export const stored: BenchCase = {
   about:
     'GET wallet, POST wallets, personal_sign, 2 of 3 signed on SQLite: bare node:http, fastify, Custos; memory',

@@ -20,7 +20,7 @@ import { operations } from '../../src/generated/operations.ts';
 import { registry } from '../../src/generated/registry.ts';
 import { responseValidators } from '../../src/generated/response-validators.js';
 import { sequenceAudit } from '../../src/jobs/sequence-audit.ts';
-import { createKeyVault } from '../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../src/keys/master-keys.ts';
 import type { OperationContext, Services } from '../../src/ports/operation-context.ts';
 import type { RequestState } from '../../src/server/request-state.ts';
@@ -57,7 +57,7 @@ const { app } = await inUnitOf(unitsOf(database))((em) =>
 );
 const openUnit = unitsOf(database);
 const audit = createAuditTrail({
-  ...{ vault: services.vault, entropy: services.entropy, inUnit: inUnitOf(openUnit) },
+  ...{ keyStore: services.keyStore, entropy: services.entropy, inUnit: inUnitOf(openUnit) },
   reader: () => database.orm.em.fork(),
 });
 await audit.open();
@@ -113,7 +113,7 @@ function servicesOn(onDatabase: Database): Services {
   return {
     processId: 'bench',
     ...{ clock: systemClock, machine: systemClock, entropy: systemEntropy, ids: makeIds(systemEntropy) },
-    vault: createKeyVault({ masterKeys, entropy: systemEntropy, keyEntropy: systemEntropy }),
+    keyStore: createKeyStore({ masterKeys, entropy: systemEntropy, keyEntropy: systemEntropy }),
     ...{ log: silentLog, jwks: { keys: async () => [] }, chains: noChains, prices: noPrices },
     ...{ custodians: noCustodians, fiatProviders: noFiatProviders, cardIssuers: noCardIssuers },
     uses: createUseLog({ inUnit: inUnitOf(unitsOf(onDatabase)), log: silentLog }),

@@ -12,7 +12,7 @@ import { entities } from '../../src/domain/tables.ts';
 import { createWallet } from '../../src/domain/wallets/wallets/create-wallet.ts';
 import { DELIVER_EVENTS } from '../../src/jobs/deliver-events.ts';
 import { startJobs } from '../../src/jobs/runner.ts';
-import { createKeyVault } from '../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../src/keys/master-keys.ts';
 import type { OperationContext, Services } from '../../src/ports/operation-context.ts';
 import type { UnitContext } from '../../src/ports/unit-notes.ts';
@@ -39,7 +39,7 @@ const services = {
   clock: systemClock,
   entropy: systemEntropy,
   ids: makeIds(systemEntropy),
-  vault: createKeyVault({
+  keyStore: createKeyStore({
     masterKeys: [localMasterKey('bench', systemEntropy.bytes(32), systemEntropy)],
     entropy: systemEntropy,
   }),

@@ -51,7 +51,7 @@ const handler = await createApp({
     clock: systemClock,
   }),
   handlers: bindHandlers(registry, {
-    services: { clock: systemClock, log: silentLog, vault: { isLocal: true } } as unknown as Services,
+    services: { clock: systemClock, log: silentLog, keyStore: { isLocal: true } } as unknown as Services,
     openUnit: async () => ({ ...unit, notes: createNotes(), watches: [] }),
     idempotency: { begin: async () => undefined, keep: async () => {}, end: () => {} },
     singleUse: {

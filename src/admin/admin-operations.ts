@@ -51,10 +51,11 @@ const changes: ReadonlySet<string> = new Set<AdminOperation>([
 ]);
 
 /**
- * The operations under `/policies/`, `/wallets/`, `/users/` and `/apps/` of the admin port. Loaded on the first request.
+ * The operations under `/policies/`, `/wallets/`, `/users/` and `/apps/` of the admin port. Loaded on the first
+ * request.
  *
- * CHOICE: local callers only, even where the metrics are public: responses contain what apps have signed. They need no
- * credential until the server has its first operator.
+ * CHOICE: local callers only, even where the metrics are public: responses contain what apps have signed. They need
+ * no credential until the server has its first operator.
  */
 export function adminOperations(options: AdminOperationsOptions): Mount[] {
   const load = loadOnce(() => loadPipeline(options));

@@ -76,8 +76,8 @@ function adminApp({ mounts = [], metrics, checkReady, log }: AdminServerOptions)
 }
 
 /**
- * CHOICE: pages of other sites get 404, as from the mounts. Any `Host` is accepted without `Origin`: probes and scrapers dial
- * the port by names that this server does not know.
+ * CHOICE: pages of other sites get 404, as from the mounts. Any `Host` is accepted without `Origin`: probes and
+ * scrapers dial the port by names that this server does not know.
  */
 const refuseForeignPages: RequestHandler = ({ headers }, response, next) => {
   if (isForeignPage(headers)) response.status(404).json({ error: 'Not found' });

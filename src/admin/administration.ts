@@ -13,14 +13,14 @@ import { entities } from '../domain/tables.ts';
 import { rotateSigningKey } from '../domain/wallets/tokens/access-tokens.ts';
 import { checkJwtAuthReachable } from '../domain/wallets/tokens/verify-custom-jwt.ts';
 import { isUnavailable } from '../errors.ts';
-import { sandboxVault } from '../keys/sandbox-keys.ts';
-import type { KeyVault } from '../ports/key-vault.ts';
+import { sandboxKeyStore } from '../keys/sandbox-keys.ts';
+import type { KeyStore } from '../ports/key-store.ts';
 import type { Log } from '../ports/runtime.ts';
 import type { UnitContext } from '../ports/unit-notes.ts';
 import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import { migrate, pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
-import { withVault } from './open-vault.ts';
+import { withKeyStore } from './open-key-store.ts';
 
 /** The command line's representation of an app. */
 interface AdministeredApp {
@@ -117,7 +117,7 @@ export function administerApps(config: DatabaseConfig): AppAdministration {
       // Other settings can be changed without the master key.
       const hasCodes = Array.isArray(checked.test_accounts);
       const settings = hasCodes
-        ? await withVaultOf(config, (vault) => sealTestCodes(vault, appId, checked))
+        ? await withKeyStoreOf(config, (keyStore) => sealTestCodes(keyStore, appId, checked))
         : checked;
       const app = await inTransaction(config, async (context) => {
         const updated = await updateApp(context, appId, { settings });
@@ -128,10 +128,10 @@ export function administerApps(config: DatabaseConfig): AppAdministration {
       return { ...view(app), settings: withoutTestCodes(app.settings) };
     },
     rotateSigningKey: (appId) =>
-      withVaultOf(config, (vault) =>
+      withKeyStoreOf(config, (keyStore) =>
         inTransaction(config, async (context) => {
           const app = await findApp(context.em, appId);
-          await rotateSigningKey({ ...context, vault }, appId);
+          await rotateSigningKey({ ...context, keyStore }, appId);
           await record(context, app, 'rotateSigningKey');
           return view(app);
         }),
@@ -164,13 +164,13 @@ export function inTransaction<T>(
   });
 }
 
-/** Runs work with the vault that seals the keys in this database. */
-function withVaultOf<T>(config: DatabaseConfig, work: (vault: KeyVault) => Promise<T>): Promise<T> {
-  if (config.kind === 'postgres') return withVault(readKeysConfig().vault, work);
+/** Runs work with the key store that seals the keys in this database. */
+function withKeyStoreOf<T>(config: DatabaseConfig, work: (keyStore: KeyStore) => Promise<T>): Promise<T> {
+  if (config.kind === 'postgres') return withKeyStore(readKeysConfig().keyStore, work);
   const state = readSandboxState(config.folder);
   if (state === undefined)
     throw new StartError(`expected the data folder of a sandbox, got \`${config.folder}\``);
-  return work(sandboxVault(state.masterKeyHex));
+  return work(sandboxKeyStore(state.masterKeyHex));
 }
 
 /** Opens the database, runs `work` and closes the database. */

@@ -29,8 +29,8 @@ export function operatorContext({
 /**
  * The operator whose secret is in the header of a request on the admin port.
  *
- * CHOICE: without a header, any local program may act on every app until the server has its first operator. Removing all
- * operators does not open the port again.
+ * CHOICE: without a header, any local program may act on every app until the server has its first operator. Removing
+ * all operators does not open the port again.
  *
  * @param authorization `Bearer` and the secret.
  * @throws ApiError missing_or_invalid_token

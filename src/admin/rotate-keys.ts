@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { systemClock } from '../adapters/runtime.ts';
-import type { VaultSettings } from '../config/signer.ts';
+import type { KeyStoreSettings } from '../config/signer.ts';
 import { masterKeysOfCodes, rotateTestCodes } from '../domain/access/apps/test-account-codes.ts';
 import { recordChange } from '../domain/access/operators/operator.ts';
 import {
@@ -18,12 +18,12 @@ import {
 import { entities, type Tables } from '../domain/tables.ts';
 import { policyDigest } from '../engine/authorization/policy-seals.ts';
 import { authorityDigest } from '../engine/authorization/wallet-authority.ts';
-import type { KeyVault, SealBinding, SealedKey } from '../ports/key-vault.ts';
+import type { KeyStore, SealBinding, SealedKey } from '../ports/key-store.ts';
 import type { UnitContext, UnitWork } from '../ports/unit-notes.ts';
 import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import { openDatabase } from '../storage/open-database.ts';
 import { commandLine } from './administration.ts';
-import { requireMasterKey, withVault } from './open-vault.ts';
+import { requireMasterKey, withKeyStore } from './open-key-store.ts';
 
 // HOT: re-seals every secret of the database in batches; no bench case covers it.
 
@@ -67,14 +67,14 @@ const tables: readonly SealedTable[] = [
  */
 async function rotateBatch(
   em: SqlEntityManager,
-  vault: KeyVault,
+  keyStore: KeyStore,
   table: SealedTable,
   limit: number,
 ): Promise<{ found: number; moved: number }> {
-  const rows = await readers[table](em, vault.currentMasterKeyId, limit);
+  const rows = await readers[table](em, keyStore.currentMasterKeyId, limit);
   // All of them before the first change, which begins the transaction.
   const rewrapped: { row: SealedRow; moved: SealedKey }[] = [];
-  for (const row of rows) rewrapped.push({ row, moved: await vault.rewrap(row, row.binding) });
+  for (const row of rows) rewrapped.push({ row, moved: await keyStore.rewrap(row, row.binding) });
   let movedHere = 0;
   for (const { row, moved } of rewrapped) {
     const { numUpdatedRows } = await em
@@ -99,14 +99,14 @@ interface RotationObserver {
 }
 
 /**
- * Rewraps every data key under the vault's current master key in batches; safe to stop and restart.
+ * Rewraps every data key under the key store's current master key in batches; safe to stop and restart.
  *
  * @param inTransaction runs one batch in its own transaction.
  * @param observer `onProgress` is called with the number of keys rewrapped so far, `record` in the transaction of each
  * batch that rewrapped some.
  */
 export async function rotateSealedKeys(
-  vault: KeyVault,
+  keyStore: KeyStore,
   inTransaction: <T>(work: UnitWork<T>) => Promise<T>,
   { onProgress, record }: RotationObserver,
 ): Promise<number> {
@@ -114,7 +114,7 @@ export async function rotateSealedKeys(
   for (const table of tables) {
     for (;;) {
       const batch = await inTransaction(async (em, notes) => {
-        const rotated = await rotateBatch(em, vault, table, BATCH);
+        const rotated = await rotateBatch(em, keyStore, table, BATCH);
         if (rotated.moved > 0) await record({ em, notes }, rotated.moved);
         return rotated;
       });
@@ -124,11 +124,11 @@ export async function rotateSealedKeys(
     }
   }
   moved += await inTransaction(async (em, notes) => {
-    const rotated = await rotateTestCodes(em, vault);
+    const rotated = await rotateTestCodes(em, keyStore);
     if (rotated > 0) await record({ em, notes }, rotated);
     return rotated;
   });
-  await inTransaction((em) => forgetUnusedKeys(em, vault.currentMasterKeyId));
+  await inTransaction((em) => forgetUnusedKeys(em, keyStore.currentMasterKeyId));
   return moved;
 }
 
@@ -256,22 +256,22 @@ function readerOf(
 
 /** Re-wraps every sealed key under the current master key and returns their number. Throws StartError. */
 export function rotateKeys(
-  { databaseUrl, vault: settings }: { readonly databaseUrl: string; readonly vault: VaultSettings },
+  { databaseUrl, keyStore: settings }: { readonly databaseUrl: string; readonly keyStore: KeyStoreSettings },
   onProgress: (rewrapped: number) => void,
 ): Promise<number> {
-  return withVault(settings, (vault) => rotateUnder(vault, databaseUrl, onProgress));
+  return withKeyStore(settings, (keyStore) => rotateUnder(keyStore, databaseUrl, onProgress));
 }
 
 async function rotateUnder(
-  vault: KeyVault,
+  keyStore: KeyStore,
   url: string,
   onProgress: (rewrapped: number) => void,
 ): Promise<number> {
   const database = await openDatabase(entities, { kind: 'postgres', url, poolSize: 1 });
   try {
     const advice = 'add the key they were sealed under to CUSTOS_PREVIOUS_MASTER_KEYS';
-    await requireMasterKey(database, vault, advice);
-    return await rotateSealedKeys(vault, inUnitOf(unitsOf(database)), {
+    await requireMasterKey(database, keyStore, advice);
+    return await rotateSealedKeys(keyStore, inUnitOf(unitsOf(database)), {
       onProgress,
       record({ em, notes }, moved) {
         const change = { action: 'rotateMasterKey', targets: { rewrapped: String(moved) } };

@@ -52,7 +52,7 @@ export const getAppTestCredentials: Handler<'getAppTestCredentials'> = async ({ 
       id: account.id,
       email: account.email,
       phone_number: account.phone_number,
-      otp_code: await openTestCode(context.vault, context.app.id, account),
+      otp_code: await openTestCode(context.keyStore, context.app.id, account),
       created_at: new Date(account.created_at_ms).toISOString(),
       updated_at: new Date(account.updated_at_ms).toISOString(),
     })),

@@ -114,7 +114,7 @@ export async function controlPlane(
     eventLog: () => eventLog.name(),
     eventLogBeginsAfter: () => eventLog.beginsAfter(),
     entropy: services.entropy,
-    vault: services.vault,
+    keyStore: services.keyStore,
     ids: services.ids,
     jwks: services.jwks,
     chains,

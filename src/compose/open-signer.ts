@@ -6,7 +6,7 @@ import { packageRoot } from '../config/package-root.ts';
 import type { OwnSignerSettings, SignerSettings } from '../config/signer.ts';
 import { StartError } from '../config/start-error.ts';
 import { namedContracts } from '../engine/authorization/requested/built-part.ts';
-import { openSignerVault, type SignerLink, type SignerVault } from '../keys/signer-client.ts';
+import { openSignerKeyStore, type SignerKeyStore, type SignerLink } from '../keys/signer-client.ts';
 import { connectToSocket } from '../keys/signer-connection.ts';
 import { SignerRefusedError } from '../keys/signer-errors.ts';
 import { replaceProcess, type SignerProgram, spawnSigner } from '../keys/spawn-signer.ts';
@@ -22,7 +22,7 @@ type OwnSettings = Pick<ServeConfig, 'signer' | 'logLevel' | 'swapRouters' | 're
 export async function openSigner(
   { signer: settings, ...config }: OwnSettings,
   waitMs = SIGNER_START_MS,
-): Promise<SignerVault> {
+): Promise<SignerKeyStore> {
   const log = logOf(config);
   const { swapRouters, rewards } = config;
   const contracts = namedContracts({ swapRouters, rewardDistributors: rewards.distributors });
@@ -33,7 +33,7 @@ export async function openSigner(
   const untilMs = performance.now() + waitMs;
   for (let isFirst = true; ; isFirst = false) {
     try {
-      return await openSignerVault(() => linkTo(settings), { log, contracts });
+      return await openSignerKeyStore(() => linkTo(settings), { log, contracts });
     } catch (error) {
       if (error instanceof SignerRefusedError)
         throw new ConfigError('the server cannot start with these settings:', error.faults);

@@ -3,8 +3,8 @@ import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { type AdjustableClock, adjustableClock, makeIds, systemClock } from '../adapters/runtime.ts';
 import { anyAddress, createWebhookSender } from '../adapters/webhook-http.ts';
 import type { SandboxConfig } from '../config/config.ts';
-import { preparedKeys, sandboxVault } from '../keys/sandbox-keys.ts';
-import { measuredVault, measuredWebhooks } from '../observability/measured.ts';
+import { preparedKeys, sandboxKeyStore } from '../keys/sandbox-keys.ts';
+import { measuredKeyStore, measuredWebhooks } from '../observability/measured.ts';
 import type { ServerMetrics } from '../observability/server-metrics.ts';
 import type { Services } from '../ports/operation-context.ts';
 import type { Clock, Log } from '../ports/runtime.ts';
@@ -71,7 +71,7 @@ export function makeSandboxPorts(config: SandboxConfig, kept: SandboxMemory, out
   const { chains, simulated, exchange, swapRoutes, incentives, vaultRates } = world;
   const { fiatProviders, fiatControls, cardIssuers, cardControls } = world;
   const phraseKeys = preparedKeys(randomness.phraseEntropy, { count: config.preparedKeys });
-  const vault = sandboxVault(memory.masterKeyHex, { keyEntropy: entropy, clock, phraseKeys });
+  const keyStore = sandboxKeyStore(memory.masterKeyHex, { keyEntropy: entropy, clock, phraseKeys });
   const sender = createWebhookSender({ guard: anyAddress });
   const ports: Omit<Services, 'uses'> = {
     clock,
@@ -82,7 +82,7 @@ export function makeSandboxPorts(config: SandboxConfig, kept: SandboxMemory, out
     // always random.
     entropy,
     ids,
-    vault: measuredVault(vault, metrics?.vault),
+    keyStore: measuredKeyStore(keyStore, metrics?.keyStore),
     jwks: createHttpJwks(systemClock),
     chains,
     prices: simulated.prices,
@@ -101,7 +101,7 @@ export function makeSandboxPorts(config: SandboxConfig, kept: SandboxMemory, out
   };
   return {
     ports,
-    vault,
+    keyStore,
     clock,
     randomness,
     chains: simulated,

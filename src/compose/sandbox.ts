@@ -3,7 +3,7 @@ import { type AdjustableClock, systemClock, systemEntropy } from '../adapters/ru
 import { databaseOf, generateEventLogId, startErrorOf } from '../adapters/sandbox-folder.ts';
 import { snapshotFolder, snapshotsInMemory, snapshotsOf } from '../adapters/snapshot-folder.ts';
 import { adminOperations } from '../admin/admin-operations.ts';
-import { requireMasterKey } from '../admin/open-vault.ts';
+import { requireMasterKey } from '../admin/open-key-store.ts';
 import { operatorContext } from '../admin/operator-context.ts';
 import { policyAnalysis } from '../admin/policy-analysis.ts';
 import { readSandboxConfig, type SandboxConfig } from '../config/config.ts';
@@ -231,12 +231,12 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   try {
     await requireMasterKey(
       database,
-      services.vault,
+      services.keyStore,
       'restore its `sandbox.json`, or start with an empty folder',
     );
     kept.keep();
     await trail.open();
-    await sealStoredTestCodes(services.vault, inUnitOf(units));
+    await sealStoredTestCodes(services.keyStore, inUnitOf(units));
     if (snapshot !== undefined) adopt({ clock, randomness, fiat, cards }, snapshot.state);
     const isNew = await ensureSeeds(seeds);
     // The clock of an earlier start may have been ahead.
@@ -251,7 +251,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
           memory: kept,
           database,
           chains,
-          vault: made.vault,
+          keyStore: made.keyStore,
           clock,
         },
         ...{
@@ -360,14 +360,14 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
         await Promise.all([listening.close(), rpcPort?.close()]);
         await jobs.stop();
         await services.uses.flush();
-        made.vault.close();
+        made.keyStore.close();
         await Promise.all([services.webhooks.close(), database.close(), chains.close()]);
         kept.release();
       },
     };
   } catch (error) {
     await jobs.stop();
-    made.vault.close();
+    made.keyStore.close();
     await Promise.all([database.close(), chains.close()]);
     throw error;
   }
@@ -377,16 +377,16 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
 function createAudit(
   { audit }: Pick<SandboxConfig, 'audit'>,
   {
-    services: { vault },
+    services: { keyStore },
     database,
     entropy,
   }: {
-    readonly services: Pick<Services, 'vault'>;
+    readonly services: Pick<Services, 'keyStore'>;
     readonly database: Database;
     readonly entropy: Entropy;
   },
 ) {
   const reader = () => database.orm.em.fork();
-  const trail = createAuditTrail({ ...{ vault, entropy, reader }, inUnit: inUnitOf(unitsOf(database)) });
+  const trail = createAuditTrail({ ...{ keyStore, entropy, reader }, inUnit: inUnitOf(unitsOf(database)) });
   return { trail, audit: audit ? trail : undefined };
 }

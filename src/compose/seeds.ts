@@ -32,7 +32,7 @@ export async function plantSeeds(seeds: Seeds): Promise<void> {
       id: seeds.appId,
       name: acmeApp.name,
       secret: seeds.appSecret,
-      settings: await sealTestCodes(context.vault, seeds.appId, settings),
+      settings: await sealTestCodes(context.keyStore, seeds.appId, settings),
     });
     if (seeds.config.seedData) await plantSeedData(context, seeds.chains.has);
     // CHOICE: seed data emits no events, because it represents the state before any endpoint existed.

@@ -9,7 +9,7 @@ import { routersOnChain } from '../adapters/swap-routers.ts';
 import { createWebhookSender, nameServerLookup, publicHttpsOnly } from '../adapters/webhook-http.ts';
 import { adminOperations } from '../admin/admin-operations.ts';
 import { requireMigrated, waitUntilWritable } from '../admin/administration.ts';
-import { requireMasterKey } from '../admin/open-vault.ts';
+import { requireMasterKey } from '../admin/open-key-store.ts';
 import { operatorContext } from '../admin/operator-context.ts';
 import { policyAnalysis } from '../admin/policy-analysis.ts';
 import type { ServeConfig } from '../config/config.ts';
@@ -27,9 +27,9 @@ import { registry } from '../generated/registry.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import { heartbeat } from '../jobs/heartbeat.ts';
 import { type RestoreWatch, watchRestores } from '../jobs/watch-restores.ts';
-import type { SignerVault } from '../keys/signer-client.ts';
-import { measuredVault, measuredWebhooks } from '../observability/measured.ts';
-import type { KeyVault } from '../ports/key-vault.ts';
+import type { SignerKeyStore } from '../keys/signer-client.ts';
+import { measuredKeyStore, measuredWebhooks } from '../observability/measured.ts';
+import type { KeyStore } from '../ports/key-store.ts';
 import type { Services } from '../ports/operation-context.ts';
 import type { Log } from '../ports/runtime.ts';
 import { recordDenials } from '../server/audit.ts';
@@ -57,7 +57,7 @@ const MASTER_KEY_ADVICE = 'start with the master key that they were made with';
 /** Inputs of a production server in addition to its settings. */
 export interface ProductionParts {
   /** Being started, which takes as long as the rest. Closed with the server, also when that does not start. */
-  readonly signer: Promise<SignerVault>;
+  readonly signer: Promise<SignerKeyStore>;
   readonly log?: Log;
   /** If it is one of several workers that share the ports. */
   readonly workers?: WorkerMetrics;
@@ -114,7 +114,7 @@ export async function startProduction(
     await Promise.all([database.close(), jobsDatabase.close(), replica?.close(), counters.end()]);
     throw error;
   });
-  const vault = measuredVault(signer.vault, metrics?.vault);
+  const keyStore = measuredKeyStore(signer.keyStore, metrics?.keyStore);
   const chains = connectChains(config.rpc, log, {
     namedTokens: tokensNamedOn,
     observe: metrics?.node,
@@ -126,7 +126,7 @@ export async function startProduction(
     machine: systemClock,
     entropy,
     ids,
-    vault,
+    keyStore,
     jwks,
     chains,
     swapRoutes: routersOnChain({
@@ -151,7 +151,7 @@ export async function startProduction(
     uses: createUseLog({ inUnit: inUnitOf(units), log }),
   };
   const audit = createAuditTrail({
-    ...{ vault, entropy, inUnit: inUnitOf(units) },
+    ...{ keyStore, entropy, inUnit: inUnitOf(units) },
     reader: () => database.orm.em.fork(),
   });
   // On a connection of its own, so that this process does not seem dead because it is busy.
@@ -191,7 +191,7 @@ export async function startProduction(
   try {
     await requireMigrated(database);
     await waitUntilWritable(database, log);
-    await requireMasterKey(database, vault, MASTER_KEY_ADVICE);
+    await requireMasterKey(database, keyStore, MASTER_KEY_ADVICE);
     await restores.open();
     await audit.open();
     // INVARIANT: no background work before it is known whether the database was restored.
@@ -200,12 +200,12 @@ export async function startProduction(
       observe: metrics?.job,
     });
     const { openUnit } = beside;
-    await sealStoredTestCodes(vault, inUnitOf(units));
-    const prepareLogins = async (of: KeyVault): Promise<void> => {
-      const unknown = await inUnitOf(units)((em) => makeVoucherKeys({ em, ids, vault: of }));
+    await sealStoredTestCodes(keyStore, inUnitOf(units));
+    const prepareLogins = async (of: KeyStore): Promise<void> => {
+      const unknown = await inUnitOf(units)((em) => makeVoucherKeys({ em, ids, keyStore: of }));
       if (unknown.length > 0) log.warn({ app_ids: unknown }, 'CUSTOS_USER_LOGINS_FILE names unknown apps');
     };
-    await prepareLogins(vault);
+    await prepareLogins(keyStore);
     signer.checkKeysBy(async (of) => {
       await requireMasterKey(database, of, MASTER_KEY_ADVICE);
       await prepareLogins(of);

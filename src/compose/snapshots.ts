@@ -6,7 +6,7 @@ import { StartError } from '../config/start-error.ts';
 import { masterKeyCheckBinding } from '../domain/base/sealed-keys/sealed-keys.ts';
 import { entities } from '../domain/tables.ts';
 import { ApiError, notFound } from '../errors.ts';
-import { sandboxVault } from '../keys/sandbox-keys.ts';
+import { sandboxKeyStore } from '../keys/sandbox-keys.ts';
 import type { ControllableSnapshots, SnapshotFacts } from '../sandbox/control-plane.ts';
 import { chainStoreSteps } from '../sandbox/simulated/chains/store-schema.ts';
 import {
@@ -138,14 +138,14 @@ async function damageText({ database, chains, state }: Snapshot): Promise<string
     damageOfImage(database, migrationSteps, jsonColumns) ??
     (chains === undefined ? undefined : damageOfImage(chains, chainStoreSteps));
   if (damage !== undefined) return `a database in the snapshot cannot be used: ${damage}`;
-  const vault = sandboxVault(state.masterKeyHex);
+  const keyStore = sandboxKeyStore(state.masterKeyHex);
   try {
-    for (const check of masterKeyChecksIn(database)) await vault.open(check, masterKeyCheckBinding);
+    for (const check of masterKeyChecksIn(database)) await keyStore.open(check, masterKeyCheckBinding);
     return undefined;
   } catch {
     return 'a database in the snapshot cannot be used: its master key does not open it';
   } finally {
-    vault.close();
+    keyStore.close();
   }
 }
 

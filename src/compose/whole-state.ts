@@ -4,7 +4,7 @@ import type { StoredAppDirectory } from '../domain/access/apps/app.ts';
 import type { StoredAuditTrail } from '../domain/base/audit/audit-log.ts';
 import { newestSequence } from '../domain/base/events/events.ts';
 import type { JobRunner } from '../jobs/runner.ts';
-import type { SandboxVault } from '../keys/sandbox-keys.ts';
+import type { SandboxKeyStore } from '../keys/sandbox-keys.ts';
 import type { UseLog } from '../ports/requests.ts';
 import type { Clock } from '../ports/runtime.ts';
 import type { FaultRules } from '../sandbox/faults/fault-rules.ts';
@@ -33,7 +33,7 @@ export interface StatefulParts {
   readonly memory: SandboxMemory;
   readonly database: Database;
   readonly chains: SimulatedChains;
-  readonly vault: SandboxVault;
+  readonly keyStore: SandboxKeyStore;
   readonly clock: AdjustableClock;
   readonly machine: Clock;
   readonly randomness: SandboxEntropy;
@@ -161,10 +161,10 @@ async function replace(parts: StatefulParts, work: () => Promise<void>): Promise
 }
 
 async function restore(parts: StatefulParts, snapshot: Snapshot): Promise<void> {
-  const { database, chains, vault } = parts;
+  const { database, chains, keyStore } = parts;
   await database.images!.load(snapshot.database);
   await chains.load(snapshot.chains);
-  vault.use(snapshot.state.masterKeyHex);
+  keyStore.use(snapshot.state.masterKeyHex);
   adopt(parts, snapshot.state);
 }
 

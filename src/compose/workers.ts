@@ -6,7 +6,7 @@ import { droppedLogLines, type LogOutput, logOf, logOutput } from '../adapters/l
 import { fewArenas, type KeptProcess, keepRunning, type StartedProcess } from '../adapters/processes.ts';
 import type { ServeConfig } from '../config/config.ts';
 import { StartError } from '../config/start-error.ts';
-import type { SignerVault } from '../keys/signer-client.ts';
+import type { SignerKeyStore } from '../keys/signer-client.ts';
 import type { MetricValues } from '../observability/server-metrics.ts';
 import type { Log } from '../ports/runtime.ts';
 import type { WorkerMetrics } from './listen.ts';
@@ -34,7 +34,7 @@ type FromWorker =
 const MERGE_MS = 3_000;
 
 /** Runs one worker of `custos serve --workers` until its parent process stops it, or ends. */
-export async function runWorker(config: ServeConfig, signer: Promise<SignerVault>): Promise<void> {
+export async function runWorker(config: ServeConfig, signer: Promise<SignerKeyStore>): Promise<void> {
   const number = cluster.worker?.id;
   const waiting = new Map<number, (text: string) => void>();
   let lastId = 0;

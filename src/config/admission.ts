@@ -15,8 +15,8 @@ export interface AdmissionSettings {
 const SPARED_CONNECTIONS = 2;
 
 /**
- * CHOICE: writes and signing have as many places as there are connections, less two, and each has half of them. So when all
- * changes hang, for example on a synchronous standby that is away, reads still have two connections.
+ * CHOICE: writes and signing have as many places as there are connections, less two, and each has half of them. So
+ * when all changes hang, for example on a synchronous standby that is away, reads still have two connections.
  *
  * @returns undefined when CUSTOS_MAX_DELAY_MS is 0: everything is admitted.
  */

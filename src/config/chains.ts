@@ -133,7 +133,9 @@ export interface RouterEntry {
   readonly wrapped?: string;
 }
 
-/** Parses entries such as `eip155:1=0x7a25…` or `eip155:1=0x7a25…,0xC02a…`, one router for each chain that has nodes. */
+/**
+ * Parses entries such as `eip155:1=0x7a25…` or `eip155:1=0x7a25…,0xC02a…`, one router for each chain that has nodes.
+ */
 export function routers(
   faults: Faults,
   name: string,

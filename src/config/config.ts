@@ -230,10 +230,10 @@ export const ownSignerSettings = (env: Environment = process.env) => signer.ownS
 /** Reads the settings of `custos keys rotate` from the same environment. Throws ConfigError. */
 export function readKeysConfig(env: Environment = process.env): {
   databaseUrl: string;
-  vault: signer.VaultSettings;
+  keyStore: signer.KeyStoreSettings;
 } {
   const reader = readerOf(settings, 'keys', { env });
-  const config = { databaseUrl: databaseUrlOf(reader), vault: signer.vaultSettings(reader, env) };
+  const config = { databaseUrl: databaseUrlOf(reader), keyStore: signer.keyStoreSettings(reader, env) };
   throwIfAny(reader.faults, 'the keys cannot be rotated with these settings:');
   return config;
 }

@@ -28,8 +28,10 @@ export interface OwnSignerSettings {
   readonly exposed: readonly string[];
 }
 
-/** The vault that opens sealed keys for a command: the master keys themselves, or a signer. */
-export type VaultSettings = SignerSocket | { readonly kind: 'local'; readonly masterKeys: MasterKeySettings };
+/** The key store that opens sealed keys for a command: the master keys themselves, or a signer. */
+export type KeyStoreSettings =
+  | SignerSocket
+  | { readonly kind: 'local'; readonly masterKeys: MasterKeySettings };
 
 type KeyVariable = (typeof keySettings)[keyof typeof keySettings]['variable'];
 
@@ -43,7 +45,10 @@ const keyNames = ownSettings.flatMap(variableNames);
 /** Certificate authorities of the key management service. */
 const trustNames = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE'] as const;
 
-/** Reads how a server reaches its signer. Looks at no secret: those are read by the signer, which reports their faults. */
+/**
+ * Reads how a server reaches its signer. Looks at no secret: those are read by the signer, which reports their
+ * faults.
+ */
 export function signerSettings(reader: Reader<Settings, 'serve'>, env: check.Environment): SignerSettings {
   const socket = signerSocket(reader, env);
   if (socket !== undefined) return socket;
@@ -94,7 +99,7 @@ export function signerConfig(reader: Reader<Settings, 'signer'>, env: check.Envi
 }
 
 /** Reads what opens sealed keys for a command. */
-export function vaultSettings(reader: Reader<Settings, 'keys'>, env: check.Environment): VaultSettings {
+export function keyStoreSettings(reader: Reader<Settings, 'keys'>, env: check.Environment): KeyStoreSettings {
   return signerSocket(reader, env) ?? { kind: 'local', masterKeys: masterKeys(reader, env) };
 }
 

@@ -1,11 +1,11 @@
-// In signature verifications: 5 to 10 ms of CPU time.
+// The cost of a slice, in signature verifications. It takes 5 to 10 ms of CPU time.
 const SLICE = 40;
 
 const waiting: (() => void)[] = [];
 
 /**
- * Only one slice of all waiting work runs in each turn of the event loop, because many slices together would block it
- * as well.
+ * Waits until the event loop has run other work. Only one slice of all waiting work runs in each turn, because many
+ * slices in a row would block the event loop too.
  */
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
@@ -19,8 +19,8 @@ function runOne(): void {
 }
 
 /**
- * Runs work that yields the cost of each of its steps, in signature verifications. Other requests run in between, so
- * a request with many signatures does not block them.
+ * Runs work that yields the cost of each step, in signature verifications. Other requests run in between, so a
+ * request with many signatures does not block them.
  */
 export async function inSlices<Result>(work: Generator<number, Result>): Promise<Result> {
   let cost = 0;

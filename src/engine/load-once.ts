@@ -1,4 +1,4 @@
-/** The result of `make`, which is called on first use. */
+/** Calls `make` on first use and returns the cached result afterwards. */
 export function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;
   return () => {
@@ -7,16 +7,16 @@ export function once<T>(make: () => T): () => T {
   };
 }
 
-/** A loader that runs once. */
+/** A loader that runs only once. */
 export interface LoadOnce<T> {
   (): Promise<T>;
-  /** The promise of a load that has started; does not start one. */
+  /** The promise of a load that has started. Does not start a load. */
   begun(): Promise<T> | undefined;
 }
 
 /**
- * Calls a loader on first use and caches its promise: even an `import()` of a loaded module takes as long as a hash.
- * A failed load is retried on the next call.
+ * Calls a loader on first use and caches its promise, because even an `import()` of a loaded module takes as long as
+ * a hash. A failed load is retried on the next call.
  */
 export function loadOnce<T>(load: () => Promise<T>): LoadOnce<T> {
   let loaded: Promise<T> | undefined;

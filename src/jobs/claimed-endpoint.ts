@@ -49,7 +49,7 @@ const LEAST_LEASE_MS = ATTEMPT_TIMEOUT_MS + 5_000;
 
 interface Known {
   readonly target: Target;
-  /** By id. Opened once, because the vault may be a remote service. */
+  /** By id. Opened once, because the key store may be a remote service. */
   readonly secrets: ReadonlyMap<string, SigningSecret>;
   readonly leasedUntilMs: number;
 }
@@ -59,7 +59,7 @@ export function claimedEndpoint(
   id: string,
   { services, inUnit, alive }: JobContext & { readonly alive?: Pick<Heartbeat, 'confirm'> | undefined },
 ): ClaimedEndpoint {
-  const { clock, vault, processId: owner } = services;
+  const { clock, keyStore, processId: owner } = services;
   /** The result of the last read; undefined if this process may not use the endpoint. */
   let known: Known | undefined;
   let isStale = true;
@@ -105,7 +105,7 @@ export function claimedEndpoint(
     rows: readonly SecretRow[],
   ): Promise<Known> {
     const opened = rows.map(async (row) => {
-      const text = known?.secrets.get(row.id)?.text ?? (await openWebhookSecret(vault, row));
+      const text = known?.secrets.get(row.id)?.text ?? (await openWebhookSecret(keyStore, row));
       return [row.id, { text, expiresAtMs: row.expires_at_ms }] as const;
     });
     const secrets = new Map(await Promise.all(opened));

@@ -17,8 +17,8 @@ export const DELIVER_EVENTS = 'deliver-events';
 const EVERY_MS = 1_000;
 const EVENTS_AT_ONCE = 200;
 /**
- * Units of work at a time. Hundreds of workers may want one at the same moment, for example to release their endpoints at
- * a stop. They wait here, because a wait for a connection of the pool has a limit and then fails.
+ * Units of work at a time. Hundreds of workers may want one at the same moment, for example to release their
+ * endpoints at a stop. They wait here, because a wait for a connection of the pool has a limit and then fails.
  */
 const UNITS_AT_ONCE = 4;
 /** Endpoints that one process serves at a time. */
@@ -33,8 +33,9 @@ const REST_MS = 5_000;
 
 /**
  * Assigns recorded events to the endpoints that subscribe to them and delivers what is due. Endpoints are served
- * concurrently within common limits (`createDeliverySlots`), so a slow one does not delay the others. All state is in the database: after a crash, another process
- * or a restarted one continues, and repeats at most the requests that were in progress.
+ * concurrently within common limits (`createDeliverySlots`), so a slow one does not delay the others. All state is in
+ * the database: after a crash, another process or a restarted one continues, and repeats at most the requests that
+ * were in progress.
  */
 export function deliverEvents(
   given: Omit<WorkerOptions, 'journal' | 'slots'> & { readonly delay?: DelayDelivery | undefined },

@@ -19,7 +19,10 @@ export interface DeliverySlots {
 export interface EndpointSlots {
   /** Call before `enter`, with what the database knows. */
   identify(appId: string, isFailing: boolean): void;
-  /** Sends when there is a slot for it. Result: undefined if `close` was called first. `isDelivered` decides about the next. */
+  /**
+   * Sends when there is a slot for it. Result: undefined if `close` was called first. `isDelivered` decides about the
+   * next.
+   */
   enter<T extends { readonly isDelivered: boolean } | undefined>(
     send: () => Promise<T>,
   ): Promise<T | undefined>;
@@ -36,8 +39,8 @@ const MAX_UNPROVEN_OF_APP = 24;
 const LEAST_OF_APP = 2;
 
 /**
- * CHOICE: concurrent requests to one endpoint. One that hangs costs two slots until its first timeout, then one; one that
- * recovers after an hour is not flooded.
+ * CHOICE: concurrent requests to one endpoint. One that hangs costs two slots until its first timeout, then one; one
+ * that recovers after an hour is not flooded.
  */
 const atOnce = { unknown: 2, proven: 16, failing: 1 } as const;
 const AT_ONCE_WHILE_SLOW = 4;

@@ -49,7 +49,7 @@ export interface EndpointWorker {
   forget(): void;
   /**
    * Resolves at the end: whether more may be due since it looked for the last time. Rejects when the database or the
-   * vault failed; attempts that were not recorded are repeated by the next process that claims the endpoint.
+   * key store failed; attempts that were not recorded are repeated by the next process that claims the endpoint.
    */
   readonly done: Promise<boolean>;
 }

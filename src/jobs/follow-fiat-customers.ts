@@ -11,8 +11,8 @@ const EVERY_MS = 1000;
 const BATCH = 20;
 
 /**
- * Asks providers about customers that are due, each provider apart. Polling alone suffices; notifications of providers only
- * hurry it.
+ * Asks providers about customers that are due, each provider apart. Polling alone suffices; notifications of
+ * providers only hurry it.
  */
 export function followFiatCustomers({ services, inUnit }: JobContext): Job {
   const { clock, log, processId } = services;

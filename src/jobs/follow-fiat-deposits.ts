@@ -39,7 +39,7 @@ type Subject =
  * accounts with the provider. Providers and chains are polled between transactions, independently.
  */
 export function followFiatDeposits({ services, inUnit }: JobContext): Job {
-  const { clock, log, ids, vault, fiatProviders } = services;
+  const { clock, log, ids, keyStore, fiatProviders } = services;
   const report = outagesIn(log, 'fiat deposits could not be followed; it is tried again');
 
   const readHistory = async (position: FiatPosition): Promise<boolean> => {
@@ -54,7 +54,7 @@ export function followFiatDeposits({ services, inUnit }: JobContext): Job {
 
   const askAccount = async (account: StoredDepositAccount): Promise<false> => {
     const said = await askAboutAccount(services, account);
-    if (said !== undefined) await inUnit((em) => keepAccount({ em, vault }, account.id, said));
+    if (said !== undefined) await inUnit((em) => keepAccount({ em, keyStore }, account.id, said));
     return false;
   };
 

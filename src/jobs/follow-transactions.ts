@@ -21,8 +21,8 @@ const UNITS_AT_ONCE = 4;
 
 /**
  * Follows transactions until they are final. Broadcasts those again that their chain does not know, in particular
- * those signed just before a crash. Chains are called between transactions, each apart. One that waits for another is followed
- * after that one, with what has become of it.
+ * those signed just before a crash. Chains are called between transactions, each apart. One that waits for another is
+ * followed after that one, with what has become of it.
  */
 export function followTransactions({ services, inUnit: openUnit }: JobContext): Job {
   const inUnit = fewAtOnce(openUnit, UNITS_AT_ONCE);

@@ -40,8 +40,8 @@ export interface JobRunner {
   /** Like `settle`, and also waits for the work that continues after batches. */
   finish(): Promise<void>;
   /**
-   * Runs `work` while all jobs are paused. With `mustForget`, for work that replaces the database, they have dropped what
-   * they had read from it.
+   * Runs `work` while all jobs are paused. With `mustForget`, for work that replaces the database, they have dropped
+   * what they had read from it.
    */
   whilePaused<T>(work: () => Promise<T>, options: { readonly mustForget: boolean }): Promise<T>;
   /** Finishes the current batches and starts no more. */

@@ -40,7 +40,7 @@ export function sequenceAudit({
         seen = undefined;
         return false;
       }
-      seen = await signCheckpoint({ vault: services.vault, em: await openReader(), inUnit }, seen);
+      seen = await signCheckpoint({ keyStore: services.keyStore, em: await openReader(), inUnit }, seen);
       return false;
     },
   };

@@ -54,7 +54,10 @@ const PAUSE_MS = 20;
 /** The minimum of acknowledged changes without a known place in the log that are kept. */
 const REMEMBERED = 1_000;
 
-/** CHOICE: a promotion that no running process can judge holds changes, unless the setting says that replicas lose none. */
+/**
+ * CHOICE: a promotion that no running process can judge holds changes, unless the setting says that replicas lose
+ * none.
+ */
 export type AfterPromotion = 'hold' | 'trust';
 
 export interface RestoreWatch extends Job {
@@ -126,7 +129,9 @@ export function watchRestores({
   let isKeeping = true;
   let wakeUp: () => void = () => undefined;
 
-  /** Reads whether changes are held, and judges the database if it may be another one than before, or lacks something. */
+  /**
+   * Reads whether changes are held, and judges the database if it may be another one than before, or lacks something.
+   */
   async function look(): Promise<void> {
     const doubtsBefore = doubts;
     // Changes that are acknowledged during the look may not be in what it reads.
@@ -274,7 +279,9 @@ export function watchRestores({
       log.warn({}, isNowHeld ? 'changes are held' : 'changes are released');
   }
 
-  /** Drops the evidence that another one replaces, and all of it after a restore: what is missing then stays missing. */
+  /**
+   * Drops the evidence that another one replaces, and all of it after a restore: what is missing then stays missing.
+   */
   function forget({ cause, restore, placed }: Seen): void {
     if (cause !== undefined || isNewer(restore)) remembered = [];
     else if (placed.size > 0) remembered = remembered.filter(({ pendingId }) => !placed.has(pendingId));

@@ -1,8 +1,8 @@
 import { hpkeRecipientFromSeed, openHpke } from '../engine/crypto/hpke.ts';
 import { isChainType } from '../engine/signing/chains.ts';
-import type { KeyVault, SealBinding, SealedKey, SubmittedKey } from '../ports/key-vault.ts';
+import type { KeyStore, SealBinding, SealedKey, SubmittedKey } from '../ports/key-store.ts';
 import type { Entropy } from '../ports/runtime.ts';
-import { MasterKeyUnavailableError, type MasterKeyVault, VaultError } from './master-keys.ts';
+import { KeyStoreError, type MasterKeyEnvelopes, MasterKeyUnavailableError } from './master-keys.ts';
 
 const EPHEMERAL_SEED_BYTES = 32;
 const PRIVATE_KEY_BYTES = 32;
@@ -11,7 +11,7 @@ const PRIVATE_KEY_BYTES = 32;
 const IMPORT_PURPOSE = 'wallet-import-';
 
 /** Generates the keys to which imported secrets are encrypted, and opens those secrets. */
-export function importOperations(envelopes: MasterKeyVault, entropy: Entropy) {
+export function importOperations(envelopes: MasterKeyEnvelopes, entropy: Entropy) {
   /** Imports that an earlier version started still have the purpose of a wallet's key, until they expire. */
   async function underEither<T>(
     binding: SealBinding,
@@ -20,7 +20,7 @@ export function importOperations(envelopes: MasterKeyVault, entropy: Entropy) {
     try {
       return await work(importBinding(binding));
     } catch (error) {
-      if (!(error instanceof VaultError) || error instanceof MasterKeyUnavailableError) throw error;
+      if (!(error instanceof KeyStoreError) || error instanceof MasterKeyUnavailableError) throw error;
       return work({ ...importBinding(binding), purpose: chainTypeOf(binding) });
     }
   }
@@ -33,7 +33,7 @@ export function importOperations(envelopes: MasterKeyVault, entropy: Entropy) {
         .seal(pair.privateKeyBytes, importBinding(binding))
         .finally(() => pair.privateKeyBytes.fill(0));
       return { sealed, publicKey: pair.publicKeyBytes };
-    }) satisfies KeyVault['createImportKey'],
+    }) satisfies KeyStore['createImportKey'],
 
     /** The content of a submission. The caller wipes it. */
     open(
@@ -45,7 +45,7 @@ export function importOperations(envelopes: MasterKeyVault, entropy: Entropy) {
         envelopes.withSecret(importKey, each, (recipientPrivateKeyBytes) => {
           // INVARIANT: the key of a wallet decrypts nothing.
           if (recipientPrivateKeyBytes.length !== PRIVATE_KEY_BYTES) {
-            throw new VaultError('expected the key of an import');
+            throw new KeyStoreError('expected the key of an import');
           }
           return openHpke({ recipientPrivateKeyBytes, encapsulatedKey, ciphertext }, parameters);
         }),
@@ -55,7 +55,7 @@ export function importOperations(envelopes: MasterKeyVault, entropy: Entropy) {
     rewrap: ((sealed, binding) =>
       binding.purpose.startsWith(IMPORT_PURPOSE)
         ? underEither(binding, (each) => envelopes.rewrap(sealed, each))
-        : envelopes.rewrap(sealed, binding)) satisfies KeyVault['rewrap'],
+        : envelopes.rewrap(sealed, binding)) satisfies KeyStore['rewrap'],
   };
 }
 
@@ -71,5 +71,5 @@ function importBinding(binding: SealBinding): SealBinding {
 function chainTypeOf({ purpose }: SealBinding): string {
   const chainType = purpose.startsWith(IMPORT_PURPOSE) ? purpose.slice(IMPORT_PURPOSE.length) : purpose;
   if (isChainType(chainType)) return chainType;
-  throw new VaultError('expected the purpose of an import');
+  throw new KeyStoreError('expected the purpose of an import');
 }

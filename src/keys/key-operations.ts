@@ -28,17 +28,17 @@ import {
   newWalletKey,
   type WalletKeyMaterial,
 } from '../engine/signing/wallet-key.ts';
-import type { KeyVault, SealBinding, SealedKey } from '../ports/key-vault.ts';
+import type { KeyStore, SealBinding, SealedKey } from '../ports/key-store.ts';
 import type { Clock, Entropy } from '../ports/runtime.ts';
 import { importOperations } from './import-operations.ts';
 import {
-  createMasterKeyVault,
-  type MasterKeyVault,
-  type MasterKeyVaultOptions,
+  createMasterKeyEnvelopes,
+  KeyStoreError,
+  type MasterKeyEnvelopes,
+  type MasterKeyEnvelopesOptions,
   QUORUM_CHANGES,
   requireSeenChanges,
   sealOpener,
-  VaultError,
 } from './master-keys.ts';
 import type { PhraseKeys } from './sandbox-keys.ts';
 import { type UserLogin, voucherOperations } from './voucher-operations.ts';
@@ -58,14 +58,14 @@ const plainPurposes: ReadonlySet<string> = new Set([
   '',
 ]);
 
-export interface KeyVaultOptions extends MasterKeyVaultOptions {
+export interface KeyStoreOptions extends MasterKeyEnvelopesOptions {
   /** Generates new keys. Default: `entropy`. */
   readonly keyEntropy?: Entropy;
   /** The clock for the expiry of signed requests. Default: the system clock. */
   readonly clock?: Clock | undefined;
   /** Generates the phrases of new wallets. Default: `keyEntropy`. */
   readonly phraseKeys?: PhraseKeys | undefined;
-  /** By app: the login providers whose tokens this vault verifies. */
+  /** By app: the login providers whose tokens this key store verifies. */
   readonly logins?: ReadonlyMap<string, UserLogin> | undefined;
   /**
    * Undefined: fees have no ceilings, and transactions that the server builds are not compared with signed requests.
@@ -77,8 +77,8 @@ export interface KeyVaultOptions extends MasterKeyVaultOptions {
   readonly journal?: SigningJournal | undefined;
 }
 
-/** A key vault in this process. */
-export function createKeyVault({
+/** A key store in this process. */
+export function createKeyStore({
   keyEntropy,
   clock,
   phraseKeys,
@@ -87,8 +87,8 @@ export function createKeyVault({
   signaturesPerRequest,
   journal,
   ...options
-}: KeyVaultOptions): KeyVault {
-  return vaultOn(createMasterKeyVault(options), keyEntropy ?? options.entropy, {
+}: KeyStoreOptions): KeyStore {
+  return keyStoreOn(createMasterKeyEnvelopes(options), keyEntropy ?? options.entropy, {
     ...{ clock, phraseKeys, logins, building, signaturesPerRequest, journal },
   });
 }
@@ -100,13 +100,13 @@ const FINGERPRINT_KEY_BYTES = 32;
 const POLICY_SECRET_BYTES = 32;
 
 /**
- * The operations of a vault on its envelopes.
+ * The operations of a key store on its envelopes.
  *
  * NOTE: every operation draws its random bytes before it awaits anything. Concurrent requests thus draw in the order in
  * which they start.
  */
-export function vaultOn(
-  envelopes: MasterKeyVault,
+export function keyStoreOn(
+  envelopes: MasterKeyEnvelopes,
   entropy: Entropy,
   {
     clock = systemClock,
@@ -115,8 +115,8 @@ export function vaultOn(
     building,
     signaturesPerRequest: most,
     journal,
-  }: Omit<KeyVaultOptions, keyof MasterKeyVaultOptions>,
-): KeyVault {
+  }: Omit<KeyStoreOptions, keyof MasterKeyEnvelopesOptions>,
+): KeyStore {
   const sealAndWipe = (secret: Uint8Array, binding: SealBinding): Promise<SealedKey> =>
     envelopes.seal(secret, binding).finally(() => secret.fill(0));
 
@@ -151,7 +151,7 @@ export function vaultOn(
     get contracts() {
       return building && namedContracts(building);
     },
-    // INVARIANT: no caller can make the seal that proves that this vault has seen a change, or generated a key.
+    // INVARIANT: no caller can make the seal that proves that this key store has seen a change, or generated a key.
     seal: async (secret, binding) => envelopes.seal(secret, requirePlain(binding)),
     rewrap: imports.rewrap,
     async open(sealed, binding) {
@@ -379,13 +379,13 @@ function occasionOf({ rowId: walletId, appId, purpose }: SealBinding, clock: Clo
 
 function chainTypeOf({ purpose }: SealBinding): ChainType {
   if (isChainType(purpose)) return purpose;
-  throw new VaultError("expected the purpose of a wallet's key");
+  throw new KeyStoreError("expected the purpose of a wallet's key");
 }
 
 /** A binding whose purpose is one of `plainPurposes`. */
 function requirePlain({ purpose, rowId, appId }: SealBinding): SealBinding {
   if (plainPurposes.has(purpose)) return { purpose, rowId, appId };
-  throw new VaultError('a secret with this purpose does not leave the vault, and callers cannot seal one');
+  throw new KeyStoreError('a secret of this kind does not leave the key store, and callers cannot seal one');
 }
 
 /**
@@ -395,5 +395,5 @@ function requirePlain({ purpose, rowId, appId }: SealBinding): SealBinding {
 function requirePurpose({ purpose: given, rowId, appId }: SealBinding, purpose: string): SealBinding {
   const binding = { purpose: given, rowId, appId };
   if (given === purpose) return binding;
-  throw new VaultError(`expected the purpose \`${purpose}\``);
+  throw new KeyStoreError(`expected the purpose \`${purpose}\``);
 }

@@ -9,7 +9,7 @@ import { LRUCache } from 'lru-cache';
 import { sealName } from '../engine/authorization/policy-seals.ts';
 import { changeDigests, type QuorumRecord, type SentSeal } from '../engine/authorization/quorum-records.ts';
 import { UnauthorizedUseError } from '../engine/authorization/signed-evidence.ts';
-import type { SealBinding, SealedKey } from '../ports/key-vault.ts';
+import type { SealBinding, SealedKey } from '../ports/key-store.ts';
 import type { Entropy } from '../ports/runtime.ts';
 
 const CIPHER: CipherGCMTypes = 'aes-256-gcm';
@@ -62,17 +62,17 @@ function importKey(key: KeyObject | Uint8Array): KeyObject {
 /**
  * Thrown when a secret could not be sealed or opened. The message may name the id of the master key, never the secret.
  */
-export class VaultError extends Error {
+export class KeyStoreError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
-    this.name = 'VaultError';
+    this.name = 'KeyStoreError';
   }
 }
 
 /**
  * Thrown when the wrapping key cannot be reached, or refuses. The secret may be fine, and the next attempt may succeed.
  */
-export class MasterKeyUnavailableError extends VaultError {
+export class MasterKeyUnavailableError extends KeyStoreError {
   /** Recognized by `isUnavailable` of `errors.ts`. */
   readonly isUnavailable = true;
   readonly unavailable = 'the key management service';
@@ -92,18 +92,18 @@ export interface MasterKey {
   readonly id: string;
   /** Unwrapping requires the same associated data. */
   wrap(dataKey: Uint8Array, associated: Uint8Array): Promise<Uint8Array>;
-  /** Returns the data key; the caller wipes it. Throws VaultError. */
+  /** Returns the data key; the caller wipes it. Throws KeyStoreError. */
   unwrap(wrapped: Uint8Array, associated: Uint8Array): Promise<Uint8Array>;
 }
 
-export interface MasterKeyVaultOptions {
+export interface MasterKeyEnvelopesOptions {
   /** All master keys in use; the first one wraps new data keys. */
   masterKeys: readonly [MasterKey, ...MasterKey[]];
   entropy: Entropy;
 }
 
 /** Seals and opens secrets. An open secret exists only during the `use` callback and is wiped afterwards. */
-export interface MasterKeyVault {
+export interface MasterKeyEnvelopes {
   readonly currentMasterKeyId: string;
   seal(secret: Uint8Array, binding: SealBinding): Promise<SealedKey>;
   withSecret<T>(
@@ -116,17 +116,20 @@ export interface MasterKeyVault {
 }
 
 /**
- * The envelopes of a vault with one or more master keys.
+ * The envelopes of a key store with one or more master keys.
  *
  * Envelope encryption: AES-256-GCM encrypts the secret under a data key, and the master key wraps the data key. Both
  * are bound to the row, the app, the purpose and the version. A sealed key that was copied to another row therefore
  * does not open.
  *
- * @throws VaultError when two master keys have the same id.
+ * @throws KeyStoreError when two master keys have the same id.
  */
-export function createMasterKeyVault({ masterKeys, entropy }: MasterKeyVaultOptions): MasterKeyVault {
+export function createMasterKeyEnvelopes({
+  masterKeys,
+  entropy,
+}: MasterKeyEnvelopesOptions): MasterKeyEnvelopes {
   const known = new Map(masterKeys.map((key) => [key.id, key]));
-  if (known.size < masterKeys.length) throw new VaultError('expected distinct master key ids');
+  if (known.size < masterKeys.length) throw new KeyStoreError('expected distinct master key ids');
   const [current] = masterKeys;
 
   const wrap = async (dataKey: Uint8Array, binding: SealBinding) => ({
@@ -138,11 +141,13 @@ export function createMasterKeyVault({ masterKeys, entropy }: MasterKeyVaultOpti
     binding: SealBinding,
   ): Promise<Uint8Array> => {
     const key = known.get(masterKeyId);
-    if (key === undefined) throw new VaultError(`master key \`${masterKeyId}\` is not configured`);
+    if (key === undefined) throw new KeyStoreError(`master key \`${masterKeyId}\` is not configured`);
     const dataKey = await key.unwrap(wrappedDataKey, associatedData('data key', binding));
     if (dataKey.length === DATA_KEY_BYTES) return dataKey;
     dataKey.fill(0);
-    throw new VaultError(`expected a data key of ${DATA_KEY_BYTES} bytes from master key \`${masterKeyId}\``);
+    throw new KeyStoreError(
+      `expected a data key of ${DATA_KEY_BYTES} bytes from master key \`${masterKeyId}\``,
+    );
   };
 
   return {
@@ -163,7 +168,8 @@ export function createMasterKeyVault({ masterKeys, entropy }: MasterKeyVaultOpti
       let secret: Buffer | undefined;
       try {
         secret = openAesGcm(dataKey, sealed.sealedSecret, associatedData('secret', binding));
-        if (secret === undefined) throw new VaultError('a sealed secret cannot be opened with its data key');
+        if (secret === undefined)
+          throw new KeyStoreError('a sealed secret cannot be opened with its data key');
         // NOTE: passes a Uint8Array because Buffer's `slice` does not copy, and callers wipe their copies.
         return await use(new Uint8Array(secret.buffer, secret.byteOffset, secret.length));
       } finally {
@@ -206,11 +212,11 @@ const KEY_BYTES = 32;
 /**
  * A master key in memory. Copies the key bytes, so the caller may wipe them.
  *
- * @throws VaultError when the key is not 32 bytes or the self-test fails.
+ * @throws KeyStoreError when the key is not 32 bytes or the self-test fails.
  */
 export function localMasterKey(id: string, keyBytes: Uint8Array, entropy: Entropy): MasterKey {
   if (keyBytes.length !== KEY_BYTES) {
-    throw new VaultError(`expected ${KEY_BYTES} bytes in master key \`${id}\`, got ${keyBytes.length}`);
+    throw new KeyStoreError(`expected ${KEY_BYTES} bytes in master key \`${id}\`, got ${keyBytes.length}`);
   }
   const key = createSecretKey(keyBytes);
   runSelfTest(key, entropy);
@@ -223,7 +229,9 @@ export function localMasterKey(id: string, keyBytes: Uint8Array, entropy: Entrop
       const dataKey = openAesGcm(key, wrapped, associated);
       // CHOICE: a wrong master key, a wrong binding and a damaged row look the same, so they share one message.
       if (dataKey === undefined) {
-        throw new VaultError(`a secret sealed under master key \`${id}\` cannot be opened for this wallet`);
+        throw new KeyStoreError(
+          `a secret sealed under master key \`${id}\` cannot be opened for this wallet`,
+        );
       }
       return dataKey;
     },
@@ -235,10 +243,10 @@ function runSelfTest(key: KeyObject, entropy: Entropy): void {
   const value = entropy.bytes(KEY_BYTES);
   const associated = Buffer.from('self-check');
   const sealed = sealAesGcm(key, value, associated, entropy);
-  if (!openAesGcm(key, sealed, associated)?.equals(value)) throw new VaultError('self-test failed');
+  if (!openAesGcm(key, sealed, associated)?.equals(value)) throw new KeyStoreError('self-test failed');
   sealed[sealed.length - 1] = (sealed.at(-1) as number) ^ 1;
   if (openAesGcm(key, sealed, associated) !== undefined) {
-    throw new VaultError('self-test failed: a modified tag was accepted');
+    throw new KeyStoreError('self-test failed: a modified tag was accepted');
   }
 }
 
@@ -248,7 +256,7 @@ type OpenAnySeal = (seal: SentSeal, binding: Required<SealBinding>) => Promise<s
 const MAX_OPENED = 1_000;
 
 /** Caches the names of opened secrets, so that the key management service is not called for each use. */
-export function sealOpener(envelopes: MasterKeyVault): OpenAnySeal {
+export function sealOpener(envelopes: MasterKeyEnvelopes): OpenAnySeal {
   const opened = new LRUCache<string, string>({ max: MAX_OPENED });
   return async ({ sealedSecret, wrappedDataKey, masterKeyId }, { purpose, rowId, appId, authority }) => {
     const key = JSON.stringify([
@@ -277,9 +285,10 @@ function bytesOf(text: string): Uint8Array {
 export const QUORUM_CHANGES = 'key-quorum-changes';
 
 /**
- * Requires that the vault saw every change of these key quorums when it was made, in this order and with these members.
+ * Requires that the key store saw every change of these key quorums when it was made, in this order and with these
+ * members.
  *
- * @throws UnauthorizedUseError; VaultError for another seal.
+ * @throws UnauthorizedUseError; KeyStoreError for another seal.
  */
 export async function requireSeenChanges(
   records: readonly QuorumRecord[],

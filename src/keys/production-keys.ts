@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import type { MasterKeySettings } from '../config/signer.ts';
-import type { KeyVault } from '../ports/key-vault.ts';
+import type { KeyStore } from '../ports/key-store.ts';
 import type { Entropy } from '../ports/runtime.ts';
-import { createKeyVault, type KeyVaultOptions } from './key-operations.ts';
+import { createKeyStore, type KeyStoreOptions } from './key-operations.ts';
 import { localMasterKey, type MasterKey } from './master-keys.ts';
 import {
   keepTokenAlive,
@@ -15,14 +15,14 @@ import {
 /** The defaults: swaps and claims of rewards are not signed, and fees have the default ceilings. */
 const noBuilding = { feeCeilings: new Map(), swapRouters: new Map(), rewardDistributors: new Map() };
 
-interface ProductionVaultOptions
-  extends Pick<KeyVaultOptions, 'phraseKeys' | 'logins' | 'building' | 'signaturesPerRequest' | 'journal'> {
+interface ProductionKeyStoreOptions
+  extends Pick<KeyStoreOptions, 'phraseKeys' | 'logins' | 'building' | 'signaturesPerRequest' | 'journal'> {
   /** Renews the token of a key management service. Commands leave it out, and use the token until it expires. */
   readonly tokenRenewal?: TokenRenewal;
 }
 
-/** The production vault. A configured transit key is the current master key; local keys open older secrets. */
-export function productionVault(
+/** The production key store. A configured transit key is the current master key; local keys open older secrets. */
+export function productionKeyStore(
   settings: MasterKeySettings,
   entropy: Entropy,
   {
@@ -32,8 +32,8 @@ export function productionVault(
     signaturesPerRequest,
     journal,
     tokenRenewal,
-  }: ProductionVaultOptions = {},
-): KeyVault {
+  }: ProductionKeyStoreOptions = {},
+): KeyStore {
   const keys: MasterKey[] = [...namedKeys(settings)].map(([id, key]) => localMasterKey(id, key, entropy));
   if (settings.transit !== undefined) {
     const client = transitClient(settings.transit);
@@ -42,7 +42,7 @@ export function productionVault(
   }
   const [current, ...earlier] = keys;
   if (current === undefined) throw new Error('expected at least one master key, got none');
-  return createKeyVault({
+  return createKeyStore({
     masterKeys: [current, ...earlier],
     entropy,
     ...{ phraseKeys, logins, building, signaturesPerRequest, journal },

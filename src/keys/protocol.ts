@@ -4,17 +4,17 @@ import type { AuthorizedUse, WalletAuthority } from '../engine/authorization/wal
 import type { PolicyPin, WalletPolicies } from '../engine/authorization/wallet-policies.ts';
 import type { SigningTask } from '../engine/signing/sign-with-key.ts';
 import type {
-  KeyVault,
+  KeyStore,
   NewUserKey,
   NewWalletKey,
   SealBinding,
   SealedKey,
   SubmittedKey,
   UserLogin,
-} from '../ports/key-vault.ts';
+} from '../ports/key-store.ts';
 import type { Message } from './frames.ts';
 
-/** The operations of a vault, as messages of calls and results. */
+/** The operations of a key store, as messages of calls and results. */
 
 /** The order is part of the protocol, because a call names its operation by its number. */
 export const operationNames = [
@@ -39,14 +39,14 @@ export const operationNames = [
   'sealQuorumChange',
   'createVoucherKey',
   'sealUnderAuthority',
-] as const satisfies readonly (keyof KeyVault)[];
+] as const satisfies readonly (keyof KeyStore)[];
 type OperationName = (typeof operationNames)[number];
 
 /** Sends a call and resolves with its result. */
 type Call = (operation: OperationName, parts: readonly Uint8Array[], json: unknown) => Promise<Message>;
 
-/** A key vault in another process. */
-export function vaultCalling(call: Call): Omit<KeyVault, 'currentMasterKeyId'> {
+/** A key store in another process. */
+export function keyStoreCalling(call: Call): Omit<KeyStore, 'currentMasterKeyId'> {
   return {
     seal: async (secret, binding) => sealedOf(await call('seal', [secret], { binding })),
     async open(sealed, binding) {
@@ -133,112 +133,113 @@ export function vaultCalling(call: Call): Omit<KeyVault, 'currentMasterKeyId'> {
   };
 }
 
-type Answer = (vault: KeyVault, message: Message) => Promise<Message>;
+type Answer = (keyStore: KeyStore, message: Message) => Promise<Message>;
 
 /** The signer's side. The caller may be compromised, so the form of everything it sends is checked. */
 export const answers: Readonly<Record<OperationName, Answer>> = {
-  seal: async (vault, { parts, json }) => sealedMessage(await vault.seal(part(parts, 0), bindingOf(json))),
-  async open(vault, message) {
-    const secret = await vault.open(sealedIn(message), bindingOf(message.json));
+  seal: async (keyStore, { parts, json }) =>
+    sealedMessage(await keyStore.seal(part(parts, 0), bindingOf(json))),
+  async open(keyStore, message) {
+    const secret = await keyStore.open(sealedIn(message), bindingOf(message.json));
     return { parts: [secret], json: undefined };
   },
-  rewrap: async (vault, message) =>
-    sealedMessage(await vault.rewrap(sealedIn(message), bindingOf(message.json))),
-  createWalletKey: async (vault, { json }) =>
-    walletKeyMessage(await vault.createWalletKey(bindingOf(json), authorityOf(json))),
-  async signWithWallet(vault, message) {
+  rewrap: async (keyStore, message) =>
+    sealedMessage(await keyStore.rewrap(sealedIn(message), bindingOf(message.json))),
+  createWalletKey: async (keyStore, { json }) =>
+    walletKeyMessage(await keyStore.createWalletKey(bindingOf(json), authorityOf(json))),
+  async signWithWallet(keyStore, message) {
     const { method, params } = message.json as SigningTask;
     const task = { method: readText(method), params } as SigningTask;
     const binding = bindingOf(message.json);
-    const data = await vault.signWithWallet(sealedIn(message), binding, task, useOf(message.json));
+    const data = await keyStore.signWithWallet(sealedIn(message), binding, task, useOf(message.json));
     return { parts: [], json: data };
   },
-  async exportWalletKey(vault, message) {
+  async exportWalletKey(keyStore, message) {
     const what = { form: formOf(message.json), recipient: part(message.parts, 2) };
     const binding = bindingOf(message.json);
-    const exported = await vault.exportWalletKey(sealedIn(message), binding, what, useOf(message.json));
+    const exported = await keyStore.exportWalletKey(sealedIn(message), binding, what, useOf(message.json));
     const parts = exported === undefined ? [] : [exported.encapsulatedKey, exported.ciphertext];
     return { parts, json: undefined };
   },
-  async changeAuthority(vault, message) {
+  async changeAuthority(keyStore, message) {
     const use = useOf(message.json);
     if (use === undefined) throw new MessageError('expected the use of a wallet');
-    const { sealed, authority } = await vault.changeAuthority(
+    const { sealed, authority } = await keyStore.changeAuthority(
       sealedIn(message),
       bindingOf(message.json),
       use,
     );
     return sealedMessage(sealed, { authority });
   },
-  async sealUnderAuthority(vault, message) {
+  async sealUnderAuthority(keyStore, message) {
     const authority = authorityOf(message.json);
     if (authority === undefined) throw new MessageError('expected the authority of a wallet');
     return sealedMessage(
-      await vault.sealUnderAuthority(sealedIn(message), bindingOf(message.json), authority),
+      await keyStore.sealUnderAuthority(sealedIn(message), bindingOf(message.json), authority),
     );
   },
-  async sealPolicy(vault, { json }) {
-    const { content } = json as { content: Parameters<KeyVault['sealPolicy']>[1] };
-    const { sealed, ...sealedPolicy } = await vault.sealPolicy(bindingOf(json), content);
+  async sealPolicy(keyStore, { json }) {
+    const { content } = json as { content: Parameters<KeyStore['sealPolicy']>[1] };
+    const { sealed, ...sealedPolicy } = await keyStore.sealPolicy(bindingOf(json), content);
     return sealedMessage(sealed, sealedPolicy);
   },
-  async changePolicy(vault, message) {
+  async changePolicy(keyStore, message) {
     const { change } = message.json as { change: PolicyChange };
     const binding = bindingOf(message.json);
-    const { sealed, content } = await vault.changePolicy(sealedIn(message), binding, change);
+    const { sealed, content } = await keyStore.changePolicy(sealedIn(message), binding, change);
     return sealedMessage(sealed, { content });
   },
-  async sealQuorumChange(vault, { json }) {
+  async sealQuorumChange(keyStore, { json }) {
     const { record, vouching } = json as { record: QuorumRecord; vouching?: KnownQuorums['vouching'] };
-    return sealedMessage(await vault.sealQuorumChange(bindingOf(json), record, vouching));
+    return sealedMessage(await keyStore.sealQuorumChange(bindingOf(json), record, vouching));
   },
-  async createImportKey(vault, { json }) {
-    const { sealed, publicKey } = await vault.createImportKey(bindingOf(json));
+  async createImportKey(keyStore, { json }) {
+    const { sealed, publicKey } = await keyStore.createImportKey(bindingOf(json));
     return sealedMessage(sealed, {}, [publicKey]);
   },
-  async importWalletKey(vault, message) {
+  async importWalletKey(keyStore, message) {
     const { json } = message;
     const walletBinding = bindingOf({ binding: (json as { walletBinding: unknown }).walletBinding });
     const submitted = submittedIn(message);
     const key = sealedIn(message);
     return walletKeyMessage(
-      await vault.importWalletKey(key, bindingOf(json), submitted, walletBinding, authorityOf(json)),
+      await keyStore.importWalletKey(key, bindingOf(json), submitted, walletBinding, authorityOf(json)),
     );
   },
-  async createTokenKey(vault, { json }) {
-    const { sealed, publicKey } = await vault.createTokenKey(bindingOf(json));
+  async createTokenKey(keyStore, { json }) {
+    const { sealed, publicKey } = await keyStore.createTokenKey(bindingOf(json));
     return sealedMessage(sealed, { publicKey });
   },
-  async signToken(vault, message) {
+  async signToken(keyStore, message) {
     const { json } = message;
     const signed = readText((json as { text: unknown }).text);
-    return { parts: [await vault.signToken(sealedIn(message), bindingOf(json), signed)], json: undefined };
+    return { parts: [await keyStore.signToken(sealedIn(message), bindingOf(json), signed)], json: undefined };
   },
-  async createUserKey(vault, { parts, json }) {
-    const { privateKey, ...key } = await vault.createUserKey(parts[0], loginOf(json));
+  async createUserKey(keyStore, { parts, json }) {
+    const { privateKey, ...key } = await keyStore.createUserKey(parts[0], loginOf(json));
     if (typeof privateKey === 'string') return { parts: [], json: { ...key, privateKey } };
     return { parts: [privateKey.encapsulatedKey, privateKey.ciphertext], json: key };
   },
-  async createVoucherKey(vault, { json }) {
-    const { sealed, name } = await vault.createVoucherKey(bindingOf(json));
+  async createVoucherKey(keyStore, { json }) {
+    const { sealed, name } = await keyStore.createVoucherKey(bindingOf(json));
     return sealedMessage(sealed, { name });
   },
-  createFingerprintKey: async (vault, { json }) =>
-    sealedMessage(await vault.createFingerprintKey(bindingOf(json))),
-  async fingerprint(vault, message) {
+  createFingerprintKey: async (keyStore, { json }) =>
+    sealedMessage(await keyStore.createFingerprintKey(bindingOf(json))),
+  async fingerprint(keyStore, message) {
     const { json } = message;
     const value = readText((json as { text: unknown }).text);
-    return { parts: [], json: await vault.fingerprint(sealedIn(message), bindingOf(json), value) };
+    return { parts: [], json: await keyStore.fingerprint(sealedIn(message), bindingOf(json), value) };
   },
-  async createLogKey(vault, { json }) {
-    const { sealed, publicKey } = await vault.createLogKey(bindingOf(json));
+  async createLogKey(keyStore, { json }) {
+    const { sealed, publicKey } = await keyStore.createLogKey(bindingOf(json));
     return sealedMessage(sealed, {}, [publicKey]);
   },
-  async signCheckpoint(vault, message) {
+  async signCheckpoint(keyStore, message) {
     const { json } = message;
     const signed = readText((json as { text: unknown }).text);
     return {
-      parts: [await vault.signCheckpoint(sealedIn(message), bindingOf(json), signed)],
+      parts: [await keyStore.signCheckpoint(sealedIn(message), bindingOf(json), signed)],
       json: undefined,
     };
   },

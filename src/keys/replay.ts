@@ -1,20 +1,21 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError, isTooLarge, isUnavailable } from '../errors.ts';
-import type { KeyVault } from '../ports/key-vault.ts';
+import type { KeyStore } from '../ports/key-store.ts';
 import type { Services } from '../ports/operation-context.ts';
 import { holdsConnection } from '../storage/own-kysely.ts';
 
-// The vault runs in another process and may hang. Waiting for it inside a transaction would hold the connection and its
-// locks. So when the work makes a vault call that has no result yet, the call is recorded and the run is aborted: its
-// unit of work is rolled back, the vault is asked while nothing is held, and the work is replayed from its beginning with
-// the result. The last run commits its decision together with the results that it used, or neither. Results that no
-// committed run used are dropped and never leave this process.
+// The key store runs in another process and may hang. Waiting for it inside a transaction would hold the connection
+// and its locks. So when the work makes a key store call that has no result yet, the call is recorded and the run is
+// aborted: its unit of work is rolled back, the key store is asked while nothing is held, and the work is replayed
+// from its beginning with the result. The last run commits its decision together with the results that it used, or
+// neither. Results that no committed run used are dropped and never leave this process.
 
 /**
- * The ports of a run. Every run of a request gets the same ids and random bytes, so its vault calls are the same too.
+ * The ports of a run. Every run of a request gets the same ids and random bytes, so its key store calls are the same
+ * too.
  */
-interface ReplayPorts extends Pick<Services, 'vault' | 'ids' | 'entropy'> {
+interface ReplayPorts extends Pick<Services, 'keyStore' | 'ids' | 'entropy'> {
   /** As `OperationContext` has it. */
   readonly acquireMutex?: ((name: string) => Promise<void>) | undefined;
 }
@@ -75,12 +76,12 @@ export interface Replays {
 
 type ReplayServices = ReplayPorts & Pick<Services, 'machine'>;
 
-/** A vault in this process answers inside the run, so the work runs once. */
+/** A key store in this process answers inside the run, so the work runs once. */
 export function createReplays(services: ReplayServices, options: ReplayOptions = {}): Replays {
-  return services.vault.isLocal === true ? localReplays(services) : createAsked(services, options);
+  return services.keyStore.isLocal === true ? localReplays(services) : createAsked(services, options);
 }
 
-/** Runs the work until every vault call has a result. */
+/** Runs the work until every key store call has a result. */
 export async function runWithReplay<T>(
   services: ReplayServices,
   work: (replay: Replay) => Promise<T>,
@@ -110,14 +111,14 @@ function localReplays(services: ReplayPorts): Replays {
 /** Thrown to abort a run. Callers may swallow it, so check `isUnanswered` instead. */
 export class UnansweredCallError extends Error {
   constructor() {
-    super('the vault is asked before the work runs again');
+    super('the key store is asked before the work runs again');
     this.name = 'UnansweredCallError';
   }
 }
 
 type Method = {
-  [Name in keyof KeyVault]-?: KeyVault[Name] extends (...args: never[]) => Promise<unknown> ? Name : never;
-}[keyof KeyVault];
+  [Name in keyof KeyStore]-?: KeyStore[Name] extends (...args: never[]) => Promise<unknown> ? Name : never;
+}[keyof KeyStore];
 
 interface Held {
   readonly hasWaited: boolean;
@@ -158,11 +159,11 @@ function createAsked(
   };
 
   async function ask(call: Call): Promise<void> {
-    call.answer = await whileAsking(() => answerOf(services.vault, call));
+    call.answer = await whileAsking(() => answerOf(services.keyStore, call));
     calls.push(call);
   }
 
-  function vaultFor(em: SqlEntityManager, run: { isEnded: boolean }): KeyVault {
+  function keyStoreFor(em: SqlEntityManager, run: { isEnded: boolean }): KeyStore {
     const call =
       (method: Method) =>
       async (...given: readonly unknown[]): Promise<unknown> => {
@@ -186,9 +187,9 @@ function createAsked(
         if ('error' in answer) throw answer.error;
         return copyOf(answer.value);
       };
-    return new Proxy(services.vault, {
-      get: (vault, name) => {
-        const member = vault[name as keyof KeyVault];
+    return new Proxy(services.keyStore, {
+      get: (keyStore, name) => {
+        const member = keyStore[name as keyof KeyStore];
         return typeof member === 'function' ? call(name as Method) : member;
       },
     });
@@ -201,7 +202,7 @@ function createAsked(
       missing = [];
       const run = { isEnded: false };
       return {
-        portsFor: (em) => ({ ...ports, vault: vaultFor(em, run) }),
+        portsFor: (em) => ({ ...ports, keyStore: keyStoreFor(em, run) }),
         isUnanswered: () => run.isEnded || missing.length > 0,
         hasCommitted: releaseAll,
       };
@@ -235,11 +236,11 @@ type Answer = { readonly value: unknown } | { readonly error: unknown };
 const TOO_LARGE =
   '/body: too large for the signer under all the names of the server that it was signed for; sign it under one name';
 
-/** A refusal is an answer; an unreachable vault is not. */
-async function answerOf(vault: KeyVault, { method, args }: Call): Promise<Answer> {
+/** A refusal is an answer; an unreachable key store is not. */
+async function answerOf(keyStore: KeyStore, { method, args }: Call): Promise<Answer> {
   try {
-    const ask = vault[method] as (...args: unknown[]) => Promise<unknown>;
-    return { value: await ask.apply(vault, [...copyOf(args)]) };
+    const ask = keyStore[method] as (...args: unknown[]) => Promise<unknown>;
+    return { value: await ask.apply(keyStore, [...copyOf(args)]) };
   } catch (error) {
     if (isUnavailable(error)) throw error;
     return { error: isTooLarge(error) ? new ApiError('payload_too_large', TOO_LARGE) : error };
@@ -248,7 +249,7 @@ async function answerOf(vault: KeyVault, { method, args }: Call): Promise<Answer
 
 function walletOf({ method, args }: Call): string[] {
   if (method !== 'signWithWallet') return [];
-  return [(args[1] as Parameters<KeyVault['signWithWallet']>[1]).rowId];
+  return [(args[1] as Parameters<KeyStore['signWithWallet']>[1]).rowId];
 }
 
 /** Ids and random bytes. After `rewind`, they are drawn again in the same order. */

@@ -7,10 +7,10 @@ import {
   type WalletKeyMaterial,
   walletKeyFromSeed,
 } from '../engine/signing/wallet-key.ts';
-import type { KeyVault } from '../ports/key-vault.ts';
+import type { KeyStore } from '../ports/key-store.ts';
 import type { Clock, Entropy } from '../ports/runtime.ts';
-import { vaultOn } from './key-operations.ts';
-import { createMasterKeyVault, localMasterKey, type MasterKeyVault } from './master-keys.ts';
+import { keyStoreOn } from './key-operations.ts';
+import { createMasterKeyEnvelopes, localMasterKey, type MasterKeyEnvelopes } from './master-keys.ts';
 
 /** The entropy of the phrases of new wallets, in order, `PHRASE_ENTROPY_BYTES` each. */
 export interface PhraseEntropy {
@@ -195,14 +195,14 @@ function isSame(one: Uint8Array, other: Uint8Array): boolean {
   return Buffer.compare(one, other) === 0;
 }
 
-/** A vault whose master key can be replaced, together with everything that it has sealed. */
-export interface SandboxVault extends KeyVault {
+/** A key store whose master key can be replaced, together with everything that it has sealed. */
+export interface SandboxKeyStore extends KeyStore {
   use(masterKeyHex: string): void;
   /** Wipes the prepared keys. */
   close(): void;
 }
 
-interface SandboxVaultOptions {
+interface SandboxKeyStoreOptions {
   /** Default: the entropy of the system. */
   readonly keyEntropy?: Entropy;
   readonly clock?: Clock;
@@ -210,15 +210,15 @@ interface SandboxVaultOptions {
 }
 
 /**
- * The vault of a sandbox, with one master key. Nonces of seals come from the operating system, even in a seeded
+ * The key store of a sandbox, with one master key. Nonces of seals come from the operating system, even in a seeded
  * sandbox.
  */
-export function sandboxVault(
+export function sandboxKeyStore(
   masterKeyHex: string,
-  { keyEntropy = systemEntropy, clock, phraseKeys }: SandboxVaultOptions = {},
-): SandboxVault {
+  { keyEntropy = systemEntropy, clock, phraseKeys }: SandboxKeyStoreOptions = {},
+): SandboxKeyStore {
   let current = envelopesUnder(masterKeyHex);
-  const envelopes: MasterKeyVault = {
+  const envelopes: MasterKeyEnvelopes = {
     get currentMasterKeyId() {
       return current.currentMasterKeyId;
     },
@@ -227,7 +227,7 @@ export function sandboxVault(
     rewrap: (...rewrapping) => current.rewrap(...rewrapping),
   };
   return {
-    ...vaultOn(envelopes, keyEntropy, { clock, phraseKeys }),
+    ...keyStoreOn(envelopes, keyEntropy, { clock, phraseKeys }),
     isLocal: true,
     use: (replacement) => {
       current = envelopesUnder(replacement);
@@ -236,7 +236,7 @@ export function sandboxVault(
   };
 }
 
-function envelopesUnder(masterKeyHex: string): MasterKeyVault {
+function envelopesUnder(masterKeyHex: string): MasterKeyEnvelopes {
   const key = localMasterKey('local', Buffer.from(masterKeyHex, 'hex'), systemEntropy);
-  return createMasterKeyVault({ masterKeys: [key], entropy: systemEntropy });
+  return createMasterKeyEnvelopes({ masterKeys: [key], entropy: systemEntropy });
 }

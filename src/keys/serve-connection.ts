@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
-import type { KeyVault } from '../ports/key-vault.ts';
+import type { KeyStore } from '../ports/key-store.ts';
 import {
   createFrameReader,
   createFrameWriter,
@@ -29,8 +29,8 @@ const MOST_SECONDS = 10;
 /** CHOICE: how long a connection begins calls before others have their turn. */
 const TURN_MS = 5;
 
-export interface ServedVault {
-  readonly vault: KeyVault;
+export interface ServedKeyStore {
+  readonly keyStore: KeyStore;
   /** The master keys of the signer. */
   readonly masterKeyIds: readonly string[];
   /** For unexpected errors. The fields contain no secrets. */
@@ -92,7 +92,7 @@ export function sendRefusal(stream: Duplex, faults: readonly string[], then: () 
  */
 export function serveConnection(
   stream: Duplex,
-  { vault, masterKeyIds, report }: ServedVault,
+  { keyStore, masterKeyIds, report }: ServedKeyStore,
   memory = sharedMemory(),
 ): ServedConnection {
   const reader = createFrameReader();
@@ -120,7 +120,7 @@ export function serveConnection(
   async function answer({ id, operation, parts, json }: Frame): Promise<void> {
     const name = operationNames[operation];
     if (name === undefined) throw new MessageError('expected the number of an operation');
-    const result: Message = await answers[name](vault, { parts, json });
+    const result: Message = await answers[name](keyStore, { parts, json });
     send({ ...result, kind: frameKinds.result, id, operation: 0 });
     // Byte strings that are sent unchanged are views, and were copied into the frame.
     if (name === 'open') result.parts[0]?.fill(0);
@@ -190,7 +190,7 @@ export function serveConnection(
   // A caller that has stopped sending does not read either, so drop the rest of its frames.
   stream.once('end', () => stream.destroy());
   stream.once('close', () => memory.release(stream));
-  const { currentMasterKeyId, loginApps = [], contracts } = vault;
+  const { currentMasterKeyId, loginApps = [], contracts } = keyStore;
   const json = { currentMasterKeyId, masterKeyIds, loginApps, contracts };
   send({ kind: frameKinds.hello, id: 0, operation: 0, parts: [], json });
   return { leave: () => send({ kind: frameKinds.leaving, id: 0, operation: 0, parts: [], json: undefined }) };

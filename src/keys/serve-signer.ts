@@ -11,32 +11,32 @@ import { StartError } from '../config/start-error.ts';
 import type { SigningJournal } from '../engine/authorization/signing-budget.ts';
 import { assertBackendsAgree } from '../engine/crypto/secp256k1.ts';
 import { isListening, openBudgetJournal } from './budget-journal.ts';
-import { masterKeyIdsOf, productionVault } from './production-keys.ts';
+import { masterKeyIdsOf, productionKeyStore } from './production-keys.ts';
 import {
   type ServedConnection,
-  type ServedVault,
+  type ServedKeyStore,
   serveConnection,
   sharedMemory,
 } from './serve-connection.ts';
 
-interface SignerParts extends ServedVault {
+interface SignerParts extends ServedKeyStore {
   /** Stops renewing the token of the key management service. */
   close(): void;
 }
 
 /**
- * The vault of a signer.
+ * The key store of a signer.
  *
  * @throws when its signing libraries disagree.
  */
-export function servedVault(
+export function servedKeyStore(
   { logins, building, signaturesPerRequest, ...masterKeys }: SignerConfig,
   journal?: SigningJournal,
 ): SignerParts {
   assertBackendsAgree();
   const ending = new AbortController();
   return {
-    vault: productionVault(masterKeys, systemEntropy, {
+    keyStore: productionKeyStore(masterKeys, systemEntropy, {
       ...{ logins, building, signaturesPerRequest, journal },
       tokenRenewal: { signal: ending.signal, report },
     }),
@@ -115,7 +115,7 @@ export async function runOnSocket({
     process.umask(0o077);
     const config = readSignerConfig();
     const journal = await openBudgetJournal(stateFolder ?? dirname(place.path));
-    const served = servedVault({ signaturesPerRequest: SIGNATURES_PER_REQUEST, ...config }, journal);
+    const served = servedKeyStore({ signaturesPerRequest: SIGNATURES_PER_REQUEST, ...config }, journal);
     const signer = await serveSocket(place, served);
     void writeLine(1, JSON.stringify({ msg: 'ready', socket: place.path }));
     // Log rotation sends SIGHUP to reload. There is nothing to reload, and the signal must not end the process.
@@ -146,7 +146,10 @@ function writeLine(descriptor: 1 | 2, line: string): Promise<void> {
  *
  * @throws StartError when another signer listens there.
  */
-async function serveSocket({ path, isForGroup }: SocketPlace, served: ServedVault): Promise<ListeningSigner> {
+async function serveSocket(
+  { path, isForGroup }: SocketPlace,
+  served: ServedKeyStore,
+): Promise<ListeningSigner> {
   const memory = sharedMemory();
   const open = new Set<ServedConnection & { readonly ended: Promise<void>; end(): void }>();
   const server = createServer((socket) => {

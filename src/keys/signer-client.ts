@@ -1,8 +1,8 @@
 import type { Duplex } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { KeyVault } from '../ports/key-vault.ts';
+import type { KeyStore } from '../ports/key-store.ts';
 import type { Log } from '../ports/runtime.ts';
-import { operationNames, vaultCalling } from './protocol.ts';
+import { keyStoreCalling, operationNames } from './protocol.ts';
 import { connectTo, type Hello, type SignerConnection } from './signer-connection.ts';
 import { SignerUnavailableError } from './signer-errors.ts';
 
@@ -15,11 +15,11 @@ export interface SignerLink {
 }
 
 /** Checks the keys of a signer that has restarted with other keys. Rejects if they must not be used. */
-type CheckKeys = (vault: KeyVault) => Promise<void>;
+type CheckKeys = (keyStore: KeyStore) => Promise<void>;
 
-/** The vault of a signer in another process. */
-export interface SignerVault {
-  readonly vault: KeyVault;
+/** The key store of a signer in another process. */
+export interface SignerKeyStore {
+  readonly keyStore: KeyStore;
   /**
    * Sets the check for a signer that restarts with other keys. Without a check that resolves, such a signer is never
    * used.
@@ -41,7 +41,7 @@ const RESTART_MS = 5_000;
 /** CHOICE: the time limit of a check, and how long its result is reused. */
 const [CHECK_MS, CHECKED_MS] = [2_000, 1_000];
 
-interface SignerVaultOptions {
+interface SignerKeyStoreOptions {
   readonly log: Log;
   /** The contracts that the server calls in transactions that it builds. */
   readonly contracts?: readonly string[];
@@ -59,10 +59,10 @@ interface Current {
  *
  * @throws when the first link cannot be opened.
  */
-export async function openSignerVault(
+export async function openSignerKeyStore(
   open: () => SignerLink,
-  { log, contracts = [] }: SignerVaultOptions,
-): Promise<SignerVault> {
+  { log, contracts = [] }: SignerKeyStoreOptions,
+): Promise<SignerKeyStore> {
   let checkKeys: CheckKeys | undefined;
   let current: Current | undefined = await connect(open());
   let { hello } = current.connection;
@@ -97,7 +97,7 @@ export async function openSignerVault(
   async function isAccepted({ call, hello: offered }: SignerConnection): Promise<boolean> {
     try {
       if (checkKeys === undefined) throw new Error('expected the same keys while the server starts');
-      await checkKeys(vaultOf(() => offered, callsOf(call)));
+      await checkKeys(keyStoreOf(() => offered, callsOf(call)));
       log.info({ master_key_ids: offered.masterKeyIds }, 'the signer has other keys; they were checked');
       return true;
     } catch (err) {
@@ -163,15 +163,15 @@ export async function openSignerVault(
     return current.connection.call(operation, parts, json);
   }
 
-  const vault = vaultOf(() => hello, callsOf(call));
+  const keyStore = keyStoreOf(() => hello, callsOf(call));
   return {
-    vault,
+    keyStore,
     checkKeysBy(check) {
       checkKeys = check;
     },
     check: checkedOnceAWhile(async () => {
       if (current === undefined) throw new SignerUnavailableError('the signer is being restarted');
-      await sealAndOpen(vault);
+      await sealAndOpen(keyStore);
     }),
     async close() {
       isClosed = true;
@@ -186,7 +186,7 @@ export async function openSignerVault(
   };
 }
 
-type CallByName = Parameters<typeof vaultCalling>[0];
+type CallByName = Parameters<typeof keyStoreCalling>[0];
 
 const numberOf = new Map(operationNames.map((name, number) => [name, number]));
 
@@ -195,7 +195,7 @@ function callsOf(call: SignerConnection['call']): CallByName {
 }
 
 /** Getters, because the properties of a signer can change when it restarts. */
-function vaultOf(hello: () => Hello, call: CallByName): KeyVault {
+function keyStoreOf(hello: () => Hello, call: CallByName): KeyStore {
   return {
     get currentMasterKeyId() {
       return hello().currentMasterKeyId;
@@ -206,7 +206,7 @@ function vaultOf(hello: () => Hello, call: CallByName): KeyVault {
     get contracts() {
       return hello().contracts;
     },
-    ...vaultCalling(call),
+    ...keyStoreCalling(call),
   };
 }
 
@@ -220,9 +220,9 @@ function isSame(one: Hello, other: Hello): boolean {
 const checkBinding = { purpose: 'doctor', rowId: 'check', appId: '' };
 
 /** A key management service may refuse one of the two operations. */
-async function sealAndOpen(vault: KeyVault): Promise<void> {
-  const sealed = await vault.seal(Buffer.from('check'), checkBinding);
-  await vault.open(sealed, checkBinding);
+async function sealAndOpen(keyStore: KeyStore): Promise<void> {
+  const sealed = await keyStore.seal(Buffer.from('check'), checkBinding);
+  await keyStore.open(sealed, checkBinding);
 }
 
 function checkedOnceAWhile(work: () => Promise<void>): () => Promise<void> {

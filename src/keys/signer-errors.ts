@@ -4,7 +4,7 @@ import { UnauthorizedUseError } from '../engine/authorization/signed-evidence.ts
 import { SigningBudgetError } from '../engine/authorization/signing-budget.ts';
 import { HpkeError } from '../engine/crypto/hpke.ts';
 import * as signing from '../engine/signing/signing-errors.ts';
-import { MasterKeyUnavailableError, VaultError } from './master-keys.ts';
+import { KeyStoreError, MasterKeyUnavailableError } from './master-keys.ts';
 
 /**
  * Thrown when the signer cannot be reached, is busy, or has failed. It may or may not have signed; nothing was stored.
@@ -54,10 +54,10 @@ interface SentError {
 
 type MakeError = (message: string, field: string) => Error;
 
-/** The errors of a vault that callers handle separately. */
+/** The errors of a key store that callers handle separately. */
 const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
   ['kms', MasterKeyUnavailableError, (message) => new MasterKeyUnavailableError(message)],
-  ['vault', VaultError, (message) => new VaultError(message)],
+  ['vault', KeyStoreError, (message) => new KeyStoreError(message)],
   ['unauthorized', UnauthorizedUseError, (message) => new UnauthorizedUseError(message)],
   ['comparison', NotComparableError, (message) => new NotComparableError(message)],
   ['fee', FeeAboveCeilingError, (message) => new FeeAboveCeilingError(message)],

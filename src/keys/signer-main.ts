@@ -2,7 +2,7 @@ import { Socket } from 'node:net';
 import { parseArgs } from 'node:util';
 import { ConfigError, readSignerConfig } from '../config/config.ts';
 import { sendRefusal } from './serve-connection.ts';
-import { runOnSocket, serveChannel, servedVault } from './serve-signer.ts';
+import { runOnSocket, serveChannel, servedKeyStore } from './serve-signer.ts';
 import { CHANNEL } from './spawn-signer.ts';
 
 // The entry point of the signer, the only process with the master keys. `custos serve` starts it and talks to it over a
@@ -27,7 +27,7 @@ function serveServer(): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
   const channel = new Socket({ fd: CHANNEL });
   try {
-    serveChannel(channel, servedVault(readSignerConfig()));
+    serveChannel(channel, servedKeyStore(readSignerConfig()));
   } catch (error) {
     const faults =
       error instanceof ConfigError ? error.faults : [`the signer failed: ${(error as Error).name}`];

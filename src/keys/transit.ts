@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as systemPause } from 'node:timers/promises';
-import { type MasterKey, MasterKeyUnavailableError, VaultError } from './master-keys.ts';
+import { KeyStoreError, type MasterKey, MasterKeyUnavailableError } from './master-keys.ts';
 
 const TIMEOUT_MS = 5_000;
 
@@ -224,13 +224,13 @@ export function transitMasterKey(client: TransitClient): MasterKey {
     if (status !== 200) {
       const message = `${service} refused to ${verb} (${status})`;
       // 400: the ciphertext or its binding does not belong to this key.
-      throw status === 400 ? new VaultError(message) : new MasterKeyUnavailableError(message);
+      throw status === 400 ? new KeyStoreError(message) : new MasterKeyUnavailableError(message);
     }
     try {
       return (JSON.parse(text) as { data?: unknown }).data;
     } catch {
       // NOTE: without `cause`, because JSON.parse quotes its input, which may contain a data key.
-      throw new VaultError(`expected JSON from ${service}`);
+      throw new KeyStoreError(`expected JSON from ${service}`);
     }
   };
   return {
@@ -254,6 +254,6 @@ function base64(bytes: Uint8Array): string {
 function member(data: unknown, name: string, id: string): string {
   const value = (data as Record<string, unknown> | undefined)?.[name];
   if (typeof value !== 'string')
-    throw new VaultError(`expected \`${name}\` from the key management service of \`${id}\``);
+    throw new KeyStoreError(`expected \`${name}\` from the key management service of \`${id}\``);
   return value;
 }

@@ -11,11 +11,11 @@ import {
   type Voucher,
   voucherReader,
 } from '../engine/authorization/user-vouchers.ts';
-import type { UserLogin as AskedLogin, KeyVault, SealBinding } from '../ports/key-vault.ts';
+import type { UserLogin as AskedLogin, KeyStore, SealBinding } from '../ports/key-store.ts';
 import type { Clock } from '../ports/runtime.ts';
-import { type MasterKeyVault, sealedOf, VaultError } from './master-keys.ts';
+import { KeyStoreError, type MasterKeyEnvelopes, sealedOf } from './master-keys.ts';
 
-/** How the vault verifies the tokens of an app's own login. */
+/** How the key store verifies the tokens of an app's own login. */
 export interface UserLogin {
   readonly keys: readonly LoginKey[];
   /** The claim that contains the user's id. */
@@ -86,7 +86,7 @@ function thumbprint(point: Uint8Array): string {
 const VOUCHER_KEY_BYTES = 32;
 const VOUCHER_PURPOSE = 'voucher-key';
 
-/** CHOICE: the vault vouches for the key of a user for at most this long, whatever the caller asks for. */
+/** CHOICE: the key store vouches for the key of a user for at most this long, whatever the caller asks for. */
 const MAX_LIFETIME_MS = 60 * 60_000;
 
 interface VoucherParts {
@@ -95,8 +95,8 @@ interface VoucherParts {
   readonly clock: Clock;
 }
 
-/** How a vault vouches for the keys that it generates for users, and recognizes its vouchers. */
-export function voucherOperations(envelopes: MasterKeyVault, { logins, clock }: VoucherParts) {
+/** How a key store vouches for the keys that it generates for users, and recognizes its vouchers. */
+export function voucherOperations(envelopes: MasterKeyEnvelopes, { logins, clock }: VoucherParts) {
   const withSecret = <T>(
     { id: rowId, seal }: StoredVoucherKey,
     appId: string,
@@ -133,12 +133,12 @@ export function voucherOperations(envelopes: MasterKeyVault, { logins, clock }: 
     },
 
     createKey: (async ({ purpose, rowId, appId }: SealBinding) => {
-      if (purpose !== VOUCHER_PURPOSE) throw new VaultError(`expected the purpose \`${VOUCHER_PURPOSE}\``);
+      if (purpose !== VOUCHER_PURPOSE) throw new KeyStoreError(`expected the purpose \`${VOUCHER_PURPOSE}\``);
       // A separate source of randomness: a seeded sandbox generates the same keys whether an app has a login or not.
       const secret = systemEntropy.bytes(VOUCHER_KEY_BYTES);
       const name = sealName(secret);
       const sealed = await envelopes.seal(secret, { purpose, rowId, appId }).finally(() => secret.fill(0));
       return { name, sealed };
-    }) satisfies KeyVault['createVoucherKey'],
+    }) satisfies KeyStore['createVoucherKey'],
   };
 }

@@ -1,36 +1,36 @@
 import { HpkeError } from '../engine/crypto/hpke.ts';
 import { SigningInputError } from '../engine/signing/signing-errors.ts';
-import type { KeyVault } from '../ports/key-vault.ts';
+import type { KeyStore } from '../ports/key-store.ts';
 import type { WebhookSender } from '../ports/webhooks.ts';
 import { inSpan, outgoingHeaders } from './spans.ts';
 
-/** Called for every use of a vault, with the name of the method. */
-type ObserveVault = (call: string, durationMs: number, hasFailed: boolean) => void;
+/** Called for every use of a key store, with the name of the method. */
+type ObserveKeyStore = (call: string, durationMs: number, hasFailed: boolean) => void;
 
-/** A vault whose uses are measured, until their result. */
-export function measuredVault(vault: KeyVault, observe: ObserveVault | undefined): KeyVault {
-  if (observe === undefined) return vault;
+/** A key store whose uses are measured, until their result. */
+export function measuredKeyStore(keyStore: KeyStore, observe: ObserveKeyStore | undefined): KeyStore {
+  if (observe === undefined) return keyStore;
   const measured =
     (name: string, method: (...args: never[]) => Promise<unknown>) =>
     async (...args: never[]): Promise<unknown> => {
       const startedMs = performance.now();
       let hasFailed = false;
       try {
-        return await inSpan({ name: `key vault ${name}`, kind: 'internal' }, () => method(...args));
+        return await inSpan({ name: `key store ${name}`, kind: 'internal' }, () => method(...args));
       } catch (error) {
-        // A refusal of the caller's input is not a failure of the vault.
+        // A refusal of the caller's input is not a failure of the key store.
         hasFailed = !(error instanceof SigningInputError || error instanceof HpkeError);
         throw error;
       } finally {
         observe(name, performance.now() - startedMs, hasFailed);
       }
     };
-  const members = Object.entries(Object.getOwnPropertyDescriptors(vault)).map(([name, member]) => [
+  const members = Object.entries(Object.getOwnPropertyDescriptors(keyStore)).map(([name, member]) => [
     name,
     // Properties may change, so they are read on the original.
     typeof member.value === 'function' ? { ...member, value: measured(name, member.value) } : member,
   ]);
-  return Object.defineProperties({}, Object.fromEntries(members)) as KeyVault;
+  return Object.defineProperties({}, Object.fromEntries(members)) as KeyStore;
 }
 
 /** Called for every attempt to deliver an event. */

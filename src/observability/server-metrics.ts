@@ -19,8 +19,8 @@ export interface ServerMetrics {
   rateLimited(limit: string): void;
   /** Called for every batch of a job. */
   job(name: string, durationMs: number, hasFailed: boolean): void;
-  /** Called for every use of the key vault. */
-  vault(call: string, durationMs: number, hasFailed: boolean): void;
+  /** Called for every use of the key store. */
+  keyStore(call: string, durationMs: number, hasFailed: boolean): void;
   /** Called for every call of a node. */
   node(chain: string, durationMs: number, hasFailed: boolean): void;
   /** Called each time that the nodes of a chain contradict each other. */
@@ -73,10 +73,10 @@ export function createServerMetrics(): ServerMetrics {
     labelNames: ['job', 'result'],
     buckets: longTimes,
   });
-  const vaultCalls = new Histogram({
+  const keyStoreCalls = new Histogram({
     registers,
-    name: 'custos_key_vault_duration_seconds',
-    help: 'Uses of the key vault.',
+    name: 'custos_key_store_duration_seconds',
+    help: 'Uses of the key store.',
     labelNames: ['call', 'result'],
     buckets: longTimes,
   });
@@ -125,8 +125,8 @@ export function createServerMetrics(): ServerMetrics {
     rateLimited: (limit) => rateLimits.inc({ limit }),
     job: (job, durationMs, hasFailed) =>
       jobs.observe({ job, result: resultOf(hasFailed) }, durationMs / 1000),
-    vault: (call, durationMs, hasFailed) =>
-      vaultCalls.observe({ call, result: resultOf(hasFailed) }, durationMs / 1000),
+    keyStore: (call, durationMs, hasFailed) =>
+      keyStoreCalls.observe({ call, result: resultOf(hasFailed) }, durationMs / 1000),
     node: (chain, durationMs, hasFailed) =>
       nodeCalls.observe({ chain, result: resultOf(hasFailed) }, durationMs / 1000),
     disagreement: (chain) => disagreements.inc({ chain }),

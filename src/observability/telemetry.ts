@@ -51,8 +51,8 @@ const CLOSE_MS = 5_000;
 const LOG_EVERY_MS = 60_000;
 
 /**
- * Starts recording and exporting. Requests never wait for the collector. The exporters of the SDK retry as OTLP specifies, and read
- * what is not set here from the variables `OTEL_EXPORTER_OTLP_*`.
+ * Starts recording and exporting. Requests never wait for the collector. The exporters of the SDK retry as OTLP
+ * specifies, and read what is not set here from the variables `OTEL_EXPORTER_OTLP_*`.
  */
 export function startTelemetry(options: TelemetryOptions): Telemetry {
   const { url, service, version, share, metrics, entropy, log, closeMs = CLOSE_MS } = options;

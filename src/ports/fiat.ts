@@ -200,7 +200,10 @@ export interface OpenedPayout {
   readonly expiresAtSeconds: number;
 }
 
-/** The provider's state of a payout. `error` and `canceled` end it without a refund; `undeliverable` and `returned` do not end it. */
+/**
+ * The provider's state of a payout. `error` and `canceled` end it without a refund; `undeliverable` and `returned` do
+ * not end it.
+ */
 export type FiatPayoutState =
   | 'awaiting_funds'
   | 'in_review'

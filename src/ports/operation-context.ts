@@ -6,7 +6,7 @@ import type { CardIssuers, Custodians } from './cards.ts';
 import type { Chains, Incentives, Prices, SwapRoutes, VaultRates } from './chains.ts';
 import type { Exchange } from './exchange.ts';
 import type { FiatProviders } from './fiat.ts';
-import type { KeyVault } from './key-vault.ts';
+import type { KeyStore } from './key-store.ts';
 import type { JwksSource, Safeguards, UseLog } from './requests.ts';
 import type { Clock, Entropy, Ids, Log } from './runtime.ts';
 import type { UnitContext, UnitWork } from './unit-notes.ts';
@@ -44,7 +44,7 @@ export interface Services {
   readonly machine: Clock;
   readonly entropy: Entropy;
   readonly ids: Ids;
-  readonly vault: KeyVault;
+  readonly keyStore: KeyStore;
   readonly log: Log;
   readonly jwks: JwksSource;
   readonly chains: Chains;
@@ -109,7 +109,9 @@ export interface RequestProof {
 
 /** The findings of the checks of a proof. */
 interface NotedProof {
-  /** The canonical payloads that the signatures cover: several where members signed under several names of the server. */
+  /**
+   * The canonical payloads that the signatures cover: several where members signed under several names of the server.
+   */
   covered?: readonly Uint8Array[];
   /** The additional signer of a wallet who authorized the request in place of the owner. */
   signerId?: string | undefined;

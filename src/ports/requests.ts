@@ -28,8 +28,8 @@ export interface StoredResponse {
 /** Stores one response per app and key for 24 hours. */
 export interface Idempotency {
   /**
-   * The stored response for this use. If undefined, the caller runs the request and calls `end` when it is done. The same
-   * use may begin again, in another transaction.
+   * The stored response for this use. If undefined, the caller runs the request and calls `end` when it is done. The
+   * same use may begin again, in another transaction.
    *
    * @throws ApiError invalid_data when the key was used with another fingerprint, or its first use is still in
    * progress; the 401 of the operation when those who authorized the first request did not sign this one.

@@ -3,7 +3,7 @@ import type { OperatorCaller } from '../domain/access/operators/operator.ts';
 import type { AnalysisContext } from '../domain/requests/policy-analysis/explain-policy.ts';
 import type { CardEnvironment, CardPayment } from '../ports/cards.ts';
 import type { CustomerKind, CustomerSnapshot, FiatEnvironment, FiatProviders } from '../ports/fiat.ts';
-import type { KeyVault } from '../ports/key-vault.ts';
+import type { KeyStore } from '../ports/key-store.ts';
 import type { JwksSource } from '../ports/requests.ts';
 import type { Clock, Entropy, Ids, Log } from '../ports/runtime.ts';
 import type { UnitWork } from '../ports/unit-notes.ts';
@@ -220,7 +220,7 @@ export interface ControlContext extends PolicyAnalysis {
   readonly movedByRpc: MovedByRpc;
   readonly entropy: Entropy;
   readonly ids: Ids;
-  readonly vault: KeyVault;
+  readonly keyStore: KeyStore;
   readonly jwks: JwksSource;
   readonly chains: ControllableChains;
   readonly fiat: ControllableFiat;

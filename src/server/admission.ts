@@ -291,8 +291,8 @@ export interface Permit {
   take(): Promise<void>;
   leave(): void;
   /**
-   * Makes a vault call among the requests that sign. Other requests return their permit first, so that a hanging vault
-   * does not block requests that need no key.
+   * Makes a key store call among the requests that sign. Other requests return their permit first, so that a hanging
+   * key store does not block requests that need no key.
    */
   whileAsking<T>(ask: () => Promise<T>): Promise<T>;
 }

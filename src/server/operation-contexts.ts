@@ -63,12 +63,12 @@ export function contextOf(
   state: RequestState,
   { services, ports, inUnit, later }: Given,
 ): OperationContext {
-  const { vault, ids, entropy, acquireMutex } = ports;
+  const { keyStore, ids, entropy, acquireMutex } = ports;
   // HOT: every request copies the services once. Copying them again into the same object takes as long as finding the
   // operation.
   return {
     ...services,
-    vault,
+    keyStore,
     ids,
     entropy,
     acquireMutex,

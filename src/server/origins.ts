@@ -65,8 +65,9 @@ const challenge = { 'www-authenticate': 'Basic realm="control token", charset="U
  * Accepts programs on this machine without credentials, and any caller with the control token. The token comes as a
  * bearer token, or as the password of HTTP Basic, for which browsers ask.
  *
- * CHOICE: web pages of other sites get 404, even with a token: they run in a browser on this machine, so they connect from
- * loopback as well. Their `Origin` header, or a foreign `Host` (DNS rebinding), shows it. Other callers get 404 if the server has no token, otherwise 401.
+ * CHOICE: web pages of other sites get 404, even with a token: they run in a browser on this machine, so they connect
+ * from loopback as well. Their `Origin` header, or a foreign `Host` (DNS rebinding), shows it. Other callers get 404
+ * if the server has no token, otherwise 401.
  */
 export function requireLocalCaller(names: OwnNames, controlToken?: string): (caller: Caller) => void {
   const isOwn = isOwnOf(ownHostsOf(names));

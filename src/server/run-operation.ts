@@ -104,11 +104,11 @@ interface Bound {
 }
 
 /**
- * Runs the handler of a valid request in one unit of work: a transaction for every method except GET, committed before
- * the response is sent. With an idempotency key, the response is stored in the same transaction.
+ * Runs the handler of a valid request in one unit of work: a transaction for every method except GET, committed
+ * before the response is sent. With an idempotency key, the response is stored in the same transaction.
  *
- * The handler runs again, in another unit of work, in three cases: after its vault calls were made (`keys/replay.ts`),
- * when its transaction collides with another one, and on the primary when the replica fails.
+ * The handler runs again, in another unit of work, in three cases: after its key store calls were made
+ * (`keys/replay.ts`), when its transaction collides with another one, and on the primary when the replica fails.
  */
 async function runOperation(
   { handler, mutex, options }: Bound,

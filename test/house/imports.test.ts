@@ -60,7 +60,7 @@ const allowedImports: Record<string, string[]> = {
   adapters: ['config', 'engine', 'observability', 'type ports'],
   observability: ['engine', 'type ports'],
   storage: ['engine'],
-  // Ports that pass submitted data on use the contract's types of it; the vault's, those of what is signed.
+  // Ports that pass submitted data on use the contract's types of it; the key store's, those of what is signed.
   ports: ['type engine', 'type generated'],
   // The decoders take requests of the contract.
   engine: ['type generated'],

@@ -9,7 +9,7 @@ import {
 } from '../../src/adapters/absent.ts';
 import { makeIds, systemEntropy } from '../../src/adapters/runtime.ts';
 import { publishedSafeguards } from '../../src/compose/safeguards.ts';
-import { createKeyVault } from '../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../src/keys/master-keys.ts';
 import type { OperationContext, Services } from '../../src/ports/operation-context.ts';
 import { createNotes } from '../../src/ports/unit-notes.ts';
@@ -28,7 +28,7 @@ export const services: Services = {
   machine: { now: () => startMs },
   entropy: systemEntropy,
   ids: makeIds(systemEntropy),
-  vault: createKeyVault({
+  keyStore: createKeyStore({
     masterKeys: [localMasterKey('test', systemEntropy.bytes(32), systemEntropy)],
     entropy: systemEntropy,
   }),

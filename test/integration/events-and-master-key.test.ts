@@ -4,7 +4,7 @@ import { systemEntropy } from '../../src/adapters/runtime.ts';
 import { recordEvent } from '../../src/domain/base/events/events.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import { checkMasterKey } from '../../src/domain/wallets/wallets/wallet-keys.ts';
-import { createKeyVault } from '../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../src/keys/master-keys.ts';
 import { resetDatabase } from '../../src/storage/reset-database.ts';
 import { pauseRecording } from '../ledger/record-answers.ts';
@@ -76,7 +76,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       database.orm.em
         .fork()
         .transactional((em) =>
-          checkMasterKey(em as SqlEntityManager, createKeyVault({ masterKeys, entropy: systemEntropy })),
+          checkMasterKey(em as SqlEntityManager, createKeyStore({ masterKeys, entropy: systemEntropy })),
         );
     await start(old);
     await start(old);

@@ -12,18 +12,18 @@ import {
   webhookSecretBinding,
 } from '../../src/domain/base/sealed-keys/sealed-keys.ts';
 import { checkMasterKey } from '../../src/domain/wallets/wallets/wallet-keys.ts';
-import { createKeyVault } from '../../src/keys/key-operations.ts';
-import { createMasterKeyVault, localMasterKey } from '../../src/keys/master-keys.ts';
-import type { SealBinding, SealedKey } from '../../src/ports/key-vault.ts';
+import { createKeyStore } from '../../src/keys/key-operations.ts';
+import { createMasterKeyEnvelopes, localMasterKey } from '../../src/keys/master-keys.ts';
+import type { SealBinding, SealedKey } from '../../src/ports/key-store.ts';
 import { inUnitOf, unitsOf } from '../../src/server/unit-of-work.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { openOperations, type TestOperations } from '../support/run-operations.ts';
 
-// The key of the operations' own vault.
+// The key of the operations' own key store.
 const former = localMasterKey('test', Buffer.alloc(32, 7), systemEntropy);
 const latter = localMasterKey('latter', randomBytes(32), systemEntropy);
-const both = createKeyVault({ masterKeys: [latter, former], entropy: systemEntropy });
-const onlyLatter = createKeyVault({ masterKeys: [latter], entropy: systemEntropy });
+const both = createKeyStore({ masterKeys: [latter, former], entropy: systemEntropy });
+const onlyLatter = createKeyStore({ masterKeys: [latter], entropy: systemEntropy });
 
 const transactionsOf = ({ database }: TestOperations) => inUnitOf(unitsOf(database));
 
@@ -38,7 +38,7 @@ describe('rows sealed by an earlier version', () => {
   ) as { master_key_hex: string; rows: readonly Record<string, string>[] };
   const before = localMasterKey('before', Buffer.from(masterKeyHex, 'hex'), systemEntropy);
   const keys = { masterKeys: [latter, before] as const, entropy: systemEntropy };
-  const [envelopes, vault] = [createMasterKeyVault({ ...keys }), createKeyVault({ ...keys })];
+  const [envelopes, keyStore] = [createMasterKeyEnvelopes({ ...keys }), createKeyStore({ ...keys })];
 
   const bindings: Record<string, (row: never) => SealBinding> = {
     wallet_keys: ({ wallet_id: id, ...row }: { wallet_id: string; app_id: string; chain_type: string }) =>
@@ -60,7 +60,7 @@ describe('rows sealed by an earlier version', () => {
     const open = (each: SealedKey) =>
       envelopes.withSecret(each, binding, (secret) => Buffer.from(secret).toString('hex'));
     expect(await open(sealed)).toBe(row.secret_hex);
-    const moved = await vault.rewrap(
+    const moved = await keyStore.rewrap(
       sealed,
       table === 'wallet_imports' ? walletImportBinding(row as never) : binding,
     );
@@ -90,7 +90,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   test('a master key that was used for sealing during the rotation is still required', async () => {
     await using operations = await openOperations(kind);
     const inTransaction = transactionsOf(operations);
-    await inTransaction((em) => checkMasterKey(em, operations.services.vault));
+    await inTransaction((em) => checkMasterKey(em, operations.services.keyStore));
     await makeWallets(operations, 3);
     // Two for wallets, one each for policies, key quorums, voucher keys, imports, token keys, webhook secrets, fingerprint
     // keys, payment instructions, keys of the audit log and codes of test accounts; in the thirteenth transaction the rotation drops earlier keys.
@@ -105,7 +105,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       unobserved,
     );
     expect({ moved, transactions }).toEqual({ moved: 3, transactions: 13 });
-    const startWith = (vault: typeof both) => inTransaction((em) => checkMasterKey(em, vault));
+    const startWith = (keyStore: typeof both) => inTransaction((em) => checkMasterKey(em, keyStore));
     await expect(startWith(onlyLatter)).rejects.toThrow('master key `test` is not configured');
     await startWith(both);
     expect(await rotateSealedKeys(both, inTransaction, unobserved)).toBe(1);

@@ -5,9 +5,9 @@ import { rotateSealedKeys } from '../../src/admin/rotate-keys.ts';
 import { sealStoredTestCodes } from '../../src/domain/access/apps/test-account-codes.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import { checkMasterKey } from '../../src/domain/wallets/wallets/wallet-keys.ts';
-import { createKeyVault } from '../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../src/keys/master-keys.ts';
-import type { KeyVault } from '../../src/ports/key-vault.ts';
+import type { KeyStore } from '../../src/ports/key-store.ts';
 import { inUnitOf, unitsOf } from '../../src/server/unit-of-work.ts';
 import { attempt, call } from '../support/call.ts';
 import { databaseKinds } from '../support/databases.ts';
@@ -51,22 +51,22 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const settings = JSON.stringify({ identity_tokens: true, test_accounts: [account] });
     await apps(operations).updateTable('apps').set({ settings }).where('id', '=', app.id).execute();
 
-    await sealStoredTestCodes(services.vault, inTransaction);
+    await sealStoredTestCodes(services.keyStore, inTransaction);
     const sealed = await storedSettings(operations);
     expect(sealed).not.toContain(account.otp_code);
     expect(JSON.parse(sealed)).toMatchObject({ identity_tokens: true, test_accounts: [{ id: account.id }] });
     expect(await codes(operations)).toEqual([account.otp_code]);
     expect([await logIn(operations), await logIn(operations, '918274')]).toEqual([200, 401]);
-    await sealStoredTestCodes(services.vault, inTransaction);
+    await sealStoredTestCodes(services.keyStore, inTransaction);
     expect(await storedSettings(operations)).toBe(sealed);
 
-    // The key of the operations' own vault, and the next one.
+    // The key of the operations' own key store, and the next one.
     const former = localMasterKey('test', Buffer.alloc(32, 7), systemEntropy);
     const latter = localMasterKey('latter', randomBytes(32), systemEntropy);
-    const both = createKeyVault({ masterKeys: [latter, former], entropy: systemEntropy });
-    const onlyLatter = createKeyVault({ masterKeys: [latter], entropy: systemEntropy });
-    const startWith = (vault: KeyVault) => inTransaction((em) => checkMasterKey(em, vault));
-    await startWith(services.vault);
+    const both = createKeyStore({ masterKeys: [latter, former], entropy: systemEntropy });
+    const onlyLatter = createKeyStore({ masterKeys: [latter], entropy: systemEntropy });
+    const startWith = (keyStore: KeyStore) => inTransaction((em) => checkMasterKey(em, keyStore));
+    await startWith(services.keyStore);
     await expect(startWith(onlyLatter)).rejects.toThrow('master key `test` is not configured');
     // The code, and the key of the access token of the login above.
     expect(
@@ -76,7 +76,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       }),
     ).toBe(2);
     await startWith(onlyLatter);
-    const after = operationsOn(database, { app, nowMs: clock.nowMs, vault: onlyLatter });
+    const after = operationsOn(database, { app, nowMs: clock.nowMs, keyStore: onlyLatter });
     expect(await codes(after)).toEqual([account.otp_code]);
     expect(await logIn(after)).toBe(200);
     expect(

@@ -34,7 +34,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     const context = reading();
     const exported = async (form: 'phrase' | 'private-key') => {
       const sealed = await findWalletKey(context, wallet);
-      const message = await context.vault.exportWalletKey(sealed, walletKeyBinding(wallet), {
+      const message = await context.keyStore.exportWalletKey(sealed, walletKeyBinding(wallet), {
         form,
         recipient,
       });

@@ -16,7 +16,7 @@ import { requestValidators } from '../../src/generated/request-validators.js';
 import { responseValidators } from '../../src/generated/response-validators.js';
 import { type Heartbeat, heartbeat } from '../../src/jobs/heartbeat.ts';
 import type { Job } from '../../src/jobs/runner.ts';
-import { createKeyVault } from '../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../src/keys/master-keys.ts';
 import type { Services } from '../../src/ports/operation-context.ts';
 import type { Log } from '../../src/ports/runtime.ts';
@@ -98,13 +98,13 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   };
   const clock = { now: () => options.clock.nowMs };
   const entropy = seededEntropy(`${seed}\nstart ${start}`);
-  const vaultEntropy = seededEntropy(`${seed}\nvault ${start}`);
+  const keyStoreEntropy = seededEntropy(`${seed}\nvault ${start}`);
   const services: Services = {
     ...{ processId: options.owner, clock, machine: clock, entropy, ids: makeIds(entropy), log },
-    vault: {
-      ...createKeyVault({
-        masterKeys: [localMasterKey('local', Buffer.alloc(32, 7), vaultEntropy)],
-        entropy: vaultEntropy,
+    keyStore: {
+      ...createKeyStore({
+        masterKeys: [localMasterKey('local', Buffer.alloc(32, 7), keyStoreEntropy)],
+        entropy: keyStoreEntropy,
         keyEntropy: entropy,
       }),
       // Every other start asks it as if it were elsewhere.
@@ -129,7 +129,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const isAlone = options.owner === 'sandbox';
   const inUnit = inUnitOf(openUnit);
   const audit = createAuditTrail({
-    ...{ vault: services.vault, entropy: seededEntropy(`${seed}\naudit ${start}`), inUnit },
+    ...{ keyStore: services.keyStore, entropy: seededEntropy(`${seed}\naudit ${start}`), inUnit },
     reader: () => database.orm.em.fork(),
   });
   await audit.open();

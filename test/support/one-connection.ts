@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Pool, PoolClient } from 'pg';
-import type { KeyVault } from '../../src/ports/key-vault.ts';
+import type { KeyStore } from '../../src/ports/key-store.ts';
 import { serverDriver } from './postgres/server-driver.ts';
 
 interface Request {
@@ -18,16 +18,18 @@ export function withOneConnection<T>(name: string, work: () => Promise<T>): Prom
   return requests.run({ name, held: 0 }, work);
 }
 
-/** A vault elsewhere, which fails when a request asks it while it holds a connection: the vault may hang. */
-export function askedWithoutConnection(vault: KeyVault): KeyVault {
-  return new Proxy(vault, {
+/** A key store elsewhere, which fails when a request asks it while it holds a connection: the key store may hang. */
+export function askedWithoutConnection(keyStore: KeyStore): KeyStore {
+  return new Proxy(keyStore, {
     get(target, name) {
-      const member = target[name as keyof KeyVault];
+      const member = target[name as keyof KeyStore];
       if (typeof member !== 'function') return member;
       return async (...args: never[]) => {
         const request = requests.getStore();
         if (request !== undefined && request.held > 0)
-          throw new Error(`\`${request.name}\` asks the vault while it holds a connection: ${String(name)}`);
+          throw new Error(
+            `\`${request.name}\` asks the key store while it holds a connection: ${String(name)}`,
+          );
         return (member as (...args: never[]) => unknown).apply(target, args);
       };
     },

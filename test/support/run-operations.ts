@@ -22,11 +22,11 @@ import { ApiError } from '../../src/errors.ts';
 import { type OperationId, type Operations, operations } from '../../src/generated/operations.ts';
 import { registry } from '../../src/generated/registry.ts';
 import { responseValidators } from '../../src/generated/response-validators.js';
-import { createKeyVault } from '../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../src/keys/master-keys.ts';
 import type { UserLogin } from '../../src/keys/voucher-operations.ts';
 import type { Chains } from '../../src/ports/chains.ts';
-import type { KeyVault } from '../../src/ports/key-vault.ts';
+import type { KeyStore } from '../../src/ports/key-store.ts';
 import type { OperationContext, ProposedRequest, Services } from '../../src/ports/operation-context.ts';
 import type { JwksSource, Safeguards } from '../../src/ports/requests.ts';
 import { createNotes } from '../../src/ports/unit-notes.ts';
@@ -93,15 +93,21 @@ export interface OperationsOptions {
   readonly admission?: RunOptions['admission'];
   /** How long requests for one wallet wait for each other. */
   readonly mutexWaitMs?: number;
-  /** What takes the place of the vault. By default it is local on SQLite, as in a sandbox, and elsewhere on PostgreSQL. */
-  readonly replaceVault?: (vault: KeyVault) => KeyVault;
-  /** What replaces the default ceilings of fees in the vault. */
+  /**
+   * What takes the place of the key store. By default it is local on SQLite, as in a sandbox, and elsewhere on
+   * PostgreSQL.
+   */
+  readonly replaceKeyStore?: (keyStore: KeyStore) => KeyStore;
+  /** What replaces the default ceilings of fees in the key store. */
   readonly feeCeilings?: ConfiguredCeilings;
-  /** Whether the vault signs deposits to a request, as in a sandbox: then it compares nothing that the server builds. */
+  /**
+   * Whether the key store signs deposits to a request, as in a sandbox: then it compares nothing that the server
+   * builds.
+   */
   readonly hasExchange?: boolean;
-  /** As of the vault. */
+  /** As of the key store. */
   readonly signaturesPerRequest?: number;
-  /** The app's own login, whose tokens the vault verifies. */
+  /** The app's own login, whose tokens the key store verifies. */
   readonly login?: UserLogin;
   /** The file of SQLite, which is in memory by default. */
   readonly file?: string;
@@ -148,10 +154,10 @@ export async function openOperations(
     );
   if (options.login !== undefined) {
     logins.set(app.id, options.login);
-    const { ids, vault } = services;
+    const { ids, keyStore } = services;
     await database.orm.em
       .fork()
-      .transactional((em) => makeVoucherKeys({ em: em as OperationContext['em'], ids, vault }));
+      .transactional((em) => makeVoucherKeys({ em: em as OperationContext['em'], ids, keyStore }));
   }
   return serve({ database, services, clock, app, options });
 }
@@ -159,12 +165,12 @@ export async function openOperations(
 /** The operations of an app that already exists in a database. */
 export function operationsOn(
   database: TestDatabase,
-  { app, nowMs, vault }: { app: TestOperations['app']; nowMs: number; vault: KeyVault },
+  { app, nowMs, keyStore }: { app: TestOperations['app']; nowMs: number; keyStore: KeyStore },
 ): TestOperations {
   const clock = { nowMs };
   const services = {
     ...makeServices({ database, clock }, 'operations on a database', {}),
-    vault,
+    keyStore,
     // Signatures here do not cover a request that could be explained.
     diagnostics: false,
   };
@@ -189,7 +195,7 @@ function makeServices(
     chains,
     jwks,
     safeguards,
-    replaceVault,
+    replaceKeyStore,
     logins,
     feeCeilings = new Map(),
     hasExchange = false,
@@ -197,7 +203,7 @@ function makeServices(
   }: OperationsOptions & { logins?: Map<string, UserLogin> },
 ): Services {
   const entropy = seededEntropy(seed);
-  const vault = createKeyVault({
+  const keyStore = createKeyStore({
     masterKeys: [localMasterKey('test', Buffer.alloc(32, 7), systemEntropy)],
     entropy: systemEntropy,
     keyEntropy: entropy,
@@ -212,10 +218,10 @@ function makeServices(
     machine: { now: () => clock.nowMs },
     entropy,
     ids: makeIds(entropy),
-    vault:
-      replaceVault === undefined && database.kind === 'sqlite'
-        ? Object.assign(vault, { isLocal: true })
-        : askedWithoutConnection(replaceVault?.(vault) ?? vault),
+    keyStore:
+      replaceKeyStore === undefined && database.kind === 'sqlite'
+        ? Object.assign(keyStore, { isLocal: true })
+        : askedWithoutConnection(replaceKeyStore?.(keyStore) ?? keyStore),
     log: silentLog,
     jwks: jwks ?? { keys: async () => [] },
     chains: chains ?? noChains,

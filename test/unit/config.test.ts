@@ -362,7 +362,7 @@ describe('master keys', () => {
     const { logins: _, building: __, ...masterKeys } = readSignerConfig(setOnly(env));
     expect(readKeysConfig(setOnly(env))).toEqual({
       databaseUrl: whole.DATABASE_URL,
-      vault: { kind: 'local', masterKeys },
+      keyStore: { kind: 'local', masterKeys },
     });
   });
 

@@ -8,7 +8,7 @@ import { walletView } from '../../../src/domain/wallets/wallets/find-wallet.ts';
 import { type WalletRow, walletColumns } from '../../../src/domain/wallets/wallets/wallet.entity.ts';
 import type { PersonalSignParams } from '../../../src/engine/signing/ethereum/signer.ts';
 import type { CreateWalletRequest, WalletRpcRequest } from '../../../src/generated/schemas.ts';
-import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import { migrations } from '../../../src/storage/migrations/migrations.ts';
 import { createCommitSync } from '../../../src/storage/sqlite/commit-sync.ts';
@@ -64,7 +64,7 @@ export function storedWork(): Work {
   database.pragma('synchronous = NORMAL');
   const sync = createCommitSync(`${file}-wal`);
   const ids = makeIds(systemEntropy);
-  const vault = createKeyVault({
+  const keyStore = createKeyStore({
     masterKeys: [localMasterKey('bench', systemEntropy.bytes(32), systemEntropy)],
     entropy: systemEntropy,
   });
@@ -106,7 +106,7 @@ export function storedWork(): Work {
       const { chain_type: chainType, owner_id: ownerId = null } = body as CreateWalletRequest;
       const id = ids.cuid2();
       const binding = walletKeyBinding({ id, app_id: credentials.appId, chain_type: chainType });
-      const { sealed, ...key } = await vault.createWalletKey(binding, undefined);
+      const { sealed, ...key } = await keyStore.createWalletKey(binding, undefined);
       const { address, publicKey } = key;
       const wallet = { ...walletRow({ id, chainType, address, publicKey }), owner_id: ownerId };
       const keyRow = [
@@ -129,7 +129,7 @@ export function storedWork(): Work {
         masterKeyId: key.master_key_id,
       };
       const task = { method: 'personal_sign', params } as const;
-      const data = await vault.signWithWallet(sealed, walletKeyBinding(wallet), task, undefined);
+      const data = await keyStore.signWithWallet(sealed, walletKeyBinding(wallet), task, undefined);
       record('walletRpc', wallet.id, { body, signers });
       await sync.flushed();
       return { method, data };

@@ -1,17 +1,17 @@
 import { systemClock } from '../../adapters/runtime.ts';
 import type { ServeConfig } from '../../config/config.ts';
 import { settings } from '../../config/settings.ts';
-import type { VaultSettings } from '../../config/signer.ts';
+import type { KeyStoreSettings } from '../../config/signer.ts';
 import { findRestore } from '../../domain/base/restores/restores.ts';
 import { entities } from '../../domain/tables.ts';
 import { findLostWallets } from '../../domain/wallets/wallet-authorities/lost-wallets.ts';
 import { checkMasterKey } from '../../domain/wallets/wallets/wallet-keys.ts';
 import { namedContracts } from '../../engine/authorization/requested/built-part.ts';
-import type { KeyVault } from '../../ports/key-vault.ts';
+import type { KeyStore } from '../../ports/key-store.ts';
 import { type Database, openDatabase } from '../../storage/open-database.ts';
 import { findSchemaFault } from '../../storage/schema/identify-database.ts';
 import { type Finding, fault, ok, warning } from '../../tools/findings.ts';
-import { withVault } from '../open-vault.ts';
+import { withKeyStore } from '../open-key-store.ts';
 import { checkConnections } from './compare-connections.ts';
 
 /** The oldest version that PostgreSQL's developers still maintain. */
@@ -25,7 +25,7 @@ const OTHER_CONNECTIONS = 4;
 type Row = Readonly<Record<string, string | number | boolean>>;
 
 /** The database of `custos serve`, and whether the master key opens what it contains. Changes nothing. */
-export async function checkDatabase(config: ServeConfig, vault: VaultSettings): Promise<Finding[]> {
+export async function checkDatabase(config: ServeConfig, keyStore: KeyStoreSettings): Promise<Finding[]> {
   const database = await openDatabase(entities, { kind: 'postgres', url: config.databaseUrl, poolSize: 1 });
   try {
     const sentMs = systemClock.now();
@@ -40,7 +40,7 @@ export async function checkDatabase(config: ServeConfig, vault: VaultSettings): 
       schema,
       ...(schema.state === 'ok' ? await restoreFindings(database) : []),
       ...(schema.state === 'ok' ? [await ownersFinding(database)] : []),
-      ...(await vaultFindings(vault, config, schema.state === 'ok' ? database : undefined)),
+      ...(await keyStoreFindings(keyStore, config, schema.state === 'ok' ? database : undefined)),
     ];
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
@@ -48,7 +48,7 @@ export async function checkDatabase(config: ServeConfig, vault: VaultSettings): 
     const text = `it cannot be used: ${code ?? ''} ${message}`.trimEnd();
     return [
       fault('database', text, 'check DATABASE_URL, the network and the rights of the user'),
-      ...(await vaultFindings(vault, config, undefined)),
+      ...(await keyStoreFindings(keyStore, config, undefined)),
     ];
   } finally {
     await database.close();
@@ -141,16 +141,16 @@ async function ownersFinding(database: Database): Promise<Finding> {
 }
 
 /** Seals and opens something; if the database can be read, also opens what is stored there. */
-async function vaultFindings(
-  settings: VaultSettings,
+async function keyStoreFindings(
+  settings: KeyStoreSettings,
   config: ServeConfig,
   database: Database | undefined,
 ): Promise<Finding[]> {
   const name = settings.kind === 'socket' ? 'signer' : 'master key';
   try {
-    return await withVault(settings, async (vault) => [
-      await tryVault(name, vault, database),
-      ...contractFindings(config, vault),
+    return await withKeyStore(settings, async (keyStore) => [
+      await tryKeyStore(name, keyStore, database),
+      ...contractFindings(config, keyStore),
     ]);
   } catch (error) {
     const advice =
@@ -160,7 +160,7 @@ async function vaultFindings(
 }
 
 /** A signer that listens has settings of its own. */
-function contractFindings({ swapRouters, rewards }: ServeConfig, { contracts }: KeyVault): Finding[] {
+function contractFindings({ swapRouters, rewards }: ServeConfig, { contracts }: KeyStore): Finding[] {
   if (contracts === undefined) return [];
   const own = namedContracts({ swapRouters, rewardDistributors: rewards.distributors });
   const missing = own.filter((each) => !contracts.includes(each));
@@ -170,14 +170,18 @@ function contractFindings({ swapRouters, rewards }: ServeConfig, { contracts }: 
   return [warning('signer contracts', text, advice)];
 }
 
-async function tryVault(name: string, vault: KeyVault, database: Database | undefined): Promise<Finding> {
+async function tryKeyStore(
+  name: string,
+  keyStore: KeyStore,
+  database: Database | undefined,
+): Promise<Finding> {
   const binding = { purpose: 'doctor', rowId: 'doctor', appId: 'doctor' };
-  await vault.rewrap(await vault.seal(Buffer.from('doctor'), binding), binding);
+  await keyStore.rewrap(await keyStore.seal(Buffer.from('doctor'), binding), binding);
   if (database === undefined) return ok(name, 'it seals and opens; the stored keys were not tried');
   const em = database.orm.em.fork();
   await em.begin();
   try {
-    await checkMasterKey(em, vault);
+    await checkMasterKey(em, keyStore);
   } finally {
     // INVARIANT: the doctor changes nothing.
     await em.rollback();

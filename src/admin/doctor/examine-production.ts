@@ -1,5 +1,5 @@
 import type { ServeConfig } from '../../config/config.ts';
-import type { VaultSettings } from '../../config/signer.ts';
+import type { KeyStoreSettings } from '../../config/signer.ts';
 import { ecBackend } from '../../engine/crypto/secp256k1.ts';
 import type { Finding } from '../../tools/findings.ts';
 import { checkDatabase } from './check-database.ts';
@@ -17,8 +17,8 @@ import {
 export async function examineProduction(
   config: ServeConfig,
   outside: {
-    /** The vault that opens the stored keys. */
-    readonly vault: VaultSettings;
+    /** The key store that opens the stored keys. */
+    readonly keyStore: KeyStoreSettings;
     readonly env: Readonly<Record<string, string | undefined>>;
     readonly execArgv: readonly string[];
     readonly folder: string;
@@ -29,7 +29,7 @@ export async function examineProduction(
   const findings = await Promise.all([
     checkTls(config),
     checkPublicUrls(config),
-    checkDatabase(config, outside.vault),
+    checkDatabase(config, outside.keyStore),
     checkNodes(config),
     checkEgress(outside.webhookUrl),
     checkProcess(config, outside),

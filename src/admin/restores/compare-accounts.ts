@@ -21,7 +21,9 @@ export interface ComparedAccounts {
   readonly unanswered: readonly string[];
   /** How many accounts were compared. */
   readonly compared: number;
-  /** Wallets of chains without nonces that are not archived, by chain type: an operator has to accept their accounts. */
+  /**
+   * Wallets of chains without nonces that are not archived, by chain type: an operator has to accept their accounts.
+   */
   readonly uncomparable: Readonly<Record<string, number>>;
 }
 

@@ -45,14 +45,14 @@ export function doctorCommand(): Command {
 
 async function examineServe({ webhookUrl }: DoctorFlags): Promise<Finding[]> {
   const config = readServeConfig();
-  const { vault } = readKeysConfig();
+  const { keyStore } = readKeysConfig();
   const { env, execArgv } = process;
   const [{ checkNode }, { examineProduction }] = await Promise.all([
     import('../../tools/client/doctor.ts'),
     import('../../admin/doctor/examine-production.ts'),
   ]);
   try {
-    const outside = { vault, env, execArgv, folder: process.cwd(), webhookUrl };
+    const outside = { keyStore, env, execArgv, folder: process.cwd(), webhookUrl };
     return [checkNode(process.versions.node), ...(await examineProduction(config, outside))];
   } catch (cause) {
     throw new UnmeasurableError(`the checks could not be made: ${(cause as Error).message}`, { cause });

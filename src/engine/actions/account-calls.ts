@@ -5,8 +5,8 @@ import { type BatchCall, decodeBatch, decodeCanonicalBatch } from '../signing/et
 import { decodeAccountCalls } from '../signing/ethereum/user-operation-calls.ts';
 
 /**
- * The units of a batch that an account runs by a transaction to itself; undefined for other calldata. A call to address 0
- * is one to the account (ERC-7821).
+ * The units of a batch that an account runs by a transaction to itself; undefined for other calldata. A call to
+ * address 0 is a call to the account itself (ERC-7821).
  */
 export function batchUnits(
   data: Uint8Array,
@@ -18,7 +18,7 @@ export function batchUnits(
     .map(unitOf(chainId));
 }
 
-/** A call of a batch of ERC-7821, in which address 0 means the account itself. */
+/** Resolves the target of a call in an ERC-7821 batch, where address 0 stands for the account itself. */
 function toAccount(call: BatchCall, account: string): BatchCall {
   return /^0x0{40}$/.test(call.to) ? { ...call, to: account } : call;
 }
@@ -39,11 +39,11 @@ function unitOf(chainId: bigint) {
 const SELECTOR_BYTES = 4;
 
 /**
- * The units without the suffix that the server itself appends to the calldata of the last call. CHOICE: functions ignore
- * bytes after their arguments, so rules judge the call that was asked for. A suffix that determines the function, or is
- * code of a new contract, is judged as what it is.
- *
+ * The units without the suffix that the server appends to the calldata of the last call.
  * @param suffix 0x hex
+ *
+ * CHOICE: functions ignore bytes after their arguments, so rules evaluate the call without the suffix. A suffix that
+ * determines the function, or that is part of the code of a new contract, stays part of the call.
  */
 export function withoutSuffix(units: readonly ActionUnit[], suffix = '0x'): readonly ActionUnit[] {
   const last = units.at(-1);
@@ -57,7 +57,7 @@ export function withoutSuffix(units: readonly ActionUnit[], suffix = '0x'): read
 const MAX_DEPTH = 8;
 
 /**
- * Expands every call of an account to itself into the calls it requests, each of which needs its own permission;
+ * Replaces every call of an account to itself by the calls that it requests. Each of these needs its own permission;
  * otherwise a self-call could bypass the rules on the calls inside it. Any other self-call is unreadable, because its
  * effect depends on the account's code.
  *
@@ -68,7 +68,7 @@ export function unfoldBatches(action: PolicyAction, address: string | undefined)
   return { ...action, units: action.units.flatMap((unit) => unfold(unit, address.toLowerCase(), MAX_DEPTH)) };
 }
 
-/** The account that makes a request's calls: a user operation's sender, otherwise the wallet itself. */
+/** The account that makes a request's calls: the sender of a user operation, otherwise the wallet itself. */
 export function callingAccount(request: WalletRpcRequest, address: string | undefined): string | undefined {
   return request.method === 'eth_signUserOperation' ? request.params.user_operation.sender : address;
 }
@@ -90,8 +90,8 @@ function unfold(unit: ActionUnit, address: string, depth: number): readonly Acti
 }
 
 /**
- * The calls that calldata requests from an account, in the canonical encoding of the known accounts: the batch
- * executor and the user-operation accounts.
+ * The calls that calldata requests from an account. Only the canonical encodings of the known accounts are read: the
+ * batch executor and the user-operation accounts.
  */
 function callsIn(data: Uint8Array, address: string): readonly BatchCall[] | undefined {
   const batch = decodeCanonicalBatch(data);

@@ -5,13 +5,14 @@ import type { BatchCall } from '../signing/ethereum/batch-executor.ts';
 import { encodeTokenCall } from '../signing/ethereum/token-calls.ts';
 import type { TronContract } from '../signing/tron/raw-data.ts';
 
-// The transfer transaction of each chain, without the values that only the chain has. Solana: `encodeSolanaTransfer`.
+// Builds the transfer transaction of each chain, without the values that only the chain has. For Solana, see
+// `encodeSolanaTransfer`.
 
 /** A movement of one asset to an address of the same chain. */
 export interface Movement {
-  /** Contract or mint; null is the native asset. */
+  /** The contract or mint; null for the native asset. */
   readonly tokenAddress: string | null;
-  /** In base units. */
+  /** The amount in base units. */
   readonly rawAmount: bigint;
   readonly to: string;
 }
@@ -23,7 +24,7 @@ export function transferCall({ tokenAddress, rawAmount, to }: Movement): BatchCa
   return { to: tokenAddress, value: 0n, data };
 }
 
-/** The fields of that call in a transaction of its own. */
+/** The fields of the transfer call in a transaction of its own. */
 export function ethereumTransfer(
   movement: Movement,
 ): { readonly to: string; readonly value: string } | { readonly to: string; readonly data: string } {
@@ -35,8 +36,8 @@ export function ethereumTransfer(
 const FEE_LIMIT_SUN = 100_000_000;
 
 /**
- * The raw data that moves an asset on TRON, without block and times. Addresses: `T…` or `41` and 40 hex digits. Of TRX,
- * at most what is a safe integer: more than its total supply.
+ * The raw data that moves an asset on TRON, without block and times. Addresses: `T…` or `41` and 40 hex digits. An
+ * amount of TRX must be a safe integer, which is more than the total supply.
  */
 export function tronTransfer(movement: Movement & { readonly from: string }): {
   readonly contract: [TronContract];
@@ -65,7 +66,7 @@ function tronContract({
   };
 }
 
-/** 0x41 prefix and 40 hex digits. */
+/** A TRON address as 0x41 prefix and 40 hex digits. */
 function tronHex(address: string): string {
   const addressHex = parseTronAddress(address);
   assert(addressHex !== undefined, `the addresses of a transfer are read: ${address}`);

@@ -34,10 +34,13 @@ const loaders = {
 };
 
 /**
- * The action of an rpc request, decoded from the bytes to be signed, under the method that rules name. A method
- * without a decoder has one unreadable unit: only rules for `*` apply to it, and conditions on its content are
- * unknown, so a hash cannot bypass a DENY. CHOICE: a Solana message that is a transaction is evaluated as
- * `signTransaction`, because its signature can move money.
+ * The action of an RPC request, decoded from the bytes to be signed, under the method name that rules use.
+ *
+ * A method without a decoder has one unreadable unit: only rules for `*` apply to it, and conditions on its content
+ * are unknown, so a hash cannot bypass a DENY.
+ *
+ * CHOICE: a Solana message that is a transaction is evaluated as `signTransaction`, because its signature can move
+ * money.
  *
  * @throws SigningInputError for params that could not be signed either.
  */
@@ -95,15 +98,15 @@ const decoders: Decoders = {
   async xrpl_signTransaction({ transaction }) {
     const { decodeXrplTransaction } = await loaders.xrplTransaction();
     const units = xrplUnits('transaction', decodeXrplTransaction(transaction));
-    // The longest take 30 ms to read, and as long again to sign.
+    // The longest transactions take 30 ms to read, and as long again to sign. Let other work run in between.
     if (transaction.length > LARGE_XRPL_CHARACTERS) await new Promise((resolve) => setImmediate(resolve));
     return units;
   },
 };
 
 /**
- * An XRP Ledger transaction and the transactions inside it, at any depth: the signature of a Batch authorizes them
- * too. Source: XLS-56.
+ * An XRP Ledger transaction and the transactions inside it, at any depth, because the signature of a Batch also
+ * authorizes these. Source: XLS-56.
  */
 function xrplUnits(label: string, transaction: XrplTransaction): readonly ActionUnit[] {
   const { RawTransactions: inner } = transaction;
@@ -111,7 +114,7 @@ function xrplUnits(label: string, transaction: XrplTransaction): readonly Action
   return [
     { label, xrplTransaction: transaction },
     ...within.flatMap((item: { readonly RawTransaction?: XrplTransaction }, index) =>
-      // INVARIANT: the codec knows `RawTransaction` as an object.
+      // INVARIANT: the codec requires `RawTransaction` to be an object.
       xrplUnits(`${label}, inner transaction ${index}`, item.RawTransaction ?? {}),
     ),
   ];
@@ -126,12 +129,12 @@ async function decodeSolanaMessage({ message }: Params<'signMessage'>): Promise<
     : { method: 'signTransaction', units };
 }
 
-/** The units of an EVM transaction, one per call; fields that a batch states once are repeated in each unit. */
+/** The units of an EVM transaction, one per call. Fields that a batch states only once are repeated in each unit. */
 export function transactionUnits(view: EthereumTransactionView): readonly ActionUnit[] {
   const chainId = view.chainId === undefined ? undefined : BigInt(view.chainId);
   const pricePerGas = view.gasPrice ?? view.maxFeePerGas ?? 0n;
   const most = view.gasLimit * pricePerGas;
-  // A transaction that is decoded before the chain has filled in its fee has none yet.
+  // A transaction that is decoded before the chain has filled in its fee has no fee yet.
   const fee = most === 0n ? {} : { fee: { gasLimit: view.gasLimit, pricePerGas, most } };
   return view.calls.map((call, index) => ({
     label: view.calls.length === 1 ? 'transaction' : `call ${index}`,

@@ -16,7 +16,7 @@ import { decodeTronRawData } from '../signing/tron/raw-data.ts';
 export function decodeRawSignAction(chainType: ChainType, params: RawSignParams): PolicyAction {
   const { message } = decodeRawSign(params, chains[chainType].curve);
   // CHOICE: on chains whose transactions have their own rules, a hash counts as a hidden transaction, so only
-  // conditions on time can hold: permission to sign messages must not allow signing a transaction by its hash.
+  // conditions on time can hold. Permission to sign messages must not allow signing a transaction by its hash.
   if (chainType === 'xrpl') {
     return {
       method: 'xrpl_signTransaction',
@@ -54,7 +54,8 @@ function transactionUnits(chainType: string, bytes: Uint8Array): readonly Action
 
 /** The contract in a Tron transaction's raw data; undefined when the bytes are not such a transaction. */
 export function decodeTronUnits(bytes: Uint8Array): readonly ActionUnit[] | undefined {
-  // NOTE: first, because it takes a tenth of the time of decoding: a message may be anything of any length.
+  // NOTE: this check comes first, because it takes a tenth of the time of decoding. A message can have any content
+  // and length.
   if (!hasContractField(bytes)) return undefined;
   let rawData: ReturnType<typeof decodeTronRawData>;
   try {
@@ -86,7 +87,7 @@ function unknownTransaction(undecodable = 'the transaction is of another kind'):
 }
 
 const CONTRACT_FIELD = 11;
-// Size of a field after its key, by wire type; the two group types only delimit other fields.
+// The size of a field after its key, by wire type. The two group types only delimit other fields.
 const FIXED_SIZES: Readonly<Record<number, number>> = { 1: 8, 3: 0, 4: 0, 5: 4 };
 
 /**
@@ -97,7 +98,7 @@ function hasContractField(bytes: Uint8Array): boolean {
   let at = 0;
   let isFound = false;
   const varint = (): number => {
-    // Only the low bits of longer encodings count.
+    // Only the low bits of overlong encodings count.
     let value = 0;
     for (let shift = 0; shift < 70; shift += 7) {
       const byte = bytes[at++] ?? 0;
@@ -133,12 +134,13 @@ function decodeSuiUnits(bytes: Uint8Array): readonly ActionUnit[] | undefined {
   }
 }
 
-// EIP-191: messages of `personal_sign` (0x19 'E') and typed data (0x19 0x01).
+// The first byte of EIP-191 data: messages of `personal_sign` (0x19 'E') and typed data (0x19 0x01).
 const SIGNED_DATA = 0x19;
-// EIP-2718: the largest type byte before an RLP list; covers EIP-7702 authorizations (0x05) and Tempo (0x76, 0x78).
+// The largest type byte before an RLP list (EIP-2718). It covers EIP-7702 authorizations (0x05) and Tempo (0x76,
+// 0x78).
 const MAX_TRANSACTION_TYPE = 0x7f;
 
-/** Whether another method could sign these same bytes, and so the same hash. */
+/** Whether another method could sign these same bytes, and therefore the same hash. */
 function hasEthereumLayout(bytes: Uint8Array): boolean {
   const first = bytes[0] ?? 0;
   return (
@@ -148,7 +150,10 @@ function hasEthereumLayout(bytes: Uint8Array): boolean {
   );
 }
 
-/** Whether the bytes are exactly one RLP list by its declared length. Source: Ethereum yellow paper, appendix B. */
+/**
+ * Whether the bytes are exactly one RLP list according to its declared length. Source: Ethereum yellow paper,
+ * appendix B.
+ */
 function isRlpList(bytes: Uint8Array): boolean {
   const head = bytes[0] ?? 0;
   if (head < 0xc0) return false;

@@ -9,8 +9,9 @@ const BEHIND_TABLE: SolanaAccount = { behindLookupTable: true };
 const COMPUTE_BUDGET = 'ComputeBudget111111111111111111111111111111';
 
 /**
- * The units of a Solana transaction (base64 wire bytes), one per instruction. A priority fee of version 1 counts as the
- * instruction of the compute budget that offers it in other versions: a rule that admits only payments admits none.
+ * The units of a Solana transaction (base64 wire bytes), one per instruction. A priority fee in version 1 counts as
+ * the compute-budget instruction that sets it in other versions. So a rule that admits only payments admits no
+ * priority fee.
  *
  * @throws InvalidSolanaTransactionError
  */
@@ -22,14 +23,14 @@ const SIGNATURE_BYTES = 64;
 const VERSION_BIT = 0x80;
 const VERSION_1 = VERSION_BIT | 1;
 /**
- * The first byte of off-chain messages, which no transaction starts with. Source: Solana docs, off-chain message
+ * The first byte of off-chain messages. No transaction starts with it. Source: Solana docs, off-chain message
  * signing.
  */
 const OFFCHAIN = 0xff;
-/** Version || header of 3 bytes || one account || blockhash. */
+/** Version || header of 3 bytes || one account || blockhash */
 const SHORTEST_VERSIONED = 1 + 3 + 32 + 32;
 
-/** The same for a transaction's message, the part that is signed; undefined for other bytes. */
+/** The units of a transaction's message, which is the part that is signed; undefined for other bytes. */
 export function decodeSolanaMessageUnits(message: Uint8Array): readonly ActionUnit[] | undefined {
   const first = message[0] ?? 0;
   const isVersioned = (first & VERSION_BIT) !== 0;
@@ -42,7 +43,7 @@ export function decodeSolanaMessageUnits(message: Uint8Array): readonly ActionUn
     );
   }
   const signers = message[isVersioned ? 1 : 0] ?? 0;
-  // A count of 128 or more takes two bytes, and a transaction with that many signatures exceeds the packet size.
+  // A count of 128 or more takes two bytes. A transaction with that many signatures exceeds the packet size.
   if (signers === 0 || signers >= VERSION_BIT) return undefined;
   // count || 64-byte signatures || message
   const head = new Uint8Array(1 + signers * SIGNATURE_BYTES);
@@ -83,7 +84,10 @@ const priorityFee: ActionUnit = {
   solanaInstruction: { programId: COMPUTE_BUDGET, program: 'other', name: undefined, fields: {} },
 };
 
-/** Fields whose accounts come from a lookup table are marked as such: conditions on them are unknown. */
+/**
+ * The named fields of an instruction. Fields whose accounts come from a lookup table are marked, because conditions
+ * on them are unknown.
+ */
 function fieldsOf({ fields = {} }: SolanaInstruction): Readonly<Record<string, bigint | SolanaAccount>> {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [name, value === undefined ? BEHIND_TABLE : value]),

@@ -5,16 +5,16 @@ import { invalid } from './request-terms-error.ts';
 
 /** The amount of a deposit into a vault, or of a withdrawal. */
 export interface EarnAmount {
-  /** In base units of the asset of the vault, above 0. */
+  /** The amount in base units of the vault's asset, above 0. */
   readonly rawAmount: bigint;
-  /** JSON pointer of the amount in the body. */
+  /** JSON pointer to the amount in the body. */
   readonly pointer: string;
 }
 
 /**
  * Reads the amount of a body.
  *
- * @param decimals of the asset of the vault.
+ * @param decimals the decimals of the vault's asset.
  * @throws RequestTermsError invalid_data naming the field.
  */
 export function readEarnAmount(body: EarnRequest, decimals: number): EarnAmount {

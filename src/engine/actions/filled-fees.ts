@@ -1,10 +1,10 @@
 import type { EvmCeilings } from '../assets/fee-ceilings.ts';
 import { parseQuantity, type Quantity } from '../signing/fields.ts';
 
-// The only comparison of filled-in fees with the ceilings of a chain. The server makes it when it fills fees in, and
-// the signer before it signs, so the signer refuses nothing that an honest server requests.
+// The only comparison of filled-in fees with the ceilings of a chain. The server makes it when it fills in fees, and
+// the signer makes it before it signs. So the signer refuses nothing that an honest server requests.
 
-/** The fields of a transaction that say what it pays. */
+/** The fields of a transaction that determine its fee. */
 export interface FeeFields {
   readonly gas_limit?: Quantity | undefined;
   readonly gas_price?: Quantity | undefined;
@@ -12,7 +12,7 @@ export interface FeeFields {
   readonly max_priority_fee_per_gas?: Quantity | undefined;
 }
 
-/** The fields of a user operation that say what it pays. */
+/** The fields of a user operation that determine its fee. */
 export interface OperationFees {
   readonly call_gas_limit: Quantity;
   readonly verification_gas_limit: Quantity;
@@ -22,7 +22,7 @@ export interface OperationFees {
   readonly paymaster_post_op_gas_limit?: Quantity | undefined;
 }
 
-/** The value above its ceiling. */
+/** A value above its ceiling. */
 export interface FeeExcess {
   readonly unit: string;
   readonly amount: bigint;
@@ -38,13 +38,14 @@ export class FeeAboveCeilingError extends Error {
 }
 
 /**
- * The part of a transaction's fee that is above a ceiling; undefined if none is. Values that the caller has set are not
- * limited: neither its gas, nor its price, nor the whole fee if it sets both.
+ * The part of a transaction's fee that is above a ceiling; undefined if none is. Values that the caller has set are
+ * not limited: neither its gas, nor its price, nor the whole fee if the caller sets both.
  *
- * NOTE: an open price is filled in above the caller's tip, so the tip is added to the ceiling of the price.
+ * NOTE: if the caller sets only the tip, the price is filled in above the tip. So the tip is added to the ceiling of
+ * the price.
  *
- * @param asked the transaction as the caller has sent it, or nothing.
- * @param given the same with everything filled in.
+ * @param asked the transaction as the caller sent it, or nothing.
+ * @param given the same transaction with everything filled in.
  * @throws SigningInputError for a number that cannot be read.
  */
 export function feeExcess(asked: FeeFields, given: FeeFields, ceilings: EvmCeilings): FeeExcess | undefined {
@@ -67,8 +68,8 @@ export function feeExcess(asked: FeeFields, given: FeeFields, ceilings: EvmCeili
 
 /**
  * The part of a user operation's fee that is above a ceiling; undefined if none is. All of its gas counts, because
- * without a paymaster the account pays for it. Its tip has no separate ceiling, because where blocks have no base fee,
- * the tip is the price.
+ * without a paymaster the account pays for it. Its tip has no ceiling of its own: where blocks have no base fee, the
+ * tip is the price.
  *
  * @throws SigningInputError for a number that cannot be read.
  */
@@ -82,13 +83,13 @@ export function operationFeeExcess(operation: OperationFees, ceilings: EvmCeilin
   ]);
 }
 
-/** The most that a transaction pays for its gas. */
+/** The maximum that a transaction pays for its gas. */
 export function transactionFee(given: FeeFields): bigint {
   const [legacy, dynamic] = [amountOf(given, 'gas_price'), amountOf(given, 'max_fee_per_gas')];
   return amountOf(given, 'gas_limit') * (legacy > dynamic ? legacy : dynamic);
 }
 
-/** The most that a user operation pays for its gas. */
+/** The maximum that a user operation pays for its gas. */
 export function operationFee(operation: OperationFees): bigint {
   return operationGas(operation) * amountOf(operation, 'max_fee_per_gas');
 }

@@ -5,18 +5,18 @@ import { chainNamed, type KnownChain } from '../assets/known-chains.ts';
 import type { PolicyAction } from '../policy/action.ts';
 import { invalid, notSupported } from './request-terms-error.ts';
 
-/** A payout as requested, with everything checked that needs no call outside. */
+/** The terms of a requested payout. Everything is checked that needs no external call. */
 export interface PayoutTerms {
   readonly asset: KnownAsset;
-  /** In base units, above 0. */
+  /** The amount in base units, above 0. */
   readonly rawAmount: bigint;
   readonly accountId: string;
-  /** The app's fee, as written in the request, or `0`. */
+  /** The app's fee in the notation of the request, or `0`. */
   readonly developerFeePercent: string;
 }
 
 /**
- * INVARIANT: the pattern of the contract. The signer reads bodies that no server has validated.
+ * INVARIANT: this is the pattern of the contract. The signer also reads bodies that no server has validated.
  *
  * CHOICE: a fee has at most 18 decimals.
  */
@@ -25,8 +25,8 @@ const DEVELOPER_FEE = /^\d{1,2}(\.\d{1,18})?$/;
 /**
  * Reads the body of a payout.
  *
- * @throws RequestTermsError invalid_data naming the field; not_supported for a chain that the wallet is not on and for
- * an asset that is not on it.
+ * @throws RequestTermsError invalid_data naming the field; not_supported for a chain of another wallet type, and for
+ * an asset that does not exist on the chain.
  */
 export function readPayoutTerms(
   chainType: string,
@@ -63,7 +63,8 @@ function requireAssetOn(chain: KnownChain, name: string): KnownAsset {
 /**
  * The action that policies evaluate: the body with every field in every spelling.
  *
- * CHOICE: no rule method names payouts, so only `*` rules match them; their conditions see this body.
+ * CHOICE: there is no rule method for payouts, so only `*` rules match them. The conditions of these rules see this
+ * body.
  */
 export function payoutAction(
   { source, destination }: CreateFiatPayoutRequest,

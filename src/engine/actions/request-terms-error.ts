@@ -1,7 +1,7 @@
-/** The body of a request describes nothing that can be done. */
+/** The body of a request describes something that cannot be done. */
 export class RequestTermsError extends Error {
   readonly code: 'invalid_data' | 'not_supported';
-  /** The pointer of the field in the body. */
+  /** JSON pointer to the field in the body. */
   readonly pointer: string;
 
   constructor(code: RequestTermsError['code'], pointer: string, message: string) {

@@ -11,19 +11,19 @@ export type SwapBody = QuoteWalletSwapRequest | ExecuteWalletSwapRequest;
 /** One side of a swap. */
 interface SwapSide {
   readonly chain: KnownChain;
-  /** As the chain type writes it; null is the native asset. */
+  /** The token's address in the notation of the chain type; null for the native asset. */
   readonly tokenAddress: string | null;
   /** Undefined for a token without a name in the contract. */
   readonly asset: KnownAsset | undefined;
 }
 
-/** A swap as requested, with everything checked that needs no chain call. */
+/** The terms of a requested swap. Everything is checked that needs no chain call. */
 export interface SwapTerms {
   readonly source: SwapSide;
   readonly destination: SwapSide;
   /** The recipient of the proceeds, in the notation of the destination's chain type; null for the wallet itself. */
   readonly recipient: string | null;
-  /** In base units of the asset that `amountType` fixes, above 0. */
+  /** The amount in base units of the asset that `amountType` fixes, above 0. */
   readonly rawAmount: bigint;
   readonly amountType: 'exact_input' | 'exact_output';
   readonly slippageBps: number;
@@ -31,16 +31,16 @@ export interface SwapTerms {
   readonly appFeeBps: number;
 }
 
-/** CHOICE: half a percent, unless the request says otherwise. */
+/** CHOICE: half a percent if the request gives no slippage. */
 const DEFAULT_SLIPPAGE_BPS = 50;
 const MAX_UINT256 = 2n ** 256n - 1n;
-/** The zero address, and the one by which other interfaces mean the native asset. */
+/** The zero address, and the address that other interfaces use for the native asset. */
 const notTokens: ReadonlySet<string> = new Set([`0x${'0'.repeat(40)}`, `0x${'e'.repeat(40)}`]);
 
 /**
  * Reads the body of a swap or of a swap quote.
  *
- * @throws RequestTermsError invalid_data naming the field; not_supported for chains that the wallet is not on, and for
+ * @throws RequestTermsError invalid_data naming the field; not_supported for chains of another wallet type, and for
  * assets that are not swapped for each other.
  */
 export function readSwapTerms(chainType: string, body: SwapBody): SwapTerms {
@@ -95,7 +95,7 @@ function requireDifferent(source: SwapSide, destination: SwapSide): void {
 }
 
 /**
- * CHOICE: quotes need the address too when the destination is of another chain type, because an exchange quotes for a
+ * CHOICE: quotes also need the address if the destination has another chain type, because an exchange quotes for a
  * recipient.
  */
 function readRecipient(
@@ -117,14 +117,14 @@ function requireChainAt(pointer: string, caip2: string): KnownChain {
   return chain;
 }
 
-/** Whether the request names the amount that is spent, in an asset whose decimals are known without asking its chain. */
+/** Whether the request fixes the amount to spend, in an asset whose decimals are known without its chain. */
 export function isSpentKnown({ amountType, source }: SwapTerms): boolean {
   return amountType === 'exact_input' && source.asset !== undefined;
 }
 
 /** The spending of a swap, and the recipient of its proceeds. */
 interface SwapSpending {
-  /** The most that is spent, in base units of the source asset. */
+  /** The maximum to spend, in base units of the source asset. */
   readonly rawAmount: bigint;
   /** The decimals of the source asset. */
   readonly decimals: number;
@@ -132,11 +132,12 @@ interface SwapSpending {
 }
 
 /**
- * The action that policies evaluate: the body, with omitted fields and alternative spellings all filled in, as for
+ * The action that policies evaluate: the body, with all omitted fields and alternative spellings filled in, as for
  * transfers. No rule method matches swaps, so only rules for every method see it.
  *
- * CHOICE: the amounts are what the swap may spend at most, also where the request fixes what arrives: rules on
- * amounts limit what is spent. Assets and addresses are shown as sent, because conditions compare exact text.
+ * CHOICE: the amounts are the maximum that the swap may spend, even if the request fixes the amount that arrives,
+ * because rules on amounts limit spending. Assets and addresses are shown as sent, because conditions compare exact
+ * text.
  */
 export function swapAction(
   body: SwapBody,

@@ -6,41 +6,41 @@ import { chainNamed, type KnownChain } from '../assets/known-chains.ts';
 import type { PolicyAction } from '../policy/action.ts';
 import { invalid, notSupported } from './request-terms-error.ts';
 
-/** The asset spent: one that the contract names, or a token by contract or mint. */
+/** The asset to spend: a named asset, or a token by contract or mint. */
 type TransferSource = KnownAsset | { readonly chain: KnownChain; readonly tokenAddress: string };
 
 interface TransferArrival {
   readonly chain: KnownChain;
-  /** Undefined when the source is a token without a name, or its name is unknown on the chain. */
+  /** Undefined if the source is a token without a name, or if its name is unknown on the chain. */
   readonly asset: KnownAsset | undefined;
 }
 
-/** A transfer as requested, with everything checked that needs no chain call. */
+/** The terms of a requested transfer. Everything is checked that needs no chain call. */
 export interface TransferTerms {
   readonly source: TransferSource;
-  /** In units of the asset that `amountType` fixes, above 0. */
+  /** The amount in units of the asset that `amountType` fixes, above 0. */
   readonly amount: Decimal;
   /** The amount as written in the body. */
   readonly amountText: string;
-  /** Where `amountText` stands in the body. */
+  /** JSON pointer to `amountText` in the body. */
   readonly amountPointer: string;
-  /** Which side of an exchange the amount fixes; without an exchange both sides are equal. */
+  /** The side of an exchange that the amount fixes. Without an exchange, both sides are equal. */
   readonly amountType: 'exact_input' | 'exact_output';
-  /** In the chain type's notation. */
+  /** The address in the notation of the chain type. */
   readonly destination: string;
-  /** The arriving asset and chain. */
+  /** The asset and chain on which the transfer arrives. */
   readonly arrival: TransferArrival;
   /** The app's share of the source amount, in hundredths of a percent. */
   readonly appFeeBps: number;
-  /** Whether it arrives as another asset or on another chain. */
+  /** Whether the transfer arrives as another asset or on another chain. */
   readonly isExchange: boolean;
 }
 
 /**
  * Reads the body of a transfer or of a transfer quote.
  *
- * @throws RequestTermsError invalid_data naming the field; not_supported for a chain that the wallet is not on and for
- * an asset that is not on it.
+ * @throws RequestTermsError invalid_data naming the field; not_supported for a chain of another wallet type, and for
+ * an asset that does not exist on the chain.
  */
 export function readTransferTerms(
   chainType: string,
@@ -62,8 +62,8 @@ export function readTransferTerms(
 }
 
 function readSource(chain: KnownChain, source: TransferRequest['source']): TransferSource {
-  // INVARIANT: one of them. Policies see the body, and would judge the address while the name is what is moved. The
-  // signer reads bodies that no server has validated.
+  // INVARIANT: the body has only one of them. With both, policies could evaluate the address while the named asset is
+  // moved. The signer also reads bodies that no server has validated.
   if ('asset' in source && 'asset_address' in source) {
     throw invalid('/source', 'expected `asset` or `asset_address`, not both');
   }
@@ -118,15 +118,15 @@ function requireAssetAt(pointer: string, chain: KnownChain, name: string): Known
 }
 
 /**
- * The action that policies evaluate: the body, with omitted fields and alternative spellings all filled in, so that
- * no rule is bypassed by spelling the same transfer differently.
+ * The action that policies evaluate: the body, with all omitted fields and alternative spellings filled in. So
+ * another spelling of the same transfer cannot bypass a rule.
  *
- * CHOICE: the amount appears as `amount` and `source.amount`, the source by name and by address, and the
+ * CHOICE: the amount appears as `amount` and `source.amount`, and the source by name and by address. The
  * destination's chain and asset default to the source's. For an exchange with a fixed arriving amount, the amount is
- * what is spent, because that is what rules on amounts limit.
+ * the amount to spend, because rules on amounts limit spending.
  *
- * @param spent in units of the source asset, once the exchange has quoted it.
- * @throws RequestTermsError not_supported for such an exchange without a quote.
+ * @param spent the amount to spend in units of the source asset, once the exchange has quoted it.
+ * @throws RequestTermsError not_supported for an exchange with a fixed arriving amount and without a quote.
  */
 export function transferAction(body: TransferRequest, terms: TransferTerms, spent?: Decimal): PolicyAction {
   const { source } = terms;
@@ -138,7 +138,7 @@ export function transferAction(body: TransferRequest, terms: TransferTerms, spen
     source: {
       ...(asset === undefined ? {} : { asset }),
       ...(source.tokenAddress === null ? {} : { asset_address: source.tokenAddress }),
-      // Addresses as sent: the condition compares exact text.
+      // Addresses stay as they were sent, because conditions compare exact text.
       ...body.source,
       amount: amountText,
     },
@@ -151,7 +151,7 @@ export function transferAction(body: TransferRequest, terms: TransferTerms, spen
   return { method: 'transfer', units: [{ label: 'transfer', requestBody }] };
 }
 
-/** Whether the amount fixes what an exchange delivers, so that the amount spent comes from its quote. */
+/** Whether the request fixes the amount that an exchange delivers, so that the amount to spend comes from its quote. */
 export function fixesArrival({ isExchange, amountType }: TransferTerms): boolean {
   return isExchange && amountType === 'exact_output';
 }

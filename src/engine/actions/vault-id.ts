@@ -2,11 +2,11 @@ import { hash } from 'node:crypto';
 import { assetAtAddress } from '../assets/known-assets.ts';
 import { chainOfCaip2 } from '../assets/known-chains.ts';
 
-/** The facts that the id of a vault contains. */
+/** The data that identify a vault of an app. */
 export interface VaultPlace {
   readonly appId: string;
   readonly caip2: string;
-  /** The contract of the vault, 0x hex in any case. */
+  /** The vault contract, 0x hex in any case. */
   readonly address: string;
 }
 
@@ -20,12 +20,12 @@ export interface VaultAsset {
 /** ERC-20 declares `decimals` a uint8. */
 const MOST_DECIMALS = 255;
 const RADIX = 36;
-/** Digits of 160, 8 and 256 bits. */
+/** The numbers of base-36 digits for 160, 8 and 256 bits. */
 const [ADDRESS_DIGITS, DECIMALS_DIGITS, DIGEST_DIGITS] = [31, 2, 50];
 
 /**
- * The id of an app's vault. It follows from the contract and its asset, so that a request which names the id names both:
- * 'v' || asset || its decimals || SHA-256(app id, chain, contract, asset, decimals), each in base 36.
+ * The id of an app's vault. It is derived from the contract and its asset, so that a request which names the id names
+ * both: 'v' || asset || its decimals || SHA-256(app id, chain, contract, asset, decimals), each in base 36.
  */
 export function vaultIdOf(place: VaultPlace, asset: VaultAsset): string {
   const { appId, caip2, address } = place;
@@ -40,8 +40,8 @@ export function vaultIdOf(place: VaultPlace, asset: VaultAsset): string {
 }
 
 /**
- * The asset of the vault that has this id, its address in lower case; undefined if the id is not one of this contract,
- * or gives an asset with a name in the contract other decimals than it has.
+ * The asset of the vault with this id, with its address in lower case. Undefined if the id is not an id of this
+ * contract, or if it gives other decimals than a named asset has.
  */
 export function assetOfVault(id: string, place: VaultPlace): VaultAsset | undefined {
   const read = /^v([0-9a-z]{31})([0-9a-z]{2})[0-9a-z]{50}$/.exec(id);

@@ -6,13 +6,13 @@ const EVM_ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const HEX_ADDRESS = /^0x[0-9a-fA-F]+$/;
 const SOLANA_ADDRESS_BYTES = 32;
 
-/** An address as stored: EVM in EIP-55 case, other 0x hex in lower case, everything else unchanged. */
+/** The stored form of an address: EIP-55 case for EVM, lower case for other 0x hex, everything else unchanged. */
 export function normalizeAddress(address: string): string {
   if (EVM_ADDRESS.test(address)) return checksumAddress(address.slice(2));
   return HEX_ADDRESS.test(address) ? address.toLowerCase() : address;
 }
 
-/** The same for an address of a stated chain type; undefined for an invalid ethereum or solana address. */
+/** The stored form of an address of a given chain type; undefined for an invalid ethereum or solana address. */
 export function normalizeWalletAddress(chainType: string, address: string): string | undefined {
   if (chainType === 'ethereum' && !EVM_ADDRESS.test(address)) return undefined;
   if (chainType === 'solana' && !isSolanaAddress(address)) return undefined;
@@ -28,7 +28,10 @@ function isSolanaAddress(address: string): boolean {
   }
 }
 
-/** An address as the chain type writes it, EVM in checksum case; undefined for text that is not such an address. */
+/**
+ * An address in the notation of the chain type, with checksum case for EVM. Undefined for text that is not such an
+ * address.
+ */
 export function readChainAddress(chainType: string, text: string): string | undefined {
   if (chainType !== 'tron') return normalizeWalletAddress(chainType, text);
   const addressHex = parseTronAddress(text);

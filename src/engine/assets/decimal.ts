@@ -9,12 +9,12 @@ export const ZERO: Decimal = { digits: 0n, scale: 0 };
 const DECIMAL = /^\d+(\.\d+)?$/;
 
 /**
- * CHOICE: several times the digits of 2^256 with 255 decimals. Computing with longer numbers takes more than linear time,
- * and a signer reads bodies that no server has validated.
+ * CHOICE: several times the digits of 2^256 with 255 decimals. Computing with longer numbers takes more than linear
+ * time, and a signer also reads bodies that no server has validated.
  */
 const MOST_CHARACTERS = 1_000;
 
-/** Parses decimal text such as `1.50`; undefined for other text, including signs and exponents, and for longer text. */
+/** Parses decimal text such as `1.50`. Undefined for other text, including signs and exponents, and for longer text. */
 export function readDecimal(text: string): Decimal | undefined {
   if (text.length > MOST_CHARACTERS || !DECIMAL.test(text)) return undefined;
   const [whole = '', fraction = ''] = text.split('.');
@@ -26,7 +26,7 @@ export function fromRaw(rawAmount: bigint, decimals: number): Decimal {
   return { digits: rawAmount, scale: decimals };
 }
 
-/** Converts to base units of an asset; undefined when the number has more decimals than the asset. */
+/** Converts to base units of an asset. Undefined when the number has more decimal places than the asset. */
 export function toRaw({ digits, scale }: Decimal, decimals: number): bigint | undefined {
   if (scale <= decimals) return digits * 10n ** BigInt(decimals - scale);
   const step = 10n ** BigInt(scale - decimals);
@@ -67,7 +67,7 @@ export function decimalText(value: Decimal): string {
   return text.includes('.') ? text.replace(/(?:\.|(?<![.0]))0+$/, '') : text;
 }
 
-/** The number with all its places, zeros included. */
+/** The number with all its decimal places, including zeros. */
 export function fixedText({ digits, scale }: Decimal): string {
   const text = digits.toString().padStart(scale + 1, '0');
   return scale === 0 ? text : `${text.slice(0, -scale)}.${text.slice(-scale)}`;

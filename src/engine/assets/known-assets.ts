@@ -1,26 +1,27 @@
 import { chainNamed, type KnownChain } from './known-chains.ts';
 
-/** An asset on one chain: native, or a token at an address. */
+/** An asset on one chain: the native asset, or a token at an address. */
 export interface KnownAsset {
-  /** The contract's name of the asset, for example `usdc`. */
+  /** The name of the asset in the contract, for example `usdc`. */
   readonly asset: string;
   readonly chain: KnownChain;
-  /** Contract (EVM, TRON) or mint (Solana); null is the native asset. */
+  /** The contract (EVM, TRON) or mint (Solana); null for the native asset. */
   readonly tokenAddress: string | null;
   readonly decimals: number;
 }
 
 type Tokens = Readonly<Record<string, string | { readonly address: string; readonly decimals: number }>>;
 
-/** Decimals of a token unless its entry says otherwise. */
+/** The decimals of a token, unless its entry states others. */
 const STABLECOIN_DECIMALS = 6;
 
 /**
  * The tokens that have a name in the contract, by asset and chain, as their issuers publish them: USDC and EURC by
  * Circle, USDT by Tether or, on chains where Tether does not issue it, by that chain's canonical bridge.
  *
- * CHOICE: only verified addresses. `usdb` and `ousd` beyond Tempo, USDC where Circle does not issue it (megaeth,
- * robinhood, soneium, bsc's test network) and USDT on test networks have no entry; they are reached by address.
+ * CHOICE: only verified addresses are listed. `usdb` and `ousd` outside Tempo, USDC where Circle does not issue it
+ * (megaeth, robinhood, soneium, bsc's test network) and USDT on test networks have no entry. Requests can still name
+ * them by address.
  */
 const tokens: Readonly<Record<string, Tokens>> = {
   usdc: {
@@ -91,9 +92,9 @@ const tokens: Readonly<Record<string, Tokens>> = {
 const assetsByChain = new Map<string, readonly KnownAsset[]>();
 
 /**
- * The named assets of a chain: the native one first, then the tokens.
+ * The named assets of a chain: the native asset first, then the tokens.
  *
- * NOTE: on Arc gas is paid in USDC, and `usdc` is the ERC-20 interface of the same balance, so only the token is
+ * NOTE: on Arc, gas is paid in USDC, and `usdc` is the ERC-20 interface of the same balance. So only the token is
  * listed.
  */
 export function assetsOf(chain: KnownChain): readonly KnownAsset[] {
@@ -123,7 +124,7 @@ export function assetNamed(chain: KnownChain, asset: string): KnownAsset | undef
   return assetsOf(chain).find((known) => known.asset === asset);
 }
 
-/** The named asset behind a token's address, EVM addresses in any letter case; undefined for other tokens. */
+/** The named asset with this token address; EVM addresses in any letter case. Undefined for other tokens. */
 export function assetAtAddress(chain: KnownChain, tokenAddress: string): KnownAsset | undefined {
   const wanted = comparable(chain, tokenAddress);
   return assetsOf(chain).find(
@@ -135,7 +136,7 @@ function comparable({ chainType }: KnownChain, tokenAddress: string): string {
   return chainType === 'ethereum' ? tokenAddress.toLowerCase() : tokenAddress;
 }
 
-/** The token that `<chain name>:<address>` names, as far as its chain is known. */
+/** Parses `<chain name>:<address>`. Undefined for an unknown chain. */
 export function parseToken(text: string): { chain: KnownChain; tokenAddress: string } | undefined {
   const at = text.indexOf(':');
   const chain = chainNamed(text.slice(0, at));

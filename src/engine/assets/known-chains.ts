@@ -1,13 +1,13 @@
 import type { WalletChainType } from '../../generated/schemas.ts';
 
-/** The asset in which gas is paid and which accounts hold without a contract. */
+/** The asset in which gas is paid. Accounts hold it without a contract. */
 interface NativeAsset {
-  /** The contract's name of the asset, for example `eth`. */
+  /** The name of the asset in the contract, for example `eth`. */
   readonly asset: string;
   readonly decimals: number;
 }
 
-/** A chain by its name in the contract. */
+/** A chain with a name in the contract. */
 export interface KnownChain {
   readonly name: string;
   readonly caip2: string;
@@ -20,10 +20,10 @@ export interface KnownChain {
 const ETHER: NativeAsset = { asset: 'eth', decimals: 18 };
 
 /**
- * The chains that the contract names and that have a CAIP-2 id of their own.
+ * The chains that have a name in the contract and a CAIP-2 id.
  *
- * NOTE: `hypercore` does not accept transactions like the others, so it is not listed and requests that name it are
- * refused as not supported.
+ * NOTE: `hypercore` does not accept transactions like the other chains, so it is not listed. Requests that name it
+ * are refused as not supported.
  */
 const chains: readonly KnownChain[] = [
   evm('ethereum', 1),
@@ -43,7 +43,7 @@ const chains: readonly KnownChain[] = [
   evm('soneium', 1868),
   evm('megaeth', 4326),
   evm('hyperevm', 999, { asset: 'hype', decimals: 18 }),
-  // Gas is paid in USDC with 18 decimals; the ERC-20 interface shows the same balance with 6.
+  // Gas is paid in USDC with 18 decimals. The ERC-20 interface shows the same balance with 6 decimals.
   evm('arc', 5042, { asset: 'usdc', decimals: 18 }),
   solana('solana', '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp'),
   tron('tron', '0x2b6653dc'),

@@ -2,30 +2,30 @@ import { explainSignature, type SignatureExplanation } from './explain-signature
 import { countQuorum, type LoadedQuorum, quorumKeys } from './quorum.ts';
 import type { VerifiedSignatures } from './request-signatures.ts';
 
-/** An owner or signer whose signatures would have authorized the request. */
+/** An owner or signer whose signatures could authorize the request. */
 export interface Party {
   readonly role: 'owner' | 'signer';
   readonly quorum: LoadedQuorum;
 }
 
-// Once the expected payloads exceed this many bytes in total, the rest is omitted. The first is always shown.
+// Once the expected payloads exceed this many bytes in total, the rest is omitted. The first payload is always shown.
 const MAX_PAYLOAD_BYTES = 65_536;
 const MAX_EXPLAINED = 5;
-// Known mistakes are looked for in this many payloads of at most this many characters: each has about a hundred, the first one also every
-// order of its members.
+// Known mistakes are searched for in this many payloads of at most this many characters. Each payload has about a
+// hundred variants, and the first one also every order of its members.
 const MAX_EXPLAINED_PAYLOADS = 3;
 const MAX_EXPLAINED_CHARACTERS = 16_384;
-// One signature against all known mistakes in those payloads, in verifications.
+// The cost of comparing one signature with all known mistakes in these payloads, in verifications.
 const EXPLANATION_COST = 500;
-// Reading and writing this many bytes of a payload takes as long as a verification.
+// Reading and writing this many bytes of a payload takes as long as one verification.
 const SHOWN_BYTES_PER_VERIFICATION = 8 * 1024;
 
 /**
  * Explains in the error's `data` why the signatures of a request were refused: the payloads that would have been
- * accepted, their parts, a diagnosis of each signature, and the signatures that each party still lacks. Yields like
- * `verifySignatures`.
+ * accepted, their parts, a diagnosis of each signature, and the number of signatures that each party still lacks.
+ * Yields like `verifySignatures`.
  *
- * INVARIANT: the result contains only what the caller sent or what is public: no secret and no private key.
+ * INVARIANT: the result contains only data that the caller sent or that is public: no secret and no private key.
  */
 export function* diagnoseSignatures({
   signatures,
@@ -41,7 +41,7 @@ export function* diagnoseSignatures({
   readonly verified: VerifiedSignatures;
   readonly parties: readonly Party[];
 }): Generator<number, Record<string, unknown>> {
-  // First of all: the payloads may have been written just now, which takes as long as showing them.
+  // Yields first, because the payloads may just have been written, which takes as long as showing them.
   yield (payloads[0]?.length ?? 0) / SHOWN_BYTES_PER_VERIFICATION;
   const texts = withinLimit(payloads);
   const explained: Record<string, unknown>[] = [];

@@ -18,7 +18,7 @@ export interface SignatureExplanation {
   readonly encoding: 'der' | 'raw' | 'not base64' | 'neither DER nor 64 bytes';
   /** The key under which the signature verifies over an expected payload. */
   readonly key?: string;
-  /** The keys under which it verifies over the expected payloads, although they are not in `keys`. */
+  /** The keys under which the signature verifies over the expected payloads, but which are not in `keys`. */
   readonly strangers?: readonly string[];
   /** Set when the signature verifies under `key` over a payload with a known mistake. */
   readonly nearMiss?: { readonly key: string; readonly part: PayloadPart; readonly mistake: string };
@@ -33,10 +33,11 @@ interface Payload {
 }
 
 /**
- * Classifies one signature: its encoding, the key that verifies it, or the known mistake in the payload it covers.
+ * Classifies one signature: its encoding, the key that verifies it, or the known mistake in the payload that was
+ * signed.
  *
- * Shape: `signature` base64; `payloads` canonical texts; `keys` canonical SubjectPublicKeyInfo; `sentBody` the body as
- * it was sent, whose members may have another order.
+ * @param input `signature` base64; `payloads` canonical texts; `keys` canonical SubjectPublicKeyInfo; `sentBody` the
+ * body as it was sent, whose members may have another order.
  */
 export function explainSignature({
   signature,
@@ -65,7 +66,7 @@ export function explainSignature({
     if (key !== undefined) return { encoding, key };
   }
   for (const [index, payload] of payloads.entries()) {
-    // Every order of the members is tried for one payload only, because there are so many.
+    // Only one payload is tried with every order of its members, because there are so many orders.
     const orders = index === 0 ? unsortedVariants(payload, sentBody) : [];
     for (const { part, mistake, bytes: text } of [...payloadVariants(payload, sentBody), ...orders]) {
       const key = keyOver(text);
@@ -77,8 +78,8 @@ export function explainSignature({
 }
 
 /**
- * Applies each known mistake to a canonical payload. Omits mistakes that do not change it. Empty for a text that is not
- * a payload.
+ * Applies each known mistake to a canonical payload. Omits mistakes that do not change it. Empty for a text that is
+ * not a payload.
  */
 export function payloadVariants(text: string, sentBody?: string): PayloadVariant[] {
   const payload = parsePayload(text);
@@ -87,7 +88,7 @@ export function payloadVariants(text: string, sentBody?: string): PayloadVariant
   return mistakesIn(payload, text, sentBody).flatMap(([part, mistake, changed]) => {
     if (seen.has(changed)) return [];
     seen.add(changed);
-    // The digest is held as a latin1 string, one character per byte.
+    // The digest is a latin1 string with one character per byte.
     return [
       {
         part,
@@ -99,8 +100,8 @@ export function payloadVariants(text: string, sentBody?: string): PayloadVariant
 }
 
 /**
- * The payload as `JSON.stringify` writes it, in every order of its members and with the body as it was sent. Without a
- * body that was sent, its members are sorted.
+ * The payload as `JSON.stringify` writes it, in every order of its members, with the body as it was sent. If the sent
+ * body is unknown, the body's members are sorted.
  */
 function unsortedVariants(text: string, sentBody: string | undefined): PayloadVariant[] {
   const payload = parsePayload(text);
@@ -130,7 +131,7 @@ function unsortedVariants(text: string, sentBody: string | undefined): PayloadVa
   });
 }
 
-/** A body in canonical form, in the order in which it was sent, and exactly as it was sent. */
+/** The texts of a body: in canonical form, in the order in which it was sent, and exactly as it was sent. */
 function bodyTexts(body: unknown, sentBody: string | undefined): string[] {
   const sent = sentBody === undefined ? [] : [JSON.stringify(readJson(sentBody) ?? body), sentBody];
   return [...new Set([JSON.stringify(body), ...sent])];
@@ -186,7 +187,7 @@ function urlVariants(url: string): [string, unknown][] {
   ];
 }
 
-// Names under which a server on this machine or in a container of the same network is usually reached.
+// Names that usually reach a server on this machine or in a container of the same network.
 const usualHosts = [
   'localhost',
   '127.0.0.1',
@@ -198,7 +199,7 @@ const usualHosts = [
   'wallet',
 ];
 
-/** The same path at a server's other names, with its port and with that of a published one. */
+/** The same path under a server's other names, with its own port and with the published port. */
 function otherHosts(parsed: URL, path: string): [string, unknown][] {
   const ports = [...new Set([parsed.port, '4010', ''])];
   return usualHosts.flatMap((host) =>

@@ -18,18 +18,18 @@ import {
 /**
  * The content under which the secret of a policy is sealed.
  *
- * INVARIANT: while it has an owner, it changes only by requests that the owner has signed.
+ * INVARIANT: while the policy has an owner, the content changes only by requests that the owner has signed.
  */
 export interface PolicyContent {
   readonly appId: string;
   readonly id: string;
   readonly chainType: string;
-  /** The reference of the key quorum that owns it; null after the owner has given it up. */
+  /** The reference of the key quorum that owns the policy; null after the owner has given it up. */
   readonly owner: string | null;
   readonly rules: readonly RuleInput[];
 }
 
-/** A policy as its secret is sealed under it. */
+/** A policy's content, and the secret that is sealed under it. */
 export interface PolicyRecord {
   readonly id: string;
   /** JSON of the `PolicyContent`. */
@@ -38,12 +38,12 @@ export interface PolicyRecord {
   readonly seal: SentSeal;
 }
 
-/** A change of a policy, with what shows that its owner agrees. */
+/** A change of a policy, with the evidence that its owner agrees. */
 export interface PolicyChange extends KnownQuorums {
-  /** JSON of the `PolicyContent` before it. */
+  /** JSON of the `PolicyContent` before the change. */
   readonly content: string;
   readonly evidence: Evidence;
-  /** The ids of the rules that the request adds, in order: they are not signed, because the server draws them. */
+  /** The ids of the rules that the request adds, in order. They are not signed, because the server draws them. */
   readonly ruleIds: readonly string[];
 }
 
@@ -58,7 +58,7 @@ export function sealName(secret: Uint8Array): string {
 }
 
 /**
- * The content of a policy after the change that a request makes, which its owner has signed.
+ * The content of a policy after the change that a request makes. The owner has signed the request.
  *
  * @throws UnauthorizedUseError
  */
@@ -81,7 +81,7 @@ export async function changedPolicy(
   return { ...before, rules: requireDistinct(rules) };
 }
 
-/** Otherwise a later request that deletes one rule would delete two. */
+/** Refuses repeated rules. Otherwise a later request that deletes one rule would delete two. */
 function requireDistinct(rules: readonly RuleInput[]): readonly RuleInput[] {
   if (new Set(rules.map(({ id }) => id)).size === rules.length) return rules;
   throw new UnauthorizedUseError('expected rules with different ids');
@@ -103,7 +103,9 @@ function changedWhole(
   };
 }
 
-/** NOTE: the order of rules has no meaning, and a rule that is not there is one that is not there after the change. */
+/**
+ * NOTE: the order of rules has no meaning. The rule need not exist: PATCH then adds it, and DELETE changes nothing.
+ */
 function changedRules(
   rules: readonly RuleInput[],
   { method, body }: EvidentRequest,

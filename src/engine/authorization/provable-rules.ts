@@ -7,22 +7,21 @@ import { allowsAction } from '../policy/evaluate.ts';
 import type { PolicyContent } from './policy-seals.ts';
 import { UnauthorizedUseError } from './signed-evidence.ts';
 
-/** An action as far as it follows from what is signed. */
+/** The part of an action that follows from what is signed. */
 export interface KnownAction {
   readonly action: PolicyAction;
   readonly unknown: UnknownContent;
 }
 
-/** The unknown part of an action: all of its content, or these fields of its request. */
+/** The unknown part of an action: its whole content, or these fields of its request. */
 export type UnknownContent = 'all' | readonly string[];
 
 /**
- * The rules as far as they can be judged without what only a server knows: members of condition sets, running totals,
- * and the content of an action that the server builds. An ALLOW rule loses conditions on these, and a DENY rule with
- * one is left out.
+ * The rules with only those conditions that can be evaluated without data that only a server has: members of
+ * condition sets, running totals, and the content of an action that the server builds. An ALLOW rule loses conditions
+ * on such data, and a DENY rule with such a condition is left out.
  *
- * INVARIANT: the returned rules allow every action that the given rules allow, whatever the values are that only the
- * server knows.
+ * INVARIANT: the returned rules allow every action that the given rules allow, whatever the unknown data are.
  */
 export function provableRules(rules: readonly RuleInput[], unknown: UnknownContent): readonly RuleInput[] {
   return rules.flatMap((rule) => {
@@ -37,7 +36,7 @@ function isJudgedIn(
   { field_source: source, field, operator }: ConditionInput,
   unknown: UnknownContent,
 ): boolean {
-  // In an ALLOW rule, a field that is looked up in a set must be there to be in it.
+  // In an ALLOW rule, a field can only be in a condition set if it is present.
   if (operator === 'in_condition_set' && action === 'DENY') return false;
   if (source === 'system') return true;
   if (unknown === 'all' || source === 'reference') return false;
@@ -54,13 +53,13 @@ export interface AgreedPolicy {
 const compiled = new LRUCache<string, CompiledPolicy>({ max: 500 });
 
 /**
- * Requires that the policy allows the action, whatever is unknown.
+ * Requires that the policy allows the action, whatever the unknown data are.
  *
  * @throws UnauthorizedUseError
  */
 export function requireAllowed(agreed: AgreedPolicy, { action, unknown }: KnownAction, nowMs: number): void {
   const policy = compiledPolicy(agreed, unknown);
-  // Every value is in a condition set that an ALLOW rule names; DENY rules with one are left out.
+  // Every value counts as a member of the condition sets of ALLOW rules. DENY rules with condition sets are left out.
   const facts: PolicyFacts = { nowMs, inConditionSet: () => true, aggregation: () => undefined };
   if (!exceedsComparisonLimit(policy, action, nowMs) && allowsAction(policy, action, facts)) return;
   throw new UnauthorizedUseError(`the policy \`${policy.id}\` does not allow this signature`);

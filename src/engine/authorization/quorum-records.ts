@@ -15,47 +15,50 @@ import type { PinnedUsers, ReadVoucher, StoredVoucherKey, Voucher, VoucherConten
 
 /** The members of a key quorum. Nested key quorums appear as their references. */
 interface QuorumMembers {
-  /** Null = all members. */
+  /** Null means all members. */
   readonly threshold: number | null;
   /** Canonical base64 SubjectPublicKeyInfo. */
   readonly publicKeys: readonly string[];
   readonly userIds: readonly string[];
   readonly quorums: readonly string[];
-  /** If set, users count by the keys that the vault vouches for, otherwise by those that the caller names. */
+  /**
+   * If set, users count by the keys that the key store vouches for. Otherwise they count by the keys that the caller
+   * names.
+   */
   readonly users?: PinnedUsers | undefined;
 }
 
-/** A key quorum as it was before its first change. Its digest is its reference, which no other key quorum has. */
+/** A key quorum before its first change. Its digest is its reference, which is unique. */
 export interface QuorumBase extends QuorumMembers {
   readonly appId: string;
   /** The id of the key quorum. */
   readonly id: string;
 }
 
-/** A change of a key quorum, with the records that identify the members from before it. */
+/** A change of a key quorum, with the records that identify the members before it. */
 export interface QuorumChange {
   readonly evidence: Evidence;
-  /** The keys of members who are users, at that time. */
+  /** The keys of members who are users, at the time of the change. */
   readonly userKeys: UserKeys;
   readonly vouchers?: readonly Voucher[] | undefined;
-  /** For users after it: their ids in the app's login. Earlier users keep theirs. */
+  /** For users after the change: their ids in the app's login. Users who were members before keep their ids. */
   readonly subjects?: PinnedUsers['subjects'] | undefined;
-  /** The nested key quorums from before and after it, at that time. */
+  /** The nested key quorums before and after the change, as of that time. */
   readonly quorums: readonly QuorumRecord[];
 }
 
-/** User id -> public keys. */
+/** Maps user ids to public keys. */
 export type UserKeys = Readonly<Record<string, readonly string[]>>;
 
-/** A key quorum with the signed requests that made it what it is. */
+/** A key quorum with the signed requests that led to its current state. */
 export interface QuorumRecord {
   readonly base: QuorumBase;
   readonly changes: readonly QuorumChange[];
-  /** The seal of the vault over the digest of the changes. Without it, a key quorum with changes does not count. */
+  /** The seal of the key store over the digest of the changes. Without it, a key quorum with changes does not count. */
   readonly seal?: SentSeal | undefined;
 }
 
-/** A sealed secret as a member of JSON; bytes in base64. */
+/** A sealed secret as part of a JSON document. Bytes are base64. */
 export interface SentSeal {
   readonly sealedSecret: string;
   readonly wrappedDataKey: string;
@@ -69,18 +72,18 @@ export function quorumReference(base: QuorumBase): string {
   return hash('sha256', canonicalJson({ appId, id, threshold, publicKeys, userIds, quorums, ...pinned }));
 }
 
-/** The base of the key quorum that is made for an owner who is named by a public key. */
+/** The base of the key quorum that is created for an owner given as a public key. */
 export function baseOfKey(appId: string, id: string, publicKey: string): QuorumBase {
   return { appId, id, threshold: 1, publicKeys: [publicKey], userIds: [], quorums: [] };
 }
 
-/** The base of the key quorum that is made for an owner who is a user. */
+/** The base of the key quorum that is created for an owner who is a user. */
 export function baseOfUser(appId: string, id: string, userId: string, users: PinnedUsers): QuorumBase {
   return { appId, id, threshold: 1, publicKeys: [], userIds: [userId], quorums: [], users };
 }
 
 /**
- * The reference of the key quorum that was made for an owner, whom a signed body names by a public key or as a user.
+ * The reference of the key quorum for an owner that a signed body gives as a public key or a user.
  *
  * NOTE: the server chooses among the key quorums with this single member.
  */
@@ -107,9 +110,9 @@ function byReference(records: readonly QuorumRecord[]): QuorumsByReference {
 }
 
 /**
- * The reference of the key quorum that a signed body names by its id.
+ * The reference of the key quorum with the id in a signed body.
  *
- * NOTE: the id is signed, but the server chooses the content behind it.
+ * NOTE: the id is signed, but the server chooses the content of the key quorum.
  */
 export function referenceOfId(records: readonly QuorumRecord[], id: string): string {
   const record = records.find(({ base }) => base.id === id);
@@ -119,28 +122,29 @@ export function referenceOfId(records: readonly QuorumRecord[], id: string): str
   return quorumReference(record.base);
 }
 
-/** Key quorums nest one level deep. Deeper levels never count. */
+/** Key quorums nest one level deep. Deeper levels do not count. */
 const MAX_DEPTH = 2;
 
 interface Surroundings {
   readonly records: QuorumsByReference;
   readonly userKeys: UserKeys;
   readonly vouchers: readonly Voucher[];
-  /** Undefined if the caller has not presented the voucher key: then no pinned user counts. */
+  /** Undefined if the caller has not presented the voucher key. Pinned users then do not count. */
   readonly readVoucher: ReadVoucher | undefined;
-  /** Unix ms, by which keys of users expire; undefined in a change that the vault has seen. */
+  /** The time for expiring users' keys, Unix ms. Undefined for a change that the key store has already verified. */
   readonly nowMs: number | undefined;
-  /** The number of key quorums that it is nested in. */
+  /** The number of key quorums around this one. */
   readonly depth: number;
 }
 
-/** The parameters for following the changes of a key quorum. */
+/** The parameters needed to follow the changes of a key quorum. */
 type Followed = Pick<Surroundings, 'readVoucher' | 'depth'>;
 
-/** A key quorum after all its changes, as signatures are counted. */
+/** A key quorum after all its changes, in the form in which signatures are counted. */
 async function currentQuorum(reference: string, around: Surroundings): Promise<Quorum> {
   const record = around.depth < MAX_DEPTH ? around.records.get(reference) : undefined;
-  // INVARIANT: a key quorum without a record has no members, so it is never satisfied and keeps its place.
+  // INVARIANT: a key quorum without a record has no members. It is never satisfied, and keeps its place among the
+  // members.
   return withMembers(reference, record && (await currentMembers(record, around)), around);
 }
 
@@ -158,7 +162,7 @@ async function withMembers(
     users: userIds.map((userId) =>
       users === undefined
         ? { userId, liveKeys: around.userKeys[userId] ?? [] }
-        : // The login's user, so that two of our users with one account of it are one member.
+        : // Uses the id in the login, so that two of our users with the same account there are one member.
           { userId: subjectOf(users, userId) ?? userId, liveKeys: vouchedKeys(users, userId, around) },
     ),
     quorums: await Promise.all(
@@ -171,7 +175,7 @@ function subjectOf({ subjects }: PinnedUsers, userId: string): string | undefine
   return Object.hasOwn(subjects, userId) ? subjects[userId] : undefined;
 }
 
-/** The keys of a pinned user that the vault vouches for. */
+/** The keys of a pinned user that the key store vouches for. */
 function vouchedKeys(
   users: PinnedUsers,
   userId: string,
@@ -186,12 +190,12 @@ function vouchedKeys(
   });
 }
 
-/** The members after the changes of a record, by the digest of the changes. */
+/** The members after the changes of a record, by the digest of these changes. */
 const followed = new LRUCache<string, QuorumMembers>({ max: 1_000 });
 
 /**
- * The digest of what a key quorum was before its first change and of its changes up to each one, hex. Such a digest
- * stands for the order of the changes and for all that they are known by.
+ * Digests in hex, one for each change: each covers the key quorum before its first change and all changes up to this
+ * one. So a digest identifies the changes, their order, and the evidence for them.
  */
 export function changeDigests({ base, changes }: Pick<QuorumRecord, 'base' | 'changes'>): string[] {
   const digests: string[] = [];
@@ -201,7 +205,7 @@ export function changeDigests({ base, changes }: Pick<QuorumRecord, 'base' | 'ch
   return digests;
 }
 
-/** Follows the changes of a key quorum and verifies each that it has not verified before. */
+/** Follows the changes of a key quorum, and verifies each change that was not verified before. */
 async function currentMembers(record: QuorumRecord, around: Followed): Promise<QuorumMembers> {
   if (record.changes.length === 0) return record.base;
   const digests = changeDigests(record).map((digest) => `${around.depth} ${digest}`);
@@ -220,7 +224,7 @@ interface ChangeOfRecord {
   readonly around: Followed;
 }
 
-/** The members after a change that the members from before it have signed. */
+/** The members after a change, which the members before it have signed. */
 async function membersAfter(
   members: QuorumMembers,
   { record, change, around }: ChangeOfRecord,
@@ -248,9 +252,9 @@ async function membersAfter(
 }
 
 /**
- * Members who stay keep what they are pinned by.
+ * The pins after a change. Members who stay keep their pins.
  *
- * NOTE: the server chooses the account of a new member.
+ * NOTE: the server chooses the login account of a new member.
  */
 function pinnedAfter(
   { userIds: before, users }: QuorumMembers,
@@ -265,7 +269,7 @@ function pinnedAfter(
   return { voucher, subjects: Object.fromEntries(kept) };
 }
 
-/** A user id under the neutral word: a client signs its own brand. */
+/** Replaces the brand in a user id by the neutral word, because a client signs with its own brand. */
 function neutralUserId(id: string): string {
   return id.replace(/^did:[a-z0-9]+:/, 'did:service:');
 }
@@ -276,23 +280,23 @@ function texts(value: unknown): readonly string[] | undefined {
   throw new UnauthorizedUseError('expected a list of texts');
 }
 
-/** The key quorums of a request, as its caller presents them. */
+/** The key quorums of a request, as the caller presents them. */
 export interface KnownQuorums {
-  /** The key quorums that are needed, and those nested in them. */
+  /** The required key quorums, and the key quorums nested in them. */
   readonly quorums: readonly QuorumRecord[];
-  /** Keys of members who are users and not pinned, as the caller knows them: they cannot be verified. */
+  /** Keys of members who are unpinned users, according to the caller. They cannot be verified. */
   readonly userKeys: UserKeys;
   /** The vouchers for the keys of members who are pinned users. */
   readonly vouching?: { readonly key: StoredVoucherKey; readonly vouchers: readonly Voucher[] } | undefined;
 }
 
-/** `KnownQuorums` in a vault, which has opened the voucher key. A caller cannot send a function. */
+/** `KnownQuorums` inside a key store, which has opened the voucher key. A caller cannot send a function. */
 export interface ReadQuorums extends KnownQuorums {
   readonly readVoucher?: ReadVoucher | undefined;
 }
 
 /**
- * Requires that one of these key quorums has signed. Result: the place of the first one that has.
+ * Requires that one of these key quorums has signed. Returns the index of the first one that has.
  *
  * @throws UnauthorizedUseError
  */
@@ -303,7 +307,7 @@ export async function requireParty(
 ): Promise<number> {
   const vouchers = vouching?.vouchers ?? [];
   const records = byReference(quorums);
-  // One by one: the owner is first and has usually signed.
+  // Tries them one by one, because the owner is first and has usually signed.
   for (const [place, reference] of parties.entries()) {
     if (!records.has(reference)) continue;
     const around = { records, userKeys, vouchers, readVoucher, nowMs, depth: 0 };
@@ -312,7 +316,7 @@ export async function requireParty(
   throw new UnauthorizedUseError('the request lacks signatures that allow this');
 }
 
-/** The owner after a signed change, which names one by `owner` or `owner_id`, or leaves it as it is. */
+/** The owner after a signed change. The change names one by `owner` or `owner_id`, or leaves the owner as it is. */
 export function ownerAfter(
   { owner, owner_id: ownerId }: EvidentRequest['body'],
   before: string | null,
@@ -328,12 +332,12 @@ export function ownerAfter(
 }
 
 /**
- * The digest of the changes of a key quorum, the last of which a request makes now.
+ * The digest of the changes of a key quorum, including the change that a request makes now.
  *
  * NOTE: the caller chooses the content behind ids, and the keys and accounts of users who are not pinned yet. The
- * digest prevents a later exchange.
+ * digest prevents replacing them later.
  *
- * @throws UnauthorizedUseError unless its members have signed the request, which has not expired.
+ * @throws UnauthorizedUseError unless its members have signed the request and it has not expired.
  */
 export async function changedQuorum(
   record: QuorumRecord,

@@ -1,7 +1,7 @@
 /** A snapshot of a key quorum: its threshold and all members. */
 export interface Quorum {
   readonly id: string;
-  /** Number of members that must sign; null means all of them. */
+  /** The number of members that must sign; null means all members. */
   readonly threshold: number | null;
   /** Canonical base64 SubjectPublicKeyInfo. */
   readonly publicKeys: readonly string[];
@@ -9,13 +9,13 @@ export interface Quorum {
   readonly quorums: readonly Quorum[];
 }
 
-/** A user in a quorum, with the user keys that have not expired. */
+/** A user in a quorum, with the user's keys that have not expired. */
 interface QuorumUser {
   readonly userId: string;
   readonly liveKeys: readonly string[];
 }
 
-/** A user in a quorum, including expired user keys, so that a refusal can mention them. */
+/** A user in a quorum, including expired keys, so that a refusal can mention them. */
 interface LoadedQuorumUser extends QuorumUser {
   readonly expiredKeys: readonly string[];
   /** JSON of the vouchers for the live keys. */
@@ -24,28 +24,31 @@ interface LoadedQuorumUser extends QuorumUser {
 
 export interface LoadedQuorum extends Quorum {
   readonly displayName: string | null;
-  /** Whether users count only by keys that the vault vouches for. `liveKeys` has no others then. */
+  /** Whether only keys that the key store vouches for count for the user. `liveKeys` then contains no other keys. */
   readonly isPinned: boolean;
   readonly users: readonly LoadedQuorumUser[];
   readonly quorums: readonly LoadedQuorum[];
 }
 
 export interface QuorumCount {
-  /** Distinct members that signed. */
+  /** The number of distinct members that signed. */
   readonly count: number;
-  /** Members that must sign, at least 1. */
+  /** The number of members that must sign, at least 1. */
   readonly threshold: number;
-  /** Members that have yet to sign; 0 when satisfied. */
+  /** The number of members that still have to sign; 0 when satisfied. */
   readonly missing: number;
   readonly satisfied: boolean;
 }
 
 /**
  * Counts the members of `quorum` that signed, given the public keys under which a signature verified.
- * Each member counts once, however often it signed. A user counts through any live key. A nested quorum counts as one
- * member when its own threshold is met. A key that is a member of several quorums counts in each.
+ * - Each member counts once, however often it signed.
+ * - A user counts through any live key.
+ * - A nested quorum counts as one member when its own threshold is met.
+ * - A key that is a member of several quorums counts in each.
  *
- * INVARIANT: a quorum without members is never satisfied, and adding a key never makes a satisfied quorum unsatisfied.
+ * INVARIANT: a quorum without members is never satisfied, and adding a key never makes a satisfied quorum
+ * unsatisfied.
  */
 export function countQuorum(quorum: Quorum, verifiedKeys: ReadonlySet<string>): QuorumCount {
   const keys = new Set(quorum.publicKeys.filter((key) => verifiedKeys.has(key))).size;
@@ -63,17 +66,17 @@ export function countQuorum(quorum: Quorum, verifiedKeys: ReadonlySet<string>): 
   return { count, threshold, missing, satisfied: missing === 0 };
 }
 
-/** Who signed an intent. */
+/** The signers of an intent. */
 export interface Signers {
   /** Canonical base64 SubjectPublicKeyInfo. */
   readonly publicKeys: readonly string[];
-  /** User id -> the key with which the user signed. */
+  /** Maps user ids to the key with which the user signed. */
   readonly userKeys: ReadonlyMap<string, string>;
 }
 
 /**
- * Counts the members of `quorum` that signed earlier, as recorded for an intent: authorization keys by public key, users
- * as `countsInAgreement` says.
+ * Counts the members of `quorum` that signed an intent earlier: authorization keys by public key, users by the rule
+ * of `countsInAgreement`.
  */
 export function countAgreement(quorum: LoadedQuorum, { publicKeys, userKeys }: Signers): QuorumCount {
   const users = [...userKeys.keys()].map(signatureOf);
@@ -83,8 +86,9 @@ export function countAgreement(quorum: LoadedQuorum, { publicKeys, userKeys }: S
 /**
  * Whether a user's earlier signature of an intent counts in a key quorum.
  *
- * CHOICE: it counts also when the key has expired since: members sign at different times. Where the vault vouches for
- * users' keys it does not, because the vault counts no expired key; the user signs again with another one.
+ * CHOICE: a signature counts even if its key has expired since, because members sign at different times. It does not
+ * count if the key store vouches for users' keys, because the key store counts no expired key. The user then signs
+ * again with another key.
  */
 export function countsInAgreement(
   { isPinned, users }: LoadedQuorum,
@@ -107,7 +111,7 @@ function withAgreement(quorum: LoadedQuorum, userKeys: Signers['userKeys']): Quo
   };
 }
 
-/** Cannot collide with a public key: base64 has no colon. */
+/** Cannot collide with a public key, because base64 has no colon. */
 function signatureOf(userId: string): string {
   return `user:${userId}`;
 }
@@ -122,8 +126,8 @@ function countMembers(quorum: Pick<Quorum, 'publicKeys' | 'users' | 'quorums'>):
 }
 
 /**
- * The least number of signatures that could satisfy the quorum; a request with fewer need not be verified.
- * Returns 1 where a key occurs twice, because one signature then counts for several members.
+ * The smallest number of signatures that could satisfy the quorum. A request with fewer need not be verified. Returns
+ * 1 if a key occurs twice, because one signature then counts for several members.
  */
 export function fewestSignatures(quorum: Quorum): number {
   const keys = quorumKeys(quorum);

@@ -26,10 +26,10 @@ interface RequestAddress {
 }
 
 /**
- * The absolute URLs that a correct client may have signed: the path as sent under the request's own origin, then under
- * each public base URL, then the same with the target decoded. Without trailing slashes or duplicates.
+ * The absolute URLs that a correct client may have signed: the path as sent under the request's own origin, then
+ * under each public base URL, then the same with the decoded target. Without trailing slashes or duplicates.
  *
- * CHOICE: clients sign the URL as they write it, before or after their HTTP library encodes it.
+ * CHOICE: clients sign the URL as they write it, before or after their HTTP library encodes it. Both count.
  */
 export function candidateUrls({ publicBaseUrls, origin, target }: RequestAddress): string[] {
   const bases = origin === undefined ? publicBaseUrls : [origin, ...publicBaseUrls];
@@ -44,7 +44,7 @@ export function candidateUrls({ publicBaseUrls, origin, target }: RequestAddress
 const ENCODED_DELIMITER = /%(?=2[356BbFf]|3[DdFf])/g;
 
 /**
- * Decodes percent-encoding. Returns undefined if nothing is encoded, or if the encoding is malformed.
+ * Decodes percent-encoding. Undefined if nothing is encoded, or if the encoding is malformed.
  *
  * INVARIANT: encoded delimiters stay as they are, so a signature never counts for a request to another resource.
  */
@@ -58,14 +58,14 @@ function decodedTarget(target: string): string | undefined {
 }
 
 /**
- * Every text that a correct client could have signed for this request, most likely first.
- * Published clients encode an empty body in three ways: `""`, no `body` member, and `{}`.
+ * Every text that a correct client could have signed for this request, most likely first. Published clients encode an
+ * empty body in three ways: `""`, no `body` member, and `{}`.
  *
- * Throws `NotCanonicalizableError` when the body has no canonical form.
+ * @throws NotCanonicalizableError when the body has no canonical form.
  */
 // {"body":…,"headers":{…},"method":…,"url":…,"version":1}
 export function canonicalPayloadTexts({ method, urls, body, headers }: SignedRequest): string[] {
-  // The body is written once, however many URLs there are: `body` sorts before every other member.
+  // The body is written only once, however many URLs there are, because `body` sorts before every other member.
   const bodies = bodyVariants(body).map(({ body: variant }) =>
     variant === undefined ? '{' : `{"body":${canonicalJson(variant)},`,
   );
@@ -106,9 +106,9 @@ export class TooManySignaturesError extends Error {
 // signatures.
 export const MAX_SIGNATURES = 100;
 
-// Costs are counted in verifications of a short payload, each about 0.15 ms of CPU time.
+// Costs are counted in verifications of a short payload, which take about 0.15 ms of CPU time.
 const RECOVERY_COST = 6;
-// Hashing this many bytes takes as long as a verification.
+// Hashing this many bytes takes as long as one verification.
 const BYTES_PER_VERIFICATION = 128 * 1024;
 
 /** The outcome of verifying the signatures of one request. */
@@ -122,8 +122,10 @@ export interface VerifiedSignatures {
 }
 
 /**
- * Splits the header `service-authorization-signature` at commas; trims spaces and drops empty items.
- * Returns an empty list for an absent header. Throws `TooManySignaturesError`.
+ * Splits the header `service-authorization-signature` at commas, trims spaces and drops empty items. Returns an empty
+ * list for an absent header.
+ *
+ * @throws TooManySignaturesError
  */
 export function parseSignatureHeader(header: string | undefined): string[] {
   if (header === undefined) return [];
@@ -143,16 +145,18 @@ interface Search {
 }
 
 /**
- * Finds the key behind each signature. All signatures of one request cover the same payload, so the payload of the
- * first verified signature is tried first for the others.
+ * Finds the key behind each signature. All signatures of one request usually cover the same payload, so the payload
+ * of the first verified signature is tried first for the others.
  *
- * Shape: `signatures` base64 of DER or of the 64 bytes `r || s`; `payloads` the candidates of `canonicalPayloads`;
- * `keys` canonical SubjectPublicKeyInfo, most likely first; `isEnough` is called after each signature and stops the
- * search when it returns true. Yields after each signature what it cost, in verifications, so that the caller can let
- * others run. Never throws: a malformed signature verifies under no key.
+ * Yields after each signature its cost, in verifications, so that the caller can let other work run. Never throws: a
+ * malformed signature verifies under no key.
  *
- * INVARIANT: the cost of a signature does not depend on the number of keys, and each payload is hashed once, and once
+ * INVARIANT: the cost of a signature does not depend on the number of keys. Each payload is hashed once, and once
  * more for a key that is found.
+ *
+ * @param search `signatures`: base64 of DER or of the 64 bytes `r || s`. `payloads`: the candidates of
+ * `canonicalPayloads`. `keys`: canonical SubjectPublicKeyInfo, most likely first. `isEnough`: called after each
+ * signature; true ends the search.
  */
 export function* verifySignatures(search: Search): Generator<number, VerifiedSignatures> {
   const { signatures, payloads, isEnough = () => false } = search;
@@ -194,13 +198,15 @@ interface Candidates {
   /** Indices of `payloads`, most likely first. */
   readonly order: readonly number[];
   readonly keys: ReadonlySet<string>;
-  /** The keys among `keys` that have signed. */
+  /** Those of `keys` that have signed. */
   readonly verified: ReadonlySet<string>;
   /** The digests of payloads that were already hashed. */
   readonly digests: Map<Uint8Array, Uint8Array>;
 }
 
-/** Tries the likely keys while that costs less than recovering the keys from the signature, and then recovers them. */
+/**
+ * Tries the likely keys while that costs less than recovering the keys from the signature. After that, recovers them.
+ */
 function findKey(signature: Uint8Array, candidates: Candidates): { found: Found | undefined; cost: number } {
   let cost = 0;
   for (const [payload, key] of pairs(candidates)) {
@@ -236,7 +242,7 @@ function recoverKey(
 function* pairs({ order, keys, verified }: Candidates): Generator<[number, string]> {
   for (const payload of order) {
     for (const key of keys) if (!verified.has(key)) yield [payload, key];
-    // Keys that already signed come last: another signature of theirs would not add to the count.
+    // Keys that already signed come last, because another signature by them would not add to the count.
     for (const key of verified) yield [payload, key];
   }
 }

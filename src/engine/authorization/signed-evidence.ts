@@ -5,7 +5,7 @@ import { verifySignatures } from './request-signatures.ts';
 
 /** The signatures that authorized a request, with the canonical payloads that they cover. */
 export interface Evidence {
-  /** One entry of a direct request; one for each signature of an intent. */
+  /** One entry for a direct request, or one for each signature of an intent. */
   readonly requests: readonly SignedPayload[];
 }
 
@@ -16,19 +16,19 @@ export interface SignedPayload {
   readonly signatures: readonly string[];
 }
 
-/** The signed request. */
+/** The request that was signed. */
 export interface EvidentRequest {
   readonly method: string;
-  /** From `/v1/` on: without origin, the path of a public base URL, `/api`, query and trailing slash. */
+  /** The path from `/v1/` on: without origin, the path of a public base URL, `/api`, query and trailing slash. */
   readonly path: string;
   readonly body: Readonly<Record<string, unknown>>;
-  /** Value of the header `…-app-id`. */
+  /** The value of the header `…-app-id`. */
   readonly appId: string;
-  /** Unix ms; undefined when none was signed. */
+  /** Unix ms; undefined when the payload contains none. */
   readonly expiryMs: number | undefined;
 }
 
-/** The evidence does not authorize what it is presented for. */
+/** The evidence does not authorize the use for which it is presented. */
 export class UnauthorizedUseError extends Error {
   constructor(message: string) {
     super(message);
@@ -36,16 +36,16 @@ export class UnauthorizedUseError extends Error {
   }
 }
 
-/** The maximum of distinct signed requests, larger than the number of members of an intent. */
+/** The maximum number of distinct signed requests. It is larger than the number of members of an intent. */
 const MAX_REQUESTS = 200;
-/** As many as a key quorum has members. */
+/** As many signatures as a key quorum has members. */
 const MAX_SIGNATURES = 600;
 
 /**
- * The request that the evidence is of. All its payloads must be of the same one; their origins may differ, because a
- * server has several names.
+ * The request of the evidence. All payloads must be of the same request; their origins may differ, because a server
+ * can have several names.
  *
- * NOTE: nothing is verified here: a caller counts the signatures with `isSignedBy`.
+ * NOTE: this verifies no signature. The caller counts signatures with `isSignedBy`.
  */
 export function readEvidence({ requests }: Evidence): EvidentRequest {
   const [first, ...others] = requests.slice(0, MAX_REQUESTS).map(({ payload }) => payload);
@@ -66,19 +66,19 @@ export function readEvidence({ requests }: Evidence): EvidentRequest {
   return request;
 }
 
-/** CHOICE: how long after its expiry a request may still be waiting for its signature. */
+/** CHOICE: how long a request may wait for its signature after its expiry. */
 const GRACE_MS = 60_000;
 
 /**
- * The time by which a policy is evaluated: the one by which the caller has evaluated it, so that both decide the same at
- * the end of a time that a policy allows. It is not later than now, and not longer ago than a request may wait.
+ * The time at which a policy is evaluated. It is the time at which the caller evaluated it, so that both get the same
+ * result at the end of a period. It is limited to the past, and to the time that a request may wait.
  */
 export function judgedAt(saidMs: number | undefined, nowMs: number): number {
   return typeof saidMs === 'number' ? Math.min(nowMs, Math.max(saidMs, nowMs - GRACE_MS)) : nowMs;
 }
 
 /**
- * Requires that the request is of this app and has not expired.
+ * Requires that the request belongs to this app and has not expired.
  *
  * @throws UnauthorizedUseError
  */
@@ -87,21 +87,21 @@ export function requireOccasion(
   occasion: { readonly appId: string; readonly nowMs: number },
 ): void {
   if (appId !== occasion.appId) throw new UnauthorizedUseError('the request was signed for a different app');
-  // NaN, for a header that is not a number, is never later than a time.
+  // A header that is not a number gives NaN, for which this comparison is false.
   if (expiryMs !== undefined && !(expiryMs + GRACE_MS >= occasion.nowMs)) {
     throw new UnauthorizedUseError('the signed request has expired');
   }
 }
 
-// The public keys that last signed for a key quorum, tried first. A key that did not sign costs as much to try as one
-// that did, and mostly the same keys sign again.
+// The public keys that last signed for a key quorum. They are tried first, because a wrong key costs as much to try
+// as the right one, and the same keys usually sign again.
 const recentSigners = new LRUCache<string, ReadonlySet<string>>({ max: 10_000 });
 
 /**
  * Whether the evidence has enough valid signatures of the quorum's members. Signatures beyond the threshold are not
- * verified. Other work runs in between.
+ * verified. Other work can run in between.
  *
- * INVARIANT: earlier signers only decide the order in which keys are tried.
+ * INVARIANT: earlier signers only determine the order in which keys are tried.
  */
 export async function isSignedBy(quorum: Quorum, { requests }: Evidence): Promise<boolean> {
   const keys = quorumKeys(quorum);
@@ -139,7 +139,10 @@ function readPayload(payload: string): EvidentRequest {
   };
 }
 
-/** The path of a URL with letters and digits as they are, however the client has encoded them (RFC 3986 §6.2.2.2). */
+/**
+ * The path of a URL with unencoded letters and digits, regardless of how the client has encoded them (RFC 3986
+ * §6.2.2.2).
+ */
 function plainPath(url: string): string {
   return new URL(url).pathname.replace(/%[0-9a-f]{2}/gi, (encoded) => {
     const character = String.fromCharCode(Number.parseInt(encoded.slice(1), 16));

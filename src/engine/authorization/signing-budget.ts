@@ -2,17 +2,17 @@ import { hash } from 'node:crypto';
 import { canonicalJson } from '../crypto/canonical-json.ts';
 import type { SpendingTask } from './requested/built-part.ts';
 
-// Limits for how many transactions a vault signs one request. A request leaves fields open, such as the nonce or the
-// blockhash; without a limit, one request could be signed for any number of transactions.
+// Limits the number of transactions that a key store signs for one request. A request leaves fields open, such as the
+// nonce or the blockhash. Without a limit, one request could be signed for any number of transactions.
 
 /** One signature for a signed request. */
 export interface Spending extends SpendingTask {
   readonly walletId: string;
-  /** The reference of the key quorum that has signed the request. */
+  /** The reference of the key quorum that signed the request. */
   readonly party: string;
-  /** The fields that distinguish the request from others. */
+  /** The fields that distinguish the request from other requests. */
   readonly request: Readonly<Record<string, unknown>>;
-  /** Unix ms; undefined when none was signed. */
+  /** Unix ms; undefined if the request has no expiry. */
   readonly expiryMs: number | undefined;
 }
 
@@ -25,18 +25,18 @@ export class SigningBudgetError extends Error {
 }
 
 export interface SigningBudgetOptions {
-  /** The number of transactions that a request may be signed for and that can all take effect. */
+  /** The maximum number of transactions for one request that can all take effect. */
   readonly most: number;
-  /** The number of slots, of all requests together, that are kept. Default: 100,000. */
+  /** The maximum number of slots that are kept, for all requests together. Default: 100,000. */
   readonly room?: number;
-  /** The results of `spend` from before a restart, in order. */
+  /** The results of `spend` before a restart, in order. */
   readonly recorded?: Iterable<RecordedRequest>;
 }
 
 /**
- * A stored request; the last record of a digest counts. It consists of digests and amounts only. Shape: each of `slots`
- * has its name, whether it counts for this request, and the highest fee that was signed for it (wei, or null). Without
- * slots, the request is dropped.
+ * A stored request. The last record with a digest counts. It contains only digests and amounts. `slots` has an entry
+ * per slot: its name, whether it counts for this request, and the highest fee that was signed for it (wei, or null).
+ * A record without slots removes the request.
  */
 export interface RecordedRequest {
   readonly digest: string;
@@ -46,30 +46,36 @@ export interface RecordedRequest {
   readonly slots: readonly (readonly [name: string, isHeld: boolean, fee: string | null])[];
 }
 
-/** Stores for how many transactions requests were signed. */
+/** Stores how many transactions were signed for each request. */
 export interface SigningJournal {
-  /** The records from before. */
+  /** The records from earlier runs. */
   readonly recorded: Iterable<RecordedRequest>;
   /** Resolves once the changes are stored. */
   record(changes: readonly RecordedRequest[], all: () => readonly RecordedRequest[]): Promise<void>;
 }
 
-/** CHOICE: 80 a second of 20 minutes, the longest expiry that production servers accept; some 85 MB. */
+/**
+ * CHOICE: the requests of 20 minutes, the longest expiry that production servers accept, at 80 requests per second.
+ * They take about 85 MB.
+ */
 const ROOM = 100_000;
 
-/** CHOICE: a request that loses its nonce to others more often than this is not signed any more. */
+/** CHOICE: a request that loses its nonce to other requests more often than this is no longer signed. */
 const MOST_LOST = 20;
 
 /** CHOICE: when full, requests that expire more than a day from now are evicted first. */
 const LONG_MS = 24 * 3_600_000;
 
-/** As long as an expired request may be signed, and a minute for the clock. */
+/** As long as an expired request may be signed, and one minute more for differences of clocks. */
 const KEPT_MS = 2 * 60_000;
 
 /** The sweep interval, normally and when full. */
 const [SWEEP_MS, FULL_SWEEP_MS] = [10_000, 1_000];
 
-/** CHOICE: the most requests that are searched for one that can take over a nonce; a host has fewer servers. */
+/**
+ * CHOICE: the maximum number of requests that are searched for one that can take over a nonce. A host has fewer
+ * servers.
+ */
 const MOST_SEARCHED = 100;
 
 const NO_ROOM = 'the signer remembers as many requests as it has room for; try again later';
@@ -79,18 +85,18 @@ interface Entry {
   readonly digest: string;
   readonly untilMs: number;
   readonly atOnce: number;
-  /** The most slots that may count for it. */
+  /** The maximum number of slots that may count for the request. */
   readonly most: number;
-  /** The slots that count for it. */
+  /** The slots that count for the request. */
   readonly held: Set<Slot>;
-  /** The highest fee at each slot that it was signed for, including slots that now count for other requests. */
+  /** The highest signed fee for each slot of the request, including slots that now count for other requests. */
   readonly fees: Map<Slot, bigint | undefined>;
 }
 
-/** A nonce, or a whole transaction on chains without nonces: it takes effect at most once. */
+/** A nonce, or a whole transaction on chains without nonces. It can take effect only once. */
 interface Slot {
   readonly name: string;
-  /** The request for which it counts, if that is still stored. */
+  /** The request for which the slot counts, if that request is still stored. */
   holder: Entry | undefined;
   readonly signedFor: Set<Entry>;
 }
@@ -98,9 +104,9 @@ interface Slot {
 export function createSigningBudget({ most, room = ROOM, recorded = [] }: SigningBudgetOptions) {
   const entries = new Map<string, Entry>();
   const slots = new Map<string, Slot>();
-  /** The slots of each request, including those that now count for other requests. */
+  /** The number of slots of all requests, including slots that now count for other requests. */
   let remembered = 0;
-  /** Requests that lasted longer than a day when they were seen last, the oldest first; from `next` on. */
+  /** Requests that had more than a day left when they were last seen, oldest first; starts at `next`. */
   let lasting: Entry[] = [];
   let next = 0;
   let sweptMs = Number.NEGATIVE_INFINITY;
@@ -117,7 +123,7 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
 
   function sweep(nowMs: number): void {
     const sinceMs = nowMs - sweptMs;
-    // A clock that was set back starts again.
+    // After a clock was set back, the interval starts again.
     if (sinceMs >= 0 && sinceMs < (remembered < room ? SWEEP_MS : FULL_SWEEP_MS)) return;
     sweptMs = nowMs;
     lasting = [];
@@ -129,7 +135,8 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
   }
 
   /**
-   * The request to evict when full; undefined if none may be. The cost does not grow with the number of requests.
+   * The request to evict when full; undefined if none may be evicted. The cost does not grow with the number of
+   * requests.
    *
    * INVARIANT: a request that expires within a day is never evicted before it has expired.
    */
@@ -170,20 +177,20 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
   }
 
   /**
-   * Counts a signature for its request, unless that was signed for the same slot before. The slot is a nonce, or the
-   * whole transaction on chains without nonces. The chain accepts one transaction for each slot, so a slot counts for
-   * one of the requests only that were signed for it. A request that loses a nonce to another one of the same party can
-   * therefore be signed for the next nonce. A nonce that is signed for several roles counts for each of them: what allows a
-   * payment makes no room for another payment.
+   * Counts a signature for its request, unless the request was signed for the same slot before. A slot is a nonce, or
+   * the whole transaction on chains without nonces.
+   * - The chain accepts only one transaction per slot. So of all requests that were signed for a slot, it counts for
+   *   only one.
+   * - A request that loses a nonce to another request of the same party can therefore be signed for the next nonce.
+   * - A nonce that is signed for several roles counts for each role: an approval makes no room for another payment.
    *
-   * INVARIANT: all requests together take effect no more often than the sum of what each of them may: each slot counts
-   * for a request that was signed for it, and for none more than it may have.
+   * INVARIANT: the requests together cannot take effect more often than they may in total. Each slot counts for one
+   * request that was signed for it, and no request has more slots than its maximum.
    *
-   * INVARIANT: what was forgotten because it has expired is not counted again from the beginning, however long the
-   * caller took until now.
+   * INVARIANT: a request that was removed because it expired cannot start again from zero, however late the call
+   * comes.
    *
-   * Result: all that this has changed.
-   *
+   * @returns all changes.
    * @throws SigningBudgetError, and then nothing is counted.
    */
   function spend(spending: Spending, nowMs: number): RecordedRequest[] {
@@ -193,7 +200,7 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
     sweep(nowMs);
     const entry = entryOf(spending);
     const { held, fees } = entry;
-    // Short, whatever the length of what a caller has signed.
+    // A digest keeps the name short, whatever the length of the signed data.
     const name = hash('sha256', `${walletId} ${party} ${role} ${spending.slot}`, 'base64');
     const slot = slots.get(name) ?? { name, holder: undefined, signedFor: new Set<Entry>() };
     if (!fees.has(slot) && fees.size >= entry.most + MOST_LOST * spending.atOnce) throw repeated(fees.size);
@@ -246,16 +253,16 @@ function giveTo(entry: Entry, slot: Slot): void {
 }
 
 /**
- * Makes it possible that another slot counts for the request, if all do that may: one of its slots then counts for another
- * request that was signed for it too and may have one more, or that hands one over in turn.
+ * Makes room for another slot of a request that already has its maximum. One of its slots is transferred to another
+ * request that was also signed for it and may have one more, or that transfers a slot in turn.
  *
- * NOTE: of servers that sign for the same nonce, the first to commit wins, which the signer does not see. The others ask
- * for the next nonce, also the one that was signed last. A caller who has the other request could have it signed again,
- * with the same effect, so this allows nothing more.
+ * NOTE: when several servers sign for the same nonce, the first to commit wins, and the signer cannot see which. The
+ * others ask for the next nonce, even the one that signed last. A caller who has the other request could also have it
+ * signed again, with the same effect. So this allows nothing more.
  *
- * @param wanted will count for the request, and not for the one for which it counts now.
- * @param changed gets each request for which another slot counts then. One that only loses a slot need not be recorded:
- * the record of the other one takes the slot.
+ * @param wanted the slot that will count for the request and no longer for its current one.
+ * @param changed receives each request that gets a slot. A request that only loses a slot need not be recorded,
+ * because the record of the other one takes the slot.
  */
 function handsOver(
   entry: Entry,
@@ -287,8 +294,8 @@ function isLasting({ untilMs }: Entry, nowMs: number): boolean {
 }
 
 /**
- * All that may take effect for a request pays no more than one transaction may: the request is of one chain, so all of it
- * has the same ceiling.
+ * Requires that all signatures for a request together pay at most what one transaction may pay. A request is for one
+ * chain, so all of them have the same ceiling.
  */
 function requireFee(fees: Entry['fees'], slot: Slot, { fee }: SpendingTask): void {
   if (fee === undefined) return;

@@ -1,17 +1,17 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { SentSeal } from './quorum-records.ts';
 
-/** The vault's statement about a user's key that it has generated for a token of the app's own login. */
+/** A statement by the key store that it generated this key for the user of a login token. */
 export interface Voucher {
   /** JSON of the `VoucherContent`. */
   readonly content: string;
-  /** HMAC-SHA-256 of it under the app's voucher key, hex. */
+  /** HMAC-SHA-256 of `content` under the app's voucher key, in hex. */
   readonly tag: string;
 }
 
 export interface VoucherContent {
   readonly appId: string;
-  /** The user's id in the app's login, as the token named it. */
+  /** The user's id in the app's login, from the token. */
   readonly subject: string;
   /** Canonical base64 SubjectPublicKeyInfo. */
   readonly publicKey: string;
@@ -19,11 +19,11 @@ export interface VoucherContent {
   readonly expiresAtMs: number;
 }
 
-/** The users of a key quorum, as the vault recognizes them. */
+/** The data by which the key store recognizes the users of a key quorum. */
 export interface PinnedUsers {
-  /** The name of the voucher key: no other one counts. */
+  /** The name of the voucher key. Vouchers under other keys do not count. */
   readonly voucher: string;
-  /** User id -> the user's id in the app's login. */
+  /** Maps user ids to the users' ids in the app's login. */
   readonly subjects: Readonly<Record<string, string>>;
 }
 
@@ -33,7 +33,7 @@ export interface StoredVoucherKey {
   readonly seal: SentSeal;
 }
 
-/** Reads a voucher under the voucher key with this name; undefined if it is not one. */
+/** Reads a voucher under the voucher key with this name; undefined for an invalid voucher. */
 export type ReadVoucher = (voucher: Voucher, name: string) => VoucherContent | undefined;
 
 export function makeVoucher(secret: Uint8Array, content: VoucherContent): Voucher {
@@ -42,9 +42,9 @@ export function makeVoucher(secret: Uint8Array, content: VoucherContent): Vouche
 }
 
 /**
- * Reads the vouchers of an app. The secret is that of the voucher key with this name.
+ * Returns a reader of an app's vouchers, with the secret of the voucher key.
  *
- * NOTE: each voucher is read once, because every pinned user of a key quorum looks through all of them.
+ * NOTE: each voucher is verified only once, because every pinned user of a key quorum looks through all of them.
  */
 export function voucherReader(
   secret: Uint8Array,
@@ -64,7 +64,7 @@ export function voucherReader(
   };
 }
 
-// The prefix keeps it apart from other uses of a key.
+// The prefix separates this use of the key from other uses.
 function tagOf(secret: Uint8Array, content: string): Buffer {
   return createHmac('sha256', secret).update(`custos user key\n${content}`, 'utf8').digest();
 }
@@ -72,8 +72,8 @@ function tagOf(secret: Uint8Array, content: string): Buffer {
 /**
  * The user's id in an app's login, from a claim of its token; undefined for an unusable value.
  *
- * CHOICE: a number counts as its digits if JSON represents it exactly. Several larger numbers have the same value, so
- * one user could pass for another.
+ * CHOICE: a number counts as its digits if JSON represents it exactly. Larger numbers can collide, and one user could
+ * pass for another.
  */
 export function userIdIn(claim: unknown): string | undefined {
   if (typeof claim === 'number') return Number.isSafeInteger(claim) ? String(claim) : undefined;

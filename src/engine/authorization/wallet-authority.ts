@@ -40,16 +40,17 @@ import {
 } from './wallet-policies.ts';
 
 /**
- * Who may use a wallet. The wallet's key is sealed under the digest of this, so no other authority opens it.
+ * The parties that may use a wallet. The wallet's key is sealed under the digest of this object, so it does not open
+ * under another authority.
  *
- * INVARIANT: changes only by requests that the owner has signed.
+ * INVARIANT: it changes only by requests that the owner has signed.
  */
 export interface WalletAuthority {
-  /** The reference of the key quorum that owns it; null without an owner. */
+  /** The reference of the key quorum that owns the wallet; null without an owner. */
   readonly owner: string | null;
-  /** The references of the key quorums that may use it in place of the owner. */
+  /** The references of the key quorums that may use the wallet instead of the owner. */
   readonly signers: readonly string[];
-  /** Whether the owner agreed to automations, which use it without a signed request. */
+  /** Whether the owner agreed to automations, which use the wallet without a signed request. */
   readonly isAutomated: boolean;
   /** Undefined if no policy is pinned. */
   readonly policies?: WalletPolicies | undefined;
@@ -60,13 +61,15 @@ export interface AuthorizedUse extends KnownQuorums {
   readonly authority: WalletAuthority;
   /** Undefined for an automation. */
   readonly evidence?: Evidence | undefined;
-  /** The address of the wallet, where a policy applies. It is compared with the key. */
+  /** The address of the wallet, if a policy applies. It is compared with the key. */
   readonly address?: string | undefined;
-  /** The pinned policies, as far as they may apply. */
+  /** The pinned policies that may apply. */
   readonly policies?: readonly PolicyRecord[] | undefined;
-  /** Unix ms; when the caller has evaluated them. */
+  /** When the caller evaluated the policies, Unix ms. */
   readonly judgedAtMs?: number | undefined;
-  /** In a change: what the caller says of the policies of the wallet, and of those that the body names. */
+  /**
+   * Only for a change: the caller's statement about the policies of the wallet and the policies that the body names.
+   */
   readonly pins?: { readonly before: WalletPolicies; readonly named: readonly PolicyPin[] } | undefined;
 }
 
@@ -85,32 +88,35 @@ export function authorityDigest({ owner, signers, isAutomated, policies }: Walle
   return hash('sha256', canonicalJson({ owner, signers, isAutomated, ...pinned }));
 }
 
-/** Opens the secret of a policy that is sealed under the content with this digest. Result: the secret's name. */
+/** Opens the secret of a policy that is sealed under the content with this digest. Returns the name of the secret. */
 export type OpenSeal = (policy: PolicyRecord, digest: string) => Promise<string>;
 
 interface Authorizing {
   readonly task: WalletTask;
   readonly openSeal: OpenSeal;
-  /** Undefined where the server itself has the keys: fees have no ceilings, and what it builds is not compared. */
+  /**
+   * Undefined if the server itself has the keys. Fees then have no ceilings, and transactions that the server builds
+   * are not compared.
+   */
   readonly building?: BuildingSettings | undefined;
 }
 
-/** The comparisons that need the open key. */
+/** The checks that remain until the key is open. */
 interface AuthorizedTask {
   /** The wallet's address according to the caller, for policies and for tasks that name an account. */
   readonly addresses: readonly string[];
   /**
-   * The part of the signing budget that the signature uses up. It is counted after the key has opened, because until
+   * The part of the signing budget that the signature uses. It is counted after the key has opened, because until
    * then the authority is only a claim of the caller.
    */
   readonly spending?: Spending | undefined;
 }
 
 /**
- * Requires that the owner, or a signer where one may, has signed a request for this task, that the policy which is
- * pinned for that party allows it, and that what is filled in of its fee is within the ceilings.
+ * Requires three things: the owner, or a signer where allowed, has signed a request for this task; the policy that is
+ * pinned for that party allows it; and the filled-in fee is within the ceilings.
  *
- * @throws UnauthorizedUseError; NotComparableError; FeeAboveCeilingError; what parsing throws for evidence that cannot be parsed.
+ * @throws UnauthorizedUseError; NotComparableError; FeeAboveCeilingError; errors of parsing for malformed evidence.
  */
 export async function requireAuthorizedTask(
   use: AuthorizedUse & ReadQuorums,
@@ -120,7 +126,7 @@ export async function requireAuthorizedTask(
   const { authority, evidence } = use;
   const unlimited = { addresses: [] };
   const feeCeilings = building?.feeCeilings;
-  // Nobody has to agree. The key opens only under an authority without an owner, so no other key passes here.
+  // Nobody has to agree. A key with an owner does not open under this authority, so it cannot be used here.
   if (authority.owner === null) return unlimited;
   if (!isTaskOfChain(task, occasion.chainType)) {
     throw new UnauthorizedUseError(`expected a method of \`${occasion.chainType}\``);
@@ -142,7 +148,7 @@ export async function requireAuthorizedTask(
   const place = await requireParty(use, evidence, { parties, nowMs: occasion.nowMs });
   const pin = authority.policies === undefined ? null : policyOfParty(authority.policies, place);
   const addresses = part?.accounts ?? accountsOf(request, task);
-  // Tasks that are also signed without a request do not count, and automations take their nonces.
+  // Transactions that automations sign without a request use no budget, because no request limits them.
   const isFreeAnyway = authority.isAutomated && isTransactionTask(task);
   const spent = isFreeAnyway ? undefined : spendingOf({ body: request.body, rest, part }, task, feeCeilings);
   const spending = spent && {
@@ -158,7 +164,7 @@ export async function requireAuthorizedTask(
   return { addresses: [...addresses, address], spending };
 }
 
-/** A policy whose owner has agreed to its content. */
+/** The pinned policy, after checking that its owner agreed to its content. */
 async function openPinned(
   { policies = [] }: AuthorizedUse,
   { id, seal }: PolicyPin,
@@ -172,7 +178,7 @@ async function openPinned(
   throw new UnauthorizedUseError(`expected the policy \`${id}\` as its owner has agreed to it`);
 }
 
-/** A request that changes who may use a wallet, which the owner has signed. Result: the authority after it. */
+/** The authority after a request that changes who may use a wallet. The owner has signed the request. */
 export async function changedAuthority(
   use: AuthorizedUse & ReadQuorums,
   occasion: UseOccasion,
@@ -212,21 +218,21 @@ function changedPolicies(
   return ifPinned(policiesAfter(before, body, (id) => pins?.named.find((pin) => pin.id === id) ?? null));
 }
 
-/** Deposits that are converted at the wallet's own address are converted by automations that it gets for this. */
+/** Whether the request attaches automations. Deposits to the wallet's own address are also converted by automations. */
 function attachesAutomations({ method, body }: EvidentRequest, rest: string): boolean {
   if (method !== 'POST') return false;
   const { deposit_address_strategy: strategy = 'dedicated' } = body;
   return Object.hasOwn(automatingPaths, rest) && automatingPaths[rest]!(strategy);
 }
 
-/** By the path after that of the wallet. */
+/** Paths after the wallet that attach automations. Each function decides by the strategy of the request. */
 export const automatingPaths: Readonly<Record<string, (strategy: unknown) => boolean>> = {
   '/automations/attach': () => true,
   '/deposit_accounts/crypto': (strategy) => strategy !== 'dedicated',
 };
 
 /**
- * The path of the request after that of the wallet.
+ * The part of the request's path after the wallet.
  *
  * NOTE: only the server knows the external ids of wallets. An owner who signs one lets the server choose among the
  * owner's wallets.

@@ -1,35 +1,38 @@
 import { UnauthorizedUseError } from './signed-evidence.ts';
 
-/** A policy that cannot be exchanged for another one. */
+/** Pins a policy, so that it cannot be replaced by another policy. */
 export interface PolicyPin {
   readonly id: string;
-  /** The name of its secret. */
+  /** The name of the policy's secret. */
   readonly seal: string;
 }
 
-/** The policies of a wallet; null without one, and for one that has never had an owner, which cannot be protected. */
+/**
+ * The pinned policies of a wallet. Null stands for no policy, and for a policy that never had an owner, which cannot
+ * be protected.
+ */
 export interface WalletPolicies {
-  /** That of the wallet. */
+  /** The wallet's own policy. */
   readonly wallet: PolicyPin | null;
-  /** For each additional signer, in order: its own policy, or that of the wallet. */
+  /** For each additional signer, in order: the signer's own policy, or the wallet's. */
   readonly signers: readonly (PolicyPin | 'wallet' | null)[];
 }
 
-/** A policy by its id; null for one without a secret. */
+/** Finds a policy by its id; null for a policy without a secret. */
 export type FindPin = (policyId: string) => PolicyPin | null;
 
-/** The statements of a body about the policies of a wallet. */
+/** The fields of a body that concern the policies of a wallet. */
 export interface PolicyFields {
   readonly policy_ids?: unknown;
   readonly additional_signers?: unknown;
 }
 
-/** The policies of a wallet with no pins. */
+/** The policies of a wallet without pins. */
 export function noPolicies(signers: number): WalletPolicies {
   return { wallet: null, signers: Array.from({ length: signers }, () => null) };
 }
 
-/** The policies after a change; those that the body names again stay what they are. */
+/** The policies after a change. Policies that the body names again keep their pins. */
 export function policiesAfter(before: WalletPolicies, body: PolicyFields, find: FindPin): WalletPolicies {
   const pinned = [before.wallet, ...before.signers].filter((pin) => pin !== null && pin !== 'wallet');
   const known = new Map(pinned.map((pin) => [pin.id, pin]));
@@ -46,17 +49,20 @@ export function policiesAfter(before: WalletPolicies, body: PolicyFields, find: 
   };
 }
 
-/** The same policies; undefined if none of them is pinned, so that such a wallet is sealed as it was before pins. */
+/**
+ * The policies, or undefined if none is pinned. A wallet without pins is then sealed in the same way as before pins
+ * existed.
+ */
 export function ifPinned(policies: WalletPolicies): WalletPolicies | undefined {
   const isPin = (pin: PolicyPin | 'wallet' | null): boolean => pin !== null && pin !== 'wallet';
   return isPin(policies.wallet) || policies.signers.some(isPin) ? policies : undefined;
 }
 
-/** The policy of the party at this place, the owner first; null if none is pinned for it. */
+/** The policy of the party at this index, where the owner is first; null if none is pinned for it. */
 export function policyOfParty({ wallet, signers }: WalletPolicies, place: number): PolicyPin | null {
   if (place === 0) return wallet;
   const own = signers[place - 1];
-  // INVARIANT: there are as many as signers; what is missing must not be without a policy.
+  // INVARIANT: there is one entry per signer. A missing entry must not count as no policy.
   if (own === undefined) throw new UnauthorizedUseError('expected the policies of each signer');
   return own === 'wallet' ? wallet : own;
 }

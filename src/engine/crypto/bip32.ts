@@ -2,7 +2,7 @@ import { createHmac, createSecretKey } from 'node:crypto';
 import { concatBytes, utf8ToBytes } from './encoding.ts';
 import { ecBackend } from './secp256k1.ts';
 
-/** The derivation path is not valid under BIP-32, or not for the curve. */
+/** The derivation path is invalid under BIP-32, or for the curve. */
 export class InvalidHdPathError extends Error {
   constructor(message: string) {
     super(message);
@@ -15,8 +15,9 @@ const HARDENED = 0x80000000;
 const MAX_DEPTH = 255;
 
 /**
- * The child indexes of a path such as `m/44'/60'/0'/0/0`; hardened indexes have bit 31 set (BIP-32). Throws
- * InvalidHdPathError.
+ * The child indexes of a path such as `m/44'/60'/0'/0/0`; hardened indexes have bit 31 set (BIP-32).
+ *
+ * @throws InvalidHdPathError
  */
 export function parseHdPath(path: string): readonly number[] {
   if (!HD_PATH.test(path))
@@ -33,8 +34,10 @@ export function parseHdPath(path: string): readonly number[] {
 }
 
 /**
- * Derives the 32-byte secp256k1 secret at a path from a master seed of 16 to 64 bytes (BIP-32).
- * Uses the native curve backend where it loads, which is 20 times faster than noble. Throws InvalidHdPathError.
+ * Derives the 32-byte secp256k1 secret at a path from a master seed of 16 to 64 bytes (BIP-32). Uses the native curve
+ * backend if it is available, which is 20 times faster than noble.
+ *
+ * @throws InvalidHdPathError
  */
 export function deriveSecp256k1(seed: Uint8Array, path: string): Uint8Array {
   const node = masterNode('Bitcoin seed', seed);
@@ -46,8 +49,8 @@ export function deriveSecp256k1(seed: Uint8Array, path: string): Uint8Array {
         : concatBytes(ecBackend.publicKey(node.secret, true), uint32Bytes(index));
     const digest = hmacSha512(node.chainCode, data);
     data.fill(0);
-    // NOTE: throws when the left half is not below n (probability 2^-127). BIP-32 then has the caller use the next
-    // index.
+    // NOTE: throws when the left half is not below n (probability 2^-127). BIP-32 then requires the caller to use the
+    // next index.
     const child = ecBackend.addToSecret(node.secret, digest.subarray(0, 32));
     replaceNode(node, child, digest);
   }
@@ -57,7 +60,8 @@ export function deriveSecp256k1(seed: Uint8Array, path: string): Uint8Array {
 
 /**
  * Derives the 32-byte ed25519 seed at a path from a master seed (SLIP-10); every step must be hardened.
- * Throws InvalidHdPathError.
+ *
+ * @throws InvalidHdPathError
  */
 export function deriveEd25519(seed: Uint8Array, path: string): Uint8Array {
   const node = masterNode('ed25519 seed', seed);
@@ -95,7 +99,7 @@ function replaceNode(node: HdNode, secret: Uint8Array, digest: Uint8Array): void
 }
 
 function hmacSha512(key: Uint8Array, data: Uint8Array): Uint8Array {
-  // NOTE: a raw key takes four times as long as one that is imported first.
+  // NOTE: a raw key takes four times as long as an imported key.
   return new Uint8Array(createHmac('sha512', createSecretKey(key)).update(data).digest());
 }
 

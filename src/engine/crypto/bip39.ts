@@ -18,13 +18,15 @@ const BITS_OF_WORD = 11;
 /**
  * The English phrase of 16, 20, 24, 28 or 32 bytes of entropy, words joined by one space (BIP-39).
  *
- * NOTE: our own, because the library checks its whole list of words at each call, which takes longer than a signature.
+ * NOTE: this is not the library's function, because that one checks its whole word list at each call, which takes
+ * longer than a signature.
  */
 export function entropyToMnemonic(entropy: Uint8Array): string {
   if (![16, 20, 24, 28, 32].includes(entropy.length)) {
     throw new RangeError(`expected 16, 20, 24, 28 or 32 bytes of entropy, got ${entropy.length}`);
   }
-  // entropy || SHA-256(entropy), of which a thirty-third of the bits is used; two more bytes, so that the window fits.
+  // entropy || SHA-256(entropy). Only one bit of the hash per 32 bits of entropy is used. Two more bytes make the
+  // 11-bit window fit.
   const bytes = new Uint8Array(entropy.length + 3);
   bytes.set(entropy);
   bytes.set(hash('sha256', entropy, 'buffer').subarray(0, 1), entropy.length);
@@ -39,7 +41,11 @@ export function entropyToMnemonic(entropy: Uint8Array): string {
   return words.join(' ');
 }
 
-/** The entropy of an English phrase; white space is normalized. Throws InvalidMnemonicError. */
+/**
+ * The entropy of an English phrase; white space is normalized.
+ *
+ * @throws InvalidMnemonicError
+ */
 export function mnemonicToEntropy(mnemonic: string): Uint8Array {
   try {
     return bip39.mnemonicToEntropy(normalize(mnemonic), wordlist);
@@ -49,8 +55,10 @@ export function mnemonicToEntropy(mnemonic: string): Uint8Array {
 }
 
 /**
- * The 64-byte seed of a phrase: PBKDF2-HMAC-SHA512, 2048 rounds, salt "mnemonic" || passphrase (BIP-39),
- * computed off the event loop. Throws InvalidMnemonicError.
+ * The 64-byte seed of a phrase: PBKDF2-HMAC-SHA512, 2048 rounds, salt "mnemonic" || passphrase (BIP-39), computed off
+ * the event loop.
+ *
+ * @throws InvalidMnemonicError
  */
 export async function mnemonicToSeed(mnemonic: string, passphrase = ''): Promise<Uint8Array> {
   const words = normalize(mnemonic);

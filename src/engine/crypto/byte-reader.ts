@@ -6,7 +6,11 @@ export class InvalidBytesError extends Error {
   }
 }
 
-/** Reads a wire format sequentially. Every read past the end throws InvalidBytesError. */
+/**
+ * Reads a wire format sequentially.
+ *
+ * @throws InvalidBytesError for every read past the end.
+ */
 export interface ByteReader {
   /** Number of bytes read so far. */
   offset(): number;
@@ -20,13 +24,13 @@ export interface ByteReader {
   u64(): bigint;
   /** Little-endian. */
   u128(): bigint;
-  /** The bytes read since an earlier offset; a view, not a copy. */
+  /** The bytes since an earlier offset; a view, not a copy. */
   since(offset: number): Uint8Array;
   /** A view, not a copy. */
   bytes(length: number): Uint8Array;
   /** ULEB128 below 2^bits, in its shortest encoding only. With 16 bits this is Solana's compact-u16. */
   uleb128(bits: number): bigint;
-  /** Throws InvalidBytesError unless all bytes were read. */
+  /** @throws InvalidBytesError unless all bytes were read. */
   end(): void;
 }
 

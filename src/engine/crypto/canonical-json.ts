@@ -1,6 +1,8 @@
 import canonicalize from 'canonicalize';
 
-/** The value has no canonical JSON form: it contains a lone surrogate or a non-finite number, or is undefined. */
+/**
+ * The value has no canonical JSON form, because it contains a lone surrogate or a non-finite number, or is undefined.
+ */
 export class NotCanonicalizableError extends Error {
   constructor(reason: string) {
     super(reason);
@@ -10,9 +12,9 @@ export class NotCanonicalizableError extends Error {
 
 /**
  * The canonical JSON text of `value`: members sorted by UTF-16 code units, numbers in ECMAScript notation, no white
- * space. Members whose value is undefined are omitted, as by `JSON.stringify`.
+ * space. Members whose value is undefined are omitted, as by `JSON.stringify`. Source: RFC 8785.
  *
- * Throws `NotCanonicalizableError`. Source: RFC 8785.
+ * @throws NotCanonicalizableError
  */
 export function canonicalJson(value: unknown): string {
   let text: string | undefined;

@@ -30,7 +30,8 @@ export function ed25519Verify(signature: Uint8Array, message: Uint8Array, public
   return verify(null, message, key, signature);
 }
 
-// Imported on every call: a cached private KeyObject would still hold the seed after the caller wipes it.
+// The key is imported on every call, because a cached private KeyObject would still contain the seed after the caller
+// wiped it.
 function privateKeyOf(seed: Uint8Array): KeyObject {
   if (seed.length !== 32) throw new RangeError(`expected an ed25519 seed of 32 bytes, got ${seed.length}`);
   const der = Buffer.alloc(PKCS8_PREFIX.length + 32);

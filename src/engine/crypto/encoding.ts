@@ -9,7 +9,7 @@ export class InvalidEncodingError extends Error {
 }
 
 const HEX = /^[0-9a-fA-F]*$/;
-// RFC 4648 section 4, padded. Re-encoding in `base64ToBytes` rejects non-zero trailing bits.
+// RFC 4648 section 4, padded. `base64ToBytes` re-encodes the result to reject non-zero trailing bits.
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
 /** Bytes as lower-case hex without `0x`. */
@@ -22,7 +22,11 @@ export function bytesTo0xHex(bytes: Uint8Array): `0x${string}` {
   return `0x${bytesToHex(bytes)}`;
 }
 
-/** Hex without `0x`, two digits a byte, to bytes. Throws InvalidEncodingError. */
+/**
+ * Converts hex without `0x`, two digits per byte, to bytes.
+ *
+ * @throws InvalidEncodingError
+ */
 export function hexToBytes(text: string): Uint8Array {
   if (!HEX.test(text)) throw new InvalidEncodingError('expected hex digits');
   if (text.length % 2 !== 0) {
@@ -31,12 +35,20 @@ export function hexToBytes(text: string): Uint8Array {
   return new Uint8Array(Buffer.from(text, 'hex'));
 }
 
-/** Hex with or without `0x` to bytes. Throws InvalidEncodingError. */
+/**
+ * Converts hex with or without `0x` to bytes.
+ *
+ * @throws InvalidEncodingError
+ */
 export function looseHexToBytes(text: string): Uint8Array {
   return hexToBytes(text.startsWith('0x') ? text.slice(2) : text);
 }
 
-/** Hex with `0x` to bytes. Throws InvalidEncodingError. */
+/**
+ * Converts hex with `0x` to bytes.
+ *
+ * @throws InvalidEncodingError
+ */
 export function prefixedHexToBytes(text: string): Uint8Array {
   if (!text.startsWith('0x')) throw new InvalidEncodingError('expected hex digits after `0x`');
   return hexToBytes(text.slice(2));
@@ -48,8 +60,9 @@ export function bytesToBase64(bytes: Uint8Array): string {
 }
 
 /**
- * Padded standard base64 to bytes; rejects white space, base64url and non-zero trailing bits. Throws
- * InvalidEncodingError.
+ * Converts padded standard base64 to bytes. Rejects white space, base64url and non-zero trailing bits.
+ *
+ * @throws InvalidEncodingError
  */
 export function base64ToBytes(text: string): Uint8Array {
   if (!BASE64.test(text) || text.length % 4 !== 0) {
@@ -60,14 +73,18 @@ export function base64ToBytes(text: string): Uint8Array {
   return new Uint8Array(bytes);
 }
 
-/** Bytes as base58, Bitcoin alphabet, no checksum. */
+/** Bytes as base58 with the Bitcoin alphabet and no checksum. */
 export function bytesToBase58(bytes: Uint8Array): string {
   return base58.encode(bytes);
 }
 
-/** Base58, Bitcoin alphabet, no checksum, to bytes. Throws InvalidEncodingError. */
+/**
+ * Converts base58 with the Bitcoin alphabet and no checksum to bytes.
+ *
+ * @throws InvalidEncodingError
+ */
 export function base58ToBytes(text: string): Uint8Array {
-  // Base58 decoding takes quadratic time. Keys, signatures and block hashes all fit in 128 characters.
+  // Base58 decoding takes quadratic time. Keys, signatures and block hashes all fit into 128 characters.
   if (text.length > 128)
     throw new InvalidEncodingError(`expected at most 128 base58 characters, got ${text.length}`);
   try {
@@ -81,7 +98,7 @@ export function utf8ToBytes(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** UTF-8 bytes to text; undefined when they are not well-formed UTF-8. */
+/** Decodes UTF-8 bytes; undefined if they are not well-formed UTF-8. */
 export function bytesToUtf8(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -100,7 +117,7 @@ export function concatBytes(...parts: readonly Uint8Array[]): Uint8Array {
   return joined;
 }
 
-/** An unsigned integer below 2^(8 × size). */
+/** Encodes an unsigned integer below 2^(8 × size). */
 export function littleEndian(value: bigint, size: number): Uint8Array {
   return Uint8Array.from({ length: size }, (_, index) => Number((value >> BigInt(8 * index)) & 0xffn));
 }

@@ -2,7 +2,8 @@ import { Chacha20Poly1305 } from '@hpke/chacha20poly1305';
 import { Aes256Gcm, CipherSuite, DhkemP256HkdfSha256, HkdfSha256 } from '@hpke/core';
 
 /**
- * The ciphertext, the encapsulated key or the recipient's key is invalid. The message names which, without any bytes.
+ * The ciphertext, the encapsulated key or the recipient's key is invalid. The message says which one, without any
+ * bytes.
  */
 export class HpkeError extends Error {
   constructor(message: string, cause?: unknown) {
@@ -39,11 +40,12 @@ const suites: Readonly<Record<HpkeAead, CipherSuite>> = {
 };
 
 /**
- * Seals one message to a recipient: HPKE in Base mode with DHKEM(P-256, HKDF-SHA256) and HKDF-SHA256.
+ * Seals one message to a recipient: HPKE in Base mode with DHKEM(P-256, HKDF-SHA256) and HKDF-SHA256. Source: RFC
+ * 9180 sections 4.1, 5.1.1 and 6.1; the seed is the input of DeriveKeyPair, section 7.1.3.
  *
- * Shape: `recipientPublicKeyBytes` 65-byte point; `ephemeralSeed` 32 random bytes, never reused.
- * Result: the 65-byte encapsulated key, and ciphertext || tag. Throws `HpkeError`.
- * Source: RFC 9180 sections 4.1, 5.1.1 and 6.1; the seed is the input of DeriveKeyPair, section 7.1.3.
+ * @param input `recipientPublicKeyBytes`: a 65-byte point; `ephemeralSeed`: 32 random bytes, never reused.
+ * @returns the 65-byte encapsulated key, and ciphertext || tag.
+ * @throws HpkeError
  */
 export async function sealHpke(
   message: {
@@ -71,10 +73,10 @@ export async function sealHpke(
 }
 
 /**
- * Opens a message sealed by `sealHpke`.
+ * Opens a message that `sealHpke` sealed. Source: RFC 9180 sections 5.1.1 and 6.1.
  *
- * Shape: `recipientPrivateKeyBytes` 32 bytes; `encapsulatedKey` 65 bytes; `ciphertext` with its 16-byte tag.
- * Throws `HpkeError` when any byte is wrong. Source: RFC 9180 sections 5.1.1 and 6.1.
+ * @param input `recipientPrivateKeyBytes`: 32 bytes; `encapsulatedKey`: 65 bytes; `ciphertext`: with its 16-byte tag.
+ * @throws HpkeError when any byte is wrong.
  */
 export async function openHpke(
   message: {
@@ -99,10 +101,7 @@ export async function openHpke(
   }
 }
 
-/**
- * Derives a recipient key pair from a seed. Shape: `seed` 32 random bytes.
- * Source: RFC 9180 section 7.1.3, DeriveKeyPair.
- */
+/** Derives a recipient key pair from a seed of 32 random bytes. Source: RFC 9180 section 7.1.3, DeriveKeyPair. */
 export async function hpkeRecipientFromSeed(seed: Uint8Array): Promise<HpkeRecipient> {
   assertLength('a seed', seed, SEED_BYTES);
   const { kem } = suites.CHACHA20_POLY1305;

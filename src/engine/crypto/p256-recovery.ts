@@ -12,12 +12,13 @@ interface Point {
 }
 
 /**
- * Finds the public keys under which an ECDSA signature verifies, without trying keys: a signature and a digest have at
- * most two of them (four when r + n < p). The work does not depend on how many keys may sign.
+ * Finds the public keys under which an ECDSA signature verifies, without trying keys. A signature and a digest have
+ * at most two such keys (four when r + n < p). The cost does not depend on how many keys may sign. Source: SEC 1
+ * section 4.1.6.
  *
- * Shape: `signature` in DER or the 64 bytes `r || s`. Result: a function from a digest of 32 bytes to those keys in the
- * canonical form of `parseP256PublicKey`; undefined for a signature that verifies under no key.
- * Source: SEC 1 section 4.1.6.
+ * @param signature in DER, or the 64 bytes `r || s`.
+ * @returns a function from a digest of 32 bytes to those keys in the canonical form of `parseP256PublicKey`;
+ * undefined for a signature that verifies under no key.
  */
 // Q = (s/r)R - (e/r)G, for both points R with the x-coordinate r
 export function recoverP256PublicKeys(signature: Uint8Array): ((digest: Uint8Array) => string[]) | undefined {
@@ -34,11 +35,11 @@ export function recoverP256PublicKeys(signature: Uint8Array): ((digest: Uint8Arr
   };
 }
 
-/** ±A - B for B = base·G, as public keys. */
+/** ±A - B with B = base·G, as public keys. */
 function keysOf(a: Point, base: bigint): string[] {
   if (base === 0n) return [encode(a), encode({ x: a.x, y: P - a.y })];
   const b = multiplyBase(base);
-  // A = B or A = -B: one of the two is the point at infinity, which is not a key; the other is -2B.
+  // If A = B or A = -B, one of the two is the point at infinity, which is not a key, and the other is -2B.
   if (a.x === b.x) return [encode(multiplyBase(N - ((2n * base) % N)))];
   const inverse = invert(mod(a.x - b.x), P);
   return [a.y, P - a.y].map((y) => {
@@ -49,8 +50,8 @@ function keysOf(a: Point, base: bigint): string[] {
 }
 
 /**
- * One of the points ±scalar·R for R with this x-coordinate; undefined when the curve has no such point. OpenSSL does
- * the multiplication: Diffie-Hellman returns the x-coordinate of the product, from which y follows up to its sign.
+ * One of the points ±scalar·R, for R with this x-coordinate; undefined when the curve has no such point. OpenSSL
+ * multiplies: Diffie-Hellman returns the x-coordinate of the product, from which y follows except for its sign.
  */
 function multiplyX(x: bigint, scalar: bigint): Point | undefined {
   if (ordinateOf(x) === undefined) return undefined;
@@ -83,7 +84,7 @@ function readRaw(bytes: Uint8Array): [bigint, bigint] {
   return [toBigInt(bytes.subarray(0, 32)), toBigInt(bytes.subarray(32))];
 }
 
-// SEQUENCE { INTEGER r, INTEGER s }. NOTE: not strict; keys that are found are confirmed by a verification.
+// SEQUENCE { INTEGER r, INTEGER s }. NOTE: not strict, because keys that are found are confirmed by a verification.
 function readDer(bytes: Uint8Array): [bigint, bigint] | undefined {
   const r = readInteger(bytes, 2);
   const s = r && readInteger(bytes, r.end);
@@ -93,7 +94,7 @@ function readDer(bytes: Uint8Array): [bigint, bigint] | undefined {
 function readInteger(bytes: Uint8Array, at: number): { value: bigint; end: number } | undefined {
   const [tag, length = 0] = bytes.subarray(at);
   const end = at + 2 + length;
-  // 33 bytes: an integer of 256 bits after a zero.
+  // 33 bytes hold an integer of 256 bits after a zero byte.
   if (tag !== 2 || length === 0 || length > 33 || end > bytes.length) return undefined;
   return { value: toBigInt(bytes.subarray(at + 2, end)), end };
 }
@@ -120,7 +121,7 @@ function power(base: bigint, exponent: bigint): bigint {
   return result;
 }
 
-/** The inverse modulo a prime, by the extended algorithm of Euclid. Everything here is public, so time may vary. */
+/** The inverse modulo a prime, by the extended Euclidean algorithm. All inputs are public, so the time may vary. */
 function invert(value: bigint, modulus: bigint): bigint {
   let [previous, current] = [modulus, value];
   let [before, factor] = [0n, 1n];

@@ -9,7 +9,7 @@ export class InvalidPublicKeyError extends Error {
   }
 }
 
-// A P-256 key has one DER encoding as SubjectPublicKeyInfo (RFC 5480) per point format, compressed or uncompressed:
+// Per point format (compressed or uncompressed), a P-256 key has one DER encoding as SubjectPublicKeyInfo (RFC 5480):
 // SEQUENCE { SEQUENCE { OID ecPublicKey, OID prime256v1 }, BIT STRING { point } }
 const UNCOMPRESSED_PREFIX = Buffer.from('3059301306072a8648ce3d020106082a8648ce3d030107034200', 'hex');
 const COMPRESSED_PREFIX = Buffer.from('3039301306072a8648ce3d020106082a8648ce3d030107032200', 'hex');
@@ -30,20 +30,23 @@ const PEM_TAIL = '-----END PUBLIC KEY-----';
 const MAX_TEXT_LENGTH = 2048;
 const RAW_SIGNATURE_BYTES = 64;
 
-// Importing a key takes longer than verifying a signature. Only public keys are cached, never private ones.
+// Parsed keys. Importing a key takes longer than verifying a signature. Only public keys are cached, never private
+// keys.
 const keyObjects = new LRUCache<string, KeyObject>({ max: 10_000 });
 
-// Verified signatures, with the key and the digest. A request is verified several times: by its handler, by each
-// further run of it, and by a vault in this process. The cache is small, because requests are not repeated.
+// Verified signatures with the key and the digest. A request is verified several times: by its handler, by each
+// repeated run of the handler, and by a key store in this process. A small cache suffices, because requests are not
+// repeated.
 const verifiedLately = new LRUCache<string, { readonly publicKey: string; readonly digest: string }>({
   max: 128,
 });
 
 /**
- * Parses a P-256 public key given as a DER SubjectPublicKeyInfo, in base64 or as a PEM block.
+ * Parses a P-256 public key given as a DER SubjectPublicKeyInfo, in base64 or as a PEM block. Source: RFC 5480
+ * section 2, RFC 7468 section 13.
  *
- * Result: the canonical form, base64 of the 91-byte SubjectPublicKeyInfo with an uncompressed point.
- * Throws `InvalidPublicKeyError`. Source: RFC 5480 section 2, RFC 7468 section 13.
+ * @returns the canonical form: base64 of the 91-byte SubjectPublicKeyInfo with an uncompressed point.
+ * @throws InvalidPublicKeyError
  */
 export function parseP256PublicKey(text: string): string {
   if (text.length > MAX_TEXT_LENGTH) {
@@ -59,10 +62,11 @@ export function p256PublicKeyPoint(publicKey: string): Uint8Array {
 }
 
 /**
- * Verifies an ECDSA signature with SHA-256 over `message`. Returns false for a malformed signature.
+ * Verifies an ECDSA signature with SHA-256 over `message`. Returns false for a malformed signature. Source: FIPS
+ * 186-5 section 6.4.2.
  *
- * Shape: `publicKey` as returned by `parseP256PublicKey`; `signature` in DER, or the 64 bytes `r || s`; s may be high
- * or low. Source: FIPS 186-5 section 6.4.2.
+ * @param publicKey as returned by `parseP256PublicKey`.
+ * @param signature in DER, or the 64 bytes `r || s`; s may be high or low.
  */
 export function verifyP256(publicKey: string, message: Uint8Array, signature: Uint8Array): boolean {
   const digest = hash('sha256', message, 'base64');
@@ -70,7 +74,7 @@ export function verifyP256(publicKey: string, message: Uint8Array, signature: Ui
   const known = verifiedLately.get(text);
   if (known?.publicKey === publicKey && known.digest === digest) return true;
   const key = keyObjectOf(publicKey);
-  // NOTE: one in 2^48 DER signatures is 64 bytes long; it is read as r || s and does not verify.
+  // NOTE: one in 2^48 DER signatures is 64 bytes long. It is read as r || s and does not verify.
   const isValid =
     signature.length === RAW_SIGNATURE_BYTES
       ? verify('sha256', message, { key, dsaEncoding: 'ieee-p1363' }, signature)
@@ -87,10 +91,9 @@ export interface P256KeyPair {
 }
 
 /**
- * Derives a P-256 key pair from a random seed: `d = seed mod (n - 1) + 1`.
+ * Derives a P-256 key pair from a random seed: `d = seed mod (n - 1) + 1`. Source: FIPS 186-5 appendix A.2.1.
  *
- * Shape: `seed` 48 uniformly random bytes. They exceed the order by 128 bits, so the modulo bias is negligible.
- * Source: FIPS 186-5 appendix A.2.1.
+ * @param seed 48 uniformly random bytes. They exceed the order by 128 bits, so the modulo bias is negligible.
  */
 export function p256KeyPairFromSeed(seed: Uint8Array): P256KeyPair {
   if (seed.length !== 48) throw new RangeError(`expected a seed of 48 bytes, got ${seed.length}`);
@@ -121,11 +124,11 @@ function keyObjectOf(publicKey: string): KeyObject {
 }
 
 /**
- * The bytes of the only block. RFC 7468 permits other lines around a block (section 2) and whitespace anywhere in its
- * base64 (section 3).
+ * The bytes of the only block of a PEM text. RFC 7468 permits other lines around a block (section 2) and whitespace
+ * anywhere in its base64 (section 3).
  *
- * CHOICE: text with two public keys is refused, although OpenSSL takes the first: a caller who sends two does not know
- * which one becomes the owner.
+ * CHOICE: text with two public keys is refused, although OpenSSL takes the first. A caller who sends two does not
+ * know which one becomes the owner.
  */
 function decodePem(text: string): Buffer {
   const start = text.indexOf(PEM_HEAD);
@@ -195,7 +198,11 @@ function reasonForRefusal(der: Buffer): string {
   return 'expected a DER SubjectPublicKeyInfo of a key on the curve P-256';
 }
 
-/** The canonical form of `parseP256PublicKey`. Shape: `point` the 65 bytes `0x04 || x || y`. */
+/**
+ * Encodes a point as the canonical form of `parseP256PublicKey`.
+ *
+ * @param point the 65 bytes `0x04 || x || y`.
+ */
 export function encodeP256PublicKey(point: Uint8Array): string {
   return Buffer.concat([UNCOMPRESSED_PREFIX, point]).toString('base64');
 }

@@ -27,11 +27,10 @@ export function schnorrSignPortable(digest: Uint8Array, secret: Uint8Array): Uin
 }
 
 /**
- * The same signature from the operations of an accelerated curve. It is verified before it is returned, as BIP-340
- * recommends and noble does: a faulty signature can reveal the secret.
+ * The same signature, made with the operations of an accelerated curve. It is verified before it is returned, as
+ * BIP-340 recommends, because a faulty signature can reveal the secret. Source: BIP-340, "Default Signing".
  *
- * Source: BIP-340, "Default Signing". Hashes are not reduced mod n: the curve refuses a hash that is zero or at least
- * n (probability 2^-128).
+ * NOTE: hashes are not reduced mod n. The curve refuses a hash that is zero or at least n (probability 2^-128).
  */
 export function schnorrSign(curve: SchnorrCurve, digest: Uint8Array, secret: Uint8Array): Uint8Array {
   const key = curve.publicKey(secret);

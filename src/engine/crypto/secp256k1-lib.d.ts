@@ -1,4 +1,4 @@
-/** The JavaScript around the binary of the package, which has no types. */
+/** The JavaScript wrapper around the binary of the package. It comes without types. */
 declare module 'secp256k1/lib/index.js' {
   interface Bindings {
     privateKeyVerify(secret: Uint8Array): boolean;

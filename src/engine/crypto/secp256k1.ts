@@ -13,10 +13,11 @@ export interface EcdsaSignature {
 }
 
 /**
- * The curve operations that signing and key derivation use. Secrets are 32-byte scalars, digests 32 bytes. ECDSA nonces
+ * The curve operations for signing and key derivation. Secrets are 32-byte scalars, digests 32 bytes. ECDSA nonces
  * follow RFC 6979, so every implementation produces the same bytes.
  *
- * NOTE: except for digests that are not below the order of the curve, for which libsecp256k1 derives a different nonce.
+ * NOTE: the exception are digests that are not below the order of the curve, for which libsecp256k1 derives a
+ * different nonce.
  */
 export interface EcBackend {
   readonly name: 'native' | 'noble';
@@ -35,7 +36,7 @@ export interface EcBackend {
   negateSecret(secret: Uint8Array): Uint8Array;
 }
 
-/** Pure TypeScript, runs on every platform. */
+/** An implementation in TypeScript, which runs on every platform. */
 export const nobleBackend: EcBackend = {
   name: 'noble',
   isValidSecret: (secret) => secret.length === 32 && noble.utils.isValidSecretKey(secret),
@@ -65,23 +66,28 @@ export const nobleBackend: EcBackend = {
 };
 
 /**
- * libsecp256k1 through prebuilt N-API bindings; undefined where there is no binary for the platform.
- * Reasons for choosing this library: docs/decisions/0001-one-accelerated-secp256k1-library.md.
- * NOTE: the main entry of the package loads a JavaScript implementation (`elliptic`), so only its wrapper is imported.
+ * libsecp256k1 through prebuilt N-API bindings; undefined if there is no binary for the platform. For the reasons for
+ * this library, see docs/decisions/0001-one-accelerated-secp256k1-library.md.
+ *
+ * NOTE: the main entry of the package loads a JavaScript implementation (`elliptic`), so only its wrapper is
+ * imported.
  */
 export const nativeBackend: EcBackend | undefined = loadNativeBackend();
 
-/** The backend in use: native where it loads, otherwise noble. `assertBackendsAgree` checks that both agree. */
+/** The backend in use: the native one if it loads, otherwise noble. `assertBackendsAgree` checks that both agree. */
 export const ecBackend: EcBackend = nativeBackend ?? nobleBackend;
 
-/** The binaries of the npm package `secp256k1`, which the build copies to `dist/native`. A Linux loads only one of its two. */
+/**
+ * Loads a binary of the npm package `secp256k1`, which the build copies to `dist/native`. On Linux there are two, and
+ * only the one for the right C library loads.
+ */
 function loadAddon(): { readonly Secp256k1: new () => object } | undefined {
   const require = createRequire(import.meta.url);
   for (const file of ['secp256k1.node', 'secp256k1.glibc.node', 'secp256k1.musl.node']) {
     try {
       return require(`#native/secp256k1/${process.platform}-${process.arch}/${file}`);
     } catch {
-      // It does not exist, or is for another C library.
+      // The binary does not exist, or is for another C library.
     }
   }
   return undefined;
@@ -95,7 +101,7 @@ function loadNativeBackend(): EcBackend | undefined {
   const negateSecret = (secret: Uint8Array): Uint8Array => native.privateKeyNegate(secret.slice());
   const addToSecret = (secret: Uint8Array, tweak: Uint8Array): Uint8Array =>
     native.privateKeyTweakAdd(secret.slice(), tweak);
-  // These bindings do not expose Schnorr signatures, but they expose the curve operations that one needs.
+  // These bindings do not export Schnorr signatures, but they export the necessary curve operations.
   const schnorrCurve: SchnorrCurve = {
     publicKey: (secret) => native.publicKeyCreate(secret, true),
     negateSecret,
@@ -121,8 +127,9 @@ function loadNativeBackend(): EcBackend | undefined {
 }
 
 /**
- * The portable backend's answers for fixed inputs: a secret of 32 bytes `fill`, a digest of 32 bytes 0xff - `fill`. A
- * unit test computes them. The fills are chosen so that both parities of public key, recovery id and Schnorr nonce occur.
+ * The results of the portable backend for fixed inputs: a secret of 32 bytes `fill`, and a digest of 32 bytes 0xff -
+ * `fill`. A unit test computes them. The fills are chosen so that both parities of public key, recovery id and
+ * Schnorr nonce occur.
  */
 export const knownAnswers = [
   {
@@ -149,21 +156,21 @@ export const knownAnswers = [
 
 type KnownAnswer = (typeof knownAnswers)[number];
 
-/** Backends that passed the self-test: a process that starts many servers runs it once. */
+/** Backends that passed the self-test. A process that starts many servers runs it only once. */
 const agreeing = new WeakSet<EcBackend>();
 
 /**
- * Start-up self-test: on fixed vectors the native backend must produce the same public keys and the same ECDSA and
- * Schnorr signatures as noble, recover the signer, accept a valid signature and reject an invalid one.
+ * Self-test at start: on fixed vectors, the native backend must produce the same public keys and the same ECDSA and
+ * Schnorr signatures as noble. It must also recover the signer, accept a valid signature and reject an invalid one.
  * Does nothing without a native backend.
  *
- * NOTE: noble's answers are known in advance, because computing them took 110 ms of CPU at every start.
+ * NOTE: noble's results are constants, because computing them took 110 ms of CPU at every start.
  *
  * @throws Error naming the first operation that differs.
  */
 export function assertBackendsAgree(native: EcBackend | undefined = nativeBackend): void {
   if (native === undefined || agreeing.has(native)) return;
-  // A small table of multiples of G suffices where the native backend does the signing.
+  // A small table of multiples of G suffices, because the native backend signs.
   noble.Point.BASE.precompute(4);
   for (const answer of knownAnswers) {
     let difference: string | undefined;

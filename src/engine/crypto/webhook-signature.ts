@@ -28,7 +28,7 @@ export interface WebhookHeaders {
 
 /** The input of a webhook signature. */
 export interface WebhookToSign {
-  /** The message id, equal for all attempts: receivers use it to detect duplicates. Contains no dot. */
+  /** The message id, which is the same for all attempts. Receivers use it to detect duplicates. Contains no dot. */
   readonly id: string;
   /** Unix seconds of this attempt. Receivers tolerate five minutes in either direction. */
   readonly timestampSeconds: number;
@@ -46,7 +46,7 @@ export interface WebhookToSign {
  * @see Standard Webhooks, "Signature scheme" (symmetric, v1).
  */
 export function signWebhook({ id, timestampSeconds, bodyText, secrets }: WebhookToSign): WebhookHeaders {
-  // A dot in the id would make the signed text ambiguous: dots separate id, timestamp and body.
+  // A dot in the id would make the signed text ambiguous, because dots separate id, timestamp and body.
   if (!/^[\x21-\x2d\x2f-\x7e]+$/.test(id))
     throw new RangeError(`expected a webhook id in printable ASCII without dots, got \`${id}\``);
   if (!Number.isSafeInteger(timestampSeconds) || timestampSeconds < 0) {

@@ -1,13 +1,13 @@
-/** An account of a Solana instruction. One behind an address lookup table cannot be resolved offline. */
+/** An account of a Solana instruction. An account behind an address lookup table cannot be resolved offline. */
 export type SolanaAccount = string | { readonly behindLookupTable: true };
 
 /** A decoded Solana instruction. `name` and `fields` are set only for programs whose layout is known. */
 export interface SolanaInstruction {
   readonly programId: SolanaAccount;
   readonly program: 'system' | 'token' | 'other';
-  /** `Transfer`, `TransferChecked`, …; undefined when a known program's instruction has an unknown layout. */
+  /** `Transfer`, `TransferChecked`, …; undefined for a known program's instruction with an unknown layout. */
   readonly name: string | undefined;
-  /** The known part of an instruction without a name, of a known program. */
+  /** What is known about an instruction of a known program that has no name. */
   readonly unread?: string | undefined;
   readonly fields: Readonly<Record<string, bigint | SolanaAccount>>;
 }
@@ -23,7 +23,7 @@ export interface SuiCommand {
 
 /** `to`, `value`, `chain_id` and calldata, decoded from the bytes to be signed. */
 export interface EthereumCall {
-  /** `0x` + 40 hex characters; undefined for a contract creation. */
+  /** `0x` and 40 hex characters; undefined for a contract creation. */
   readonly to: string | undefined;
   readonly value: bigint;
   readonly chainId: bigint | undefined;
@@ -34,10 +34,10 @@ export interface EthereumCall {
 export interface ActionUnit {
   /** The unit's name in the trace: `transaction`, `instruction 2`, `call 0`. */
   readonly label: string;
-  /** Why the bytes could not be decoded; every condition on them then observes `unreadable`. */
+  /** Why the bytes could not be decoded. Every condition on them then observes `unreadable`. */
   readonly undecodable?: string;
   readonly ethereumCall?: EthereumCall;
-  /** The gas terms of an EVM transaction. For readers of traces: the contract has no condition on them. */
+  /** The gas terms of an EVM transaction, only for readers of traces. The contract has no condition on them. */
   readonly fee?: {
     readonly gasLimit: bigint;
     /** Wei. */
@@ -62,7 +62,7 @@ export interface ActionUnit {
   readonly solanaInstruction?: SolanaInstruction;
   readonly tronContract?: {
     readonly type: string;
-    /** Addresses as `41` + 40 hex characters. */
+    /** Addresses are `41` and 40 hex characters. */
     readonly fields: Readonly<Record<string, bigint | string>>;
     readonly data: Uint8Array | undefined;
   };
@@ -77,31 +77,34 @@ export interface ActionUnit {
 /** A request as policies evaluate it: its method and its decoded units. */
 export interface PolicyAction {
   readonly method: string;
-  /** At least one. Every unit needs a matching ALLOW; a single matching DENY denies the request. */
+  /** At least one unit. Every unit needs a matching ALLOW, and a single matching DENY denies the request. */
   readonly units: readonly ActionUnit[];
-  /** ALLOW rules for `*` do not apply: see `strict.ts`. */
+  /** Whether ALLOW rules for `*` do not apply; see `strict-methods.ts`. */
   readonly isNamedOnly?: boolean;
 }
 
-/** Facts that are not in the request's bytes. The caller reads them beforehand; the engine does no I/O. */
+/** Facts that are not in the request's bytes. The caller reads them in advance, because the engine does no I/O. */
 export interface PolicyFacts {
   readonly nowMs: number;
   /** Whether the set contains the value; undefined when the set was deleted. */
   inConditionSet(conditionSetId: string, candidate: SetCandidate): boolean | undefined;
   /**
-   * The sum recorded in the window plus this request's own metric; `unreadable` when that metric cannot be read,
+   * The recorded sum of the window plus this request's own metric. `unreadable` when that metric cannot be read,
    * undefined when the aggregation was deleted.
    */
   aggregation(aggregationId: string): bigint | 'unreadable' | undefined;
-  /** Told how many parts of the action are looked through for a field, by what bounds the work. */
+  /**
+   * Called with the number of parts of the action that are searched for a field, so that the caller can bound the
+   * work.
+   */
   lookedThrough?(parts: number): void;
 }
 
-/** A value to look up in a condition set, by all notations in which a set may contain it. */
+/** A value to look up in a condition set, in all notations that a set may contain. */
 export interface SetCandidate {
   readonly exact: readonly string[];
-  /** In lower case, such as EVM addresses. */
+  /** Notations that are compared in lower case, such as EVM addresses. */
   readonly ignoringCase: readonly string[];
-  /** `numberKey` of each notation of a number, such as decimal and `0x` hex. */
+  /** The `numberKey` of each notation of a number, such as decimal and `0x` hex. */
   readonly numbers: readonly string[];
 }

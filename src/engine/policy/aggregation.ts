@@ -12,7 +12,7 @@ interface FieldInput {
   readonly abi?: readonly unknown[] | undefined;
 }
 
-/** The parts of the contract's aggregation that determine what it sums. */
+/** The fields of an aggregation in the contract that determine what it sums. */
 export interface AggregationDefinition {
   readonly method: string;
   readonly metric: FieldInput;
@@ -29,7 +29,7 @@ export interface Contribution {
 
 export interface CompiledAggregation {
   readonly method: string;
-  /** Its conditions: what comparing them takes bounds the work. */
+  /** The conditions of the aggregation. The cost of comparing them bounds the work. */
   readonly compared: readonly CompiledCondition[];
   /**
    * The amounts that the action would add, one entry per matching unit; empty when the method or the conditions do not
@@ -46,8 +46,8 @@ function resolve(input: FieldInput, method: string): ResolvedField {
 }
 
 /**
- * As a DENY rule reads it: a transaction without a chain id is valid on every chain, and a contract creation may pay any
- * account, so neither leaves a total.
+ * Aggregations read fields as DENY rules do: a transaction without a chain id is valid on every chain, and a contract
+ * creation may pay any account, so neither may escape a total.
  */
 const READ_AS = 'DENY';
 
@@ -55,7 +55,10 @@ function atLeastZero(value: bigint): bigint {
   return value < 0n ? 0n : value;
 }
 
-/** Conditions of an aggregation may not refer to condition sets or other aggregations, which could be deleted. */
+/**
+ * Compiles a condition of an aggregation. It may not refer to condition sets or other aggregations, because these
+ * could be deleted.
+ */
 function compileOwnCondition(
   condition: ConditionInput,
   method: string,
@@ -81,9 +84,10 @@ function meets(condition: CompiledCondition, readField: ReadField, facts: Policy
 
 /**
  * Compiles an aggregation. Its metric must be a number. An absent or negative metric counts as 0, so a request never
- * lowers the total. An unreadable metric or group field makes the total unreadable, so that a request cannot move from
- * a full group into another one.
- * Throws PolicyFormatError with a pointer into the aggregation.
+ * lowers the total. An unreadable metric or group field makes the total unreadable, so that a request cannot switch
+ * from a full group to another one.
+ *
+ * @throws PolicyFormatError with a pointer into the aggregation.
  */
 export function compileAggregation(input: AggregationDefinition): CompiledAggregation {
   const metric = atPointer('/metric', () => resolve(input.metric, input.method));

@@ -4,15 +4,16 @@ import { createFieldReader, rulesFor } from './evaluate.ts';
 import { workOfComparison } from './operators.ts';
 
 /**
- * The most comparisons that evaluating one request under one policy may take: conditions × units × observed values. A
- * search in a text counts as many as its length asks for.
- * CHOICE: allows a batch of 35 calls under the largest policy and one of 1,000 calls under 250 conditions; more would
- * block the event loop for too long. What is looked through for a value counts as well.
+ * The maximum number of comparisons for evaluating one request under one policy: conditions × units × observed
+ * values. A search in a text counts by its length, and so does searching an action for a value.
+ *
+ * CHOICE: this allows a batch of 35 calls under the largest policy, and one of 1,000 calls under 250 conditions. More
+ * would block the event loop for too long.
  */
 export const MAX_COMPARISONS = 250_000;
 
 /**
- * Units up to this size are assumed to have one short value per condition: counting exactly would decode every small
+ * A unit up to this size counts as one short value per condition, because an exact count would decode every small
  * call.
  */
 const SMALL_UNIT = { bytes: 512, commands: 64 };
@@ -40,12 +41,12 @@ export function exceedsWork(
   for (const unit of units.filter(mayTakeLong)) {
     const readField = createFieldReader(unit, facts);
     for (const condition of conditions) {
-      // Checked before each field: reading all of them would itself exceed the limit.
+      // The limit is checked before each field, because reading all fields would itself exceed it.
       if (work > MAX_COMPARISONS) return true;
       lookedThrough = 0;
       const observed = readField(condition);
       const values = observed.state === 'present' ? observed.values : [];
-      // Each value is compared where it is found.
+      // Values that were searched also count, not only those that are compared.
       work += Math.max(0, lookedThrough - values.length);
       for (const value of values) work += workOfComparison(condition.input.operator, value);
       if (values.length > 0) work -= 1;

@@ -18,15 +18,18 @@ export interface RuleInput {
   readonly conditions: readonly ConditionInput[];
 }
 
-/** A parsed and validated condition: evaluating it parses nothing. */
+/** A parsed and validated condition, so that evaluating it parses nothing. */
 export interface CompiledCondition {
   readonly input: ConditionInput;
   readonly kind: ValueKind;
-  /** As of the field; undefined for a condition set, whose items may change. */
+  /** The function of the field. Undefined for a condition set, whose items may change. */
   readonly expectedInstead: ResolvedField['expectedInstead'];
   /** Set when the operator is `in_condition_set`. */
   readonly conditionSetId: string | undefined;
-  /** Conditions on the same field of a policy share this function; evaluation uses it as a cache key. */
+  /**
+   * Reads the field from a unit. Conditions on the same field of a policy share this function, and evaluation uses it
+   * as a cache key.
+   */
   readonly observe: (unit: ActionUnit, facts: PolicyFacts) => Observation;
   /** Evaluates one observed value; undefined when the condition set was deleted. */
   judge(observed: string, facts: PolicyFacts): boolean | undefined;
@@ -52,7 +55,7 @@ export interface CompiledPolicy {
 
 function requireFieldValue({ kind, sizeBytes }: ResolvedField, text: string, pointer: string): string {
   const value = requireValue(kind, text, pointer);
-  // CHOICE: refused, because no `bytesN` value could equal it, and a DENY with it would never match.
+  // CHOICE: refused, because no `bytesN` value could equal it, so a DENY with it would never match.
   if (sizeBytes !== undefined && value.length !== 2 + 2 * sizeBytes) {
     throw new PolicyFormatError(pointer, `expected ${sizeBytes} bytes of 0x hex, got \`${text}\``);
   }
@@ -92,7 +95,11 @@ function requireOperator(condition: ConditionInput, field: ResolvedField): Opera
   return condition.operator;
 }
 
-/** The field of a condition. Throws PolicyFormatError when rules for `method` have no such field. */
+/**
+ * The field of a condition.
+ *
+ * @throws PolicyFormatError when rules for `method` have no such field.
+ */
 export function requireField(condition: ConditionInput, method: string, action: RuleAction): ResolvedField {
   const source = requireSource(condition, method);
   const field = source.resolve(condition, action);
@@ -122,7 +129,7 @@ function requireSource(condition: ConditionInput, method: string): ConditionSour
 
 type Observe = CompiledCondition['observe'];
 
-/** The resolved fields of a policy, keyed by everything that resolution depends on. */
+/** The resolved fields of a policy. The keys contain everything that the resolution depends on. */
 export type FieldCache = Map<string, { readonly field: ResolvedField; readonly observe: Observe }>;
 
 /**
@@ -147,7 +154,11 @@ export interface ConditionPlace {
   readonly action: RuleAction;
 }
 
-/** Compiles one condition of a rule. Throws PolicyFormatError with a pointer into the condition. */
+/**
+ * Compiles one condition of a rule.
+ *
+ * @throws PolicyFormatError with a pointer into the condition.
+ */
 export function compileCondition(
   condition: ConditionInput,
   { method, action }: ConditionPlace,
@@ -183,7 +194,7 @@ function judgeOf(
   kind: ValueKind,
   expected: readonly string[],
 ): (observed: string) => boolean {
-  // Decimals have several notations. Of all other kinds, equal values are equal texts once they are normalized.
+  // Decimals have several notations. For all other kinds, equal values have equal texts once they are normalized.
   if (operator !== 'in' || kind === 'decimal') return (observed) => holds(operator, kind, observed, expected);
   const texts = new Set(expected);
   return (observed) => texts.has(observed);
@@ -193,7 +204,11 @@ function usesConditionSet(condition: CompiledCondition): condition is SetConditi
   return condition.conditionSetId !== undefined;
 }
 
-/** Compiles one rule for a policy of `chainType`. Throws PolicyFormatError with a pointer into the rule. */
+/**
+ * Compiles one rule for a policy of `chainType`.
+ *
+ * @throws PolicyFormatError with a pointer into the rule.
+ */
 export function compileRule(rule: RuleInput, chainType: string, cache: FieldCache = new Map()): CompiledRule {
   const methods = ruleMethodsOf(chainType);
   if (!methods.includes(rule.method)) {
@@ -216,8 +231,8 @@ export function compileRule(rule: RuleInput, chainType: string, cache: FieldCach
 }
 
 /**
- * Refuses a rule with a value that its field never has: a DENY with it would never match. Stored rules may have such
- * values, so compiling takes them.
+ * Refuses a rule with a value that its field never has, because a DENY with it would never match. `compileRule`
+ * itself accepts such values, because stored rules may have them.
  *
  * @throws PolicyFormatError with a pointer into the rule
  */
@@ -233,7 +248,11 @@ export function refuseUnseenValues({ conditions }: CompiledRule): void {
   }
 }
 
-/** Compiles a whole policy. Throws PolicyFormatError with a pointer into the policy. */
+/**
+ * Compiles a whole policy.
+ *
+ * @throws PolicyFormatError with a pointer into the policy.
+ */
 export function compilePolicy(policy: {
   readonly id: string;
   readonly chain_type: string;

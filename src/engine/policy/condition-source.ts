@@ -24,7 +24,7 @@ export interface ResolvedField {
   readonly operators?: readonly Operator[];
   /** The size of a `bytes1` … `bytes32` field; undefined for other types. */
   readonly sizeBytes?: number | undefined;
-  /** Completes "expected …" if the field never has this value, for example for its spelling. */
+  /** Completes the message "expected …" if the field never has this value, for example because of its spelling. */
   readonly expectedInstead?: ((value: string) => string | undefined) | undefined;
   read(unit: ActionUnit, facts: PolicyFacts): Observation;
 }
@@ -34,17 +34,18 @@ export interface ConditionSource {
   /** Undefined means every method. */
   readonly methods: readonly string[] | undefined;
   /**
-   * Undefined when the source has no such field. Throws PolicyFormatError for an invalid ABI or type map.
+   * Undefined when the source has no such field.
    *
    * INVARIANT: the value that a field reads depends on the operator only by whether it is `neq`.
    *
    * @param action the field of a DENY rule may read more than that of an ALLOW rule: see README, "DENY".
+   * @throws PolicyFormatError for an invalid ABI or type map.
    */
   resolve(condition: ConditionInput, action: RuleAction): ResolvedField | undefined;
 }
 
 /**
- * Refuses another letter case of a known name. Any other text stays possible: an unknown name cannot be read, so a DENY
+ * Refuses another letter case of a known name. Any other text is accepted: an unknown name cannot be read, so a DENY
  * with it matches.
  */
 export function expectCaseOf(names: readonly string[]): NonNullable<ResolvedField['expectedInstead']> {

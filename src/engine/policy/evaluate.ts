@@ -3,7 +3,7 @@ import type { CompiledCondition, CompiledPolicy, CompiledRule } from './compile.
 import { setCandidateKey } from './operators.ts';
 import type { Observation } from './values.ts';
 
-/** `unknown`: the condition could not be evaluated; see README, "Absence and errors". */
+/** `unknown` means that the condition could not be evaluated; see README, "Absence and errors". */
 export type Truth = 'true' | 'false' | 'unknown';
 
 export interface ConditionTrace {
@@ -30,7 +30,7 @@ export interface UnitTrace {
   readonly fee?: { readonly gas_limit: string; readonly price_per_gas: string; readonly most: string };
   readonly rules: readonly RuleTrace[];
   readonly outcome: 'allowed' | 'denied_by_rule' | 'no_rule_for_method' | 'no_rule_matched';
-  /** The rule that decided; null when no rule matched. */
+  /** The rule that decided; null if no rule matched. */
   readonly deciding_rule_id: string | null;
 }
 
@@ -59,7 +59,8 @@ function judgeAll(
   action: 'ALLOW' | 'DENY',
   facts: PolicyFacts,
 ): Truth {
-  // A deleted condition set contains nothing: false, not unknown (behaviour of the published service).
+  // A deleted condition set contains nothing, so the result is false, not unknown (behaviour of the published
+  // service).
   const isSatisfied = (value: string): boolean => condition.judge(value, facts) === true;
   return (action === 'ALLOW' ? values.every(isSatisfied) : values.some(isSatisfied)) ? 'true' : 'false';
 }
@@ -76,9 +77,7 @@ function truthOf(
 
 export type ReadField = (condition: CompiledCondition) => Observation;
 
-/**
- * Returns a function that observes a condition's field in the unit and caches it for other conditions on that field.
- */
+/** Returns a function that reads a condition's field from the unit and caches it for other conditions on that field. */
 export function createFieldReader(unit: ActionUnit, facts: PolicyFacts): ReadField {
   const cache = new Map<CompiledCondition['observe'], Observation>();
   return ({ observe }) => {
@@ -153,8 +152,9 @@ function traceUnit(rules: readonly CompiledRule[], unit: ActionUnit, facts: Poli
 }
 
 /**
- * Evaluates an action under a policy. Never throws for what the action contains: unreadable fields become `unknown`.
- * Allows the action only when every unit matches an ALLOW and none a DENY; denies an action without units.
+ * Evaluates an action under a policy. Never throws because of the action's content: unreadable fields become
+ * `unknown`. Allows the action only when every unit matches an ALLOW and none matches a DENY. Denies an action
+ * without units.
  */
 export function evaluatePolicy(
   policy: CompiledPolicy,
@@ -226,7 +226,7 @@ export function decisionOf(trace: Pick<PolicyDecision, 'units'>): ImpliedDecisio
   return { allowed: units.length > 0 && units.every(({ outcome }) => outcome === 'allowed'), units };
 }
 
-/** Values whose membership in a condition set the caller reads before evaluation. */
+/** Values whose membership in a condition set the caller must read before evaluation. */
 export interface SetLookup {
   readonly conditionSetId: string;
   readonly candidates: readonly SetCandidate[];

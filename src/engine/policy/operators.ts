@@ -28,19 +28,19 @@ const EQUALITY: readonly Operator[] = ['eq', 'neq', 'in', 'in_condition_set'];
 export const ORDERING: readonly Operator[] = [...EQUALITY, 'gt', 'gte', 'lt', 'lte'];
 export const TEXT_SEARCH: readonly Operator[] = [...EQUALITY, 'contains', 'starts_with', 'ends_with'];
 
-/** The operators for a kind, unless the field restricts them. */
+/** The operators for a kind. A field can restrict them further. */
 export function operatorsOf(kind: ValueKind): readonly Operator[] {
   return kind === 'number' || kind === 'decimal' ? ORDERING : EQUALITY;
 }
 
 /** Negative, zero or positive when the observed number is below, equal to or above the expected one. */
 function compare(kind: ValueKind, observed: string, expected: string): number {
-  // INVARIANT: both were normalized for their kind, so they parse.
+  // INVARIANT: both texts were normalized for their kind, so they can be parsed.
   if (kind === 'decimal') return compareDecimals(parseDecimal(observed)!, parseDecimal(expected)!);
   return compareIntegers(observed, expected);
 }
 
-/** Compares integers in their shortest decimal notation, without the cost of reading them as numbers. */
+/** Compares integers in their shortest decimal notation, without parsing them. */
 function compareIntegers(left: string, right: string): number {
   const isNegative = left.startsWith('-');
   if (isNegative !== right.startsWith('-')) return isNegative ? -1 : 1;
@@ -54,8 +54,8 @@ function equal(kind: ValueKind, observed: string, expected: string): boolean {
 }
 
 /**
- * Compares one observed value with the condition's values, both normalized for their kind.
- * `expected` has one entry except for `in`. The caller evaluates `in_condition_set`.
+ * Compares one observed value with the condition's values, all normalized for their kind. `expected` has one entry,
+ * except for `in`. The caller evaluates `in_condition_set`.
  */
 export function holds(
   operator: Exclude<Operator, 'in_condition_set'>,
@@ -95,10 +95,13 @@ export function holds(
  */
 const MAX_QUICK_PART = 250;
 
-/** Whether the text contains the part, in linear time: callers choose both. Source: Knuth, Morris and Pratt, 1977. */
+/**
+ * Whether the text contains the part. Takes linear time, because callers choose both. Source: Knuth, Morris and
+ * Pratt, 1977.
+ */
 export function containsText(text: string, part: string): boolean {
   if (part.length <= MAX_QUICK_PART) return text.includes(part);
-  // borders[i]: length of the longest proper prefix of part[0..i] that is also its suffix
+  // borders[i]: the length of the longest proper prefix of part[0..i] that is also its suffix
   const borders = new Uint32Array(part.length);
   for (let at = 1, border = 0; at < part.length; at += 1) {
     while (border > 0 && part.charCodeAt(at) !== part.charCodeAt(border)) border = borders[border - 1]!;
@@ -113,11 +116,13 @@ export function containsText(text: string, part: string): boolean {
   return false;
 }
 
-/** How many characters are searched, or looked up in a condition set, in the time of a short comparison. */
+/**
+ * The number of characters that can be searched, or looked up in a condition set, in the time of a short comparison.
+ */
 const CHARACTERS_AT_ONCE = 8;
 const READ_WHOLE: ReadonlySet<Operator> = new Set<Operator>(['contains', 'in_condition_set']);
 
-/** How many comparisons of short values a comparison with this value takes. */
+/** The cost of a comparison with this value, in comparisons of short values. */
 export function workOfComparison(operator: Operator, observed: string): number {
   return READ_WHOLE.has(operator) ? 1 + Math.floor(observed.length / CHARACTERS_AT_ONCE) : 1;
 }
@@ -168,8 +173,8 @@ function hexKey(number: string): string {
 }
 
 /**
- * Equal for notations of a number that differ in their leading zeros and, of decimals, in trailing ones. INVARIANT: the
- * same as `NUMBER_KEY` of condition set items, in SQL.
+ * A key that is equal for notations of a number that differ only in leading zeros or, for decimals, in trailing
+ * zeros. INVARIANT: it equals `NUMBER_KEY` of condition set items, in SQL.
  */
 export function numberKey(text: string): string {
   if (text.startsWith('.') || text.endsWith('.') || ['', '-', '0x'].includes(text)) return `.${text}`;
@@ -183,7 +188,7 @@ export function setCandidateKey({ exact, ignoringCase, numbers }: SetCandidate):
   return JSON.stringify([exact, ignoringCase, numbers]);
 }
 
-/** Whether a set contains the candidate by this item. */
+/** Whether this item of a set matches the candidate. */
 export function isItem(item: string, { exact, ignoringCase, numbers }: SetCandidate): boolean {
   const lower = item.toLowerCase();
   return exact.includes(item) || ignoringCase.includes(lower) || numbers.includes(numberKey(lower));

@@ -1,4 +1,4 @@
-/** The policy, rule, condition or aggregation is invalid. `pointer` is relative to what was compiled. */
+/** The policy, rule, condition or aggregation is invalid. `pointer` is relative to the compiled value. */
 export class PolicyFormatError extends Error {
   readonly pointer: string;
 

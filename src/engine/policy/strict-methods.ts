@@ -4,10 +4,10 @@ const EXPORTS: ReadonlySet<string> = new Set(['exportPrivateKey', 'exportSeedPhr
 const HASH_BYTES = 32;
 /** The primary type of a user operation of the entry points 0.8 and later. Source: ERC-4337. */
 const USER_OPERATION_TYPE = 'PackedUserOperation';
-/** The typed data that is a transaction of type 113 on chains of ZKsync. Source: era-contracts, TransactionHelper.sol. */
+/** Typed data that is a transaction of type 113 on ZKsync chains. Source: era-contracts, TransactionHelper.sol. */
 const ZKSYNC_TRANSACTION = { domainName: 'zkSync', primaryType: 'Transaction' };
 /**
- * The types by which smart accounts verify another message (ERC-1271), with the type of their only member: its hash.
+ * The types with which smart accounts verify another message (ERC-1271), and the type of their only member, its hash.
  * Source: ERC1271.sol of Light Account and of Coinbase Smart Wallet, CompatibilityFallbackHandler.sol of Safe,
  * Constants.sol of Kernel, ModuleBase.sol of Modular Account.
  */
@@ -20,12 +20,14 @@ export const smartAccountTypes: Readonly<Record<string, { readonly name: string;
 };
 
 /**
- * The action as apps with `strict_methods` evaluate it; the same object when the setting makes no difference.
+ * The action as apps with `strict_methods` evaluate it; the same object if the setting makes no difference.
  *
- * Methods overlap: several of them can produce the same signature, and an exported key can produce all. Strictly,
- * ALLOW rules for `*` do not apply to exports and to what cannot be decoded, such as a hash, and what may be a user
- * operation or a transaction, or contains only the hash of what a smart account signs, cannot be decoded as a message or as typed data.
- * DENY rules for `*` always apply.
+ * Methods overlap: several of them can produce the same signature, and an exported key can produce all signatures.
+ * With strict methods:
+ * - ALLOW rules for `*` do not apply to exports, nor to content that cannot be decoded, such as a hash.
+ * - Messages and typed data count as undecodable if they may be a user operation or a transaction, or contain only
+ *   the hash that a smart account verifies.
+ * - DENY rules for `*` always apply.
  */
 export function strictly(action: PolicyAction): PolicyAction {
   const units = action.units.map(withoutDisguise);

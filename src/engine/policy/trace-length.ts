@@ -1,12 +1,12 @@
 import type { ConditionTrace, PolicyDecision, RuleTrace, UnitTrace } from './evaluate.ts';
 import type { Observation } from './values.ts';
 
-/** Estimated JSON characters of a condition, a rule or a unit, without its values. */
+/** The estimated number of JSON characters of a condition, a rule or a unit, without its values. */
 const JSON_OVERHEAD = 150;
-/** Limits of the observed values in a shortened trace. */
+/** Limits on the observed values in a shortened trace. */
 const SHORTENED = { values: 3, characters: 200 };
 
-/** Estimates how many characters a trace takes as JSON. */
+/** Estimates the number of characters of a trace as JSON. */
 export function traceLength(units: readonly UnitTrace[]): number {
   const cache = new Map<Observation, number>();
   const observedLength = (observed: Observation): number => {
@@ -36,7 +36,7 @@ function textLength(texts: readonly string[]): number {
 
 /**
  * Reduces a trace to what decides: the first unit that is not allowed (or the first unit), and for each rule one
- * condition that explains why it matched or did not. `decisionOf` returns the same decision for it.
+ * condition that explains why it matched or did not. `decisionOf` returns the same decision for the result.
  */
 export function shortenTrace(decision: PolicyDecision): PolicyDecision {
   const deciding = decision.units.find(({ outcome }) => outcome !== 'allowed') ?? decision.units[0];

@@ -4,10 +4,14 @@ import { PolicyFormatError } from './policy-format-error.ts';
 import { readXrplAddress, readXrplCurrency } from './xrpl-values.ts';
 
 /**
- * How a field is compared. `decimal` compares fractions exactly; `hex` and `evm_address` ignore case; `tron_address`
- * accepts `T…` and `41` + 40 hex digits as equal, `sui_address` ignores leading zeros, `xrpl_address` accepts X-addresses
- * without a tag, `xrpl_currency` three characters or 40 hex digits. `account` is any text: an EVM or Tron address compares as such, anything else as it is. The other kinds compare as text and differ only in the
- * values they accept.
+ * How a field is compared.
+ * - `decimal` compares fractions exactly.
+ * - `hex` and `evm_address` ignore case.
+ * - `tron_address` treats `T…` and `41` + 40 hex digits as equal.
+ * - `sui_address` ignores leading zeros.
+ * - `xrpl_address` accepts X-addresses without a tag, `xrpl_currency` three characters or 40 hex digits.
+ * - `account` is any text: an EVM or Tron address is compared as such, anything else as text.
+ * - The other kinds compare as text and differ only in the values that they accept.
  */
 export type ValueKind =
   | 'number'
@@ -30,7 +34,7 @@ export interface Decimal {
 }
 
 /**
- * The values that a condition finds in the action. With several values (array elements, commands), the rule's action
+ * The values that a condition finds in the action. If there are several (array elements, commands), the rule's action
  * determines whether all or one must match.
  */
 export type Observation =
@@ -39,7 +43,7 @@ export type Observation =
   | { readonly state: 'unreadable'; readonly reason: string };
 
 export const present = (value: string): Observation => ({ state: 'present', values: [value] });
-// Takes an array: a request may have more elements than a function call accepts as arguments.
+// Takes an array, because a request may have more elements than a function call accepts as arguments.
 export const presentAll = (values: readonly string[]): Observation => ({ state: 'present', values });
 export const absent = (reason: string): Observation => ({ state: 'absent', reason });
 export const unreadable = (reason: string): Observation => ({ state: 'unreadable', reason });
@@ -98,7 +102,7 @@ export function sizeOfType(type: string): number | undefined {
 interface Kind {
   /** Completes the error message "expected …". */
   readonly expected: string;
-  /** Brings a value into the form that is compared; undefined when the text is not a value of the kind. */
+  /** Converts a value to the form that is compared; undefined when the text is not a value of the kind. */
   readonly normalize: (text: string) => string | undefined;
 }
 
@@ -128,7 +132,7 @@ const KINDS: Readonly<Record<ValueKind, Kind>> = {
     expected: 'an XRP Ledger address, r… or X… without a tag',
     normalize: readXrplAddress,
   },
-  // Any text, because stored rules and malformed amounts may have it.
+  // Accepts any text, because stored rules and malformed amounts may contain it.
   xrpl_currency: { expected: 'a currency', normalize: (text) => readXrplCurrency(text) ?? text },
   sui_address: {
     expected: 'a Sui address, 0x and up to 64 hex digits',
@@ -143,10 +147,14 @@ const KINDS: Readonly<Record<ValueKind, Kind>> = {
   text: { expected: 'text', normalize: (text) => text },
 };
 
-/** Kinds whose observed values need no normalization: they come from decoded bytes in a single notation. */
+/** Kinds whose observed values need no normalization, because they come from decoded bytes in a single notation. */
 const COMPARED_AS_TEXT: ReadonlySet<ValueKind> = new Set(['text', 'solana_address', 'xrpl_address']);
 
-/** Normalizes a condition's value for its kind. Throws PolicyFormatError when the text is not a value of the kind. */
+/**
+ * Normalizes a condition's value for its kind.
+ *
+ * @throws PolicyFormatError when the text is not a value of the kind.
+ */
 export function requireValue(kind: ValueKind, text: string, pointer: string): string {
   const { expected, normalize } = KINDS[kind];
   const value = normalize(text);

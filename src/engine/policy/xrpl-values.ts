@@ -13,8 +13,8 @@ const CLASSIC = /^00[0-9a-f]{40}$/;
 const EXTENDED = /^(?:0544|0493)([0-9a-f]{40})(?:00){9}$/;
 
 /**
- * The classic spelling (r…) of an address. Undefined for other text, and for an X-address with a tag, which names more
- * than an account.
+ * The classic spelling (r…) of an address. Undefined for other text, and for an X-address with a tag, because a tag
+ * identifies more than an account.
  */
 export function readXrplAddress(text: string): string | undefined {
   const payload = decodeChecked(text);
@@ -60,8 +60,8 @@ const STANDARD = /^0{24}([0-9A-F]{6})0{10}$/;
 const NATIVE_CODE = 'XRP';
 
 /**
- * A currency code as the ledger's codec writes it: three characters if it has that form, otherwise 40 upper-case hex
- * digits. Undefined for other text and for the code of the native currency, which no issued amount has.
+ * A currency code in the notation of the ledger's codec: three characters if possible, otherwise 40 upper-case hex
+ * digits. Undefined for other text, and for the code of the native currency, which no issued amount has.
  */
 export function readXrplCurrency(text: string): string | undefined {
   if (CODE.test(text)) return text === NATIVE_CODE ? undefined : text;
@@ -71,7 +71,7 @@ export function readXrplCurrency(text: string): string | undefined {
   return CODE.test(code) && code !== NATIVE_CODE ? code : upper;
 }
 
-/** The other spelling of a currency with a code of three characters. */
+/** The other spelling of a currency whose code has three characters. */
 export function xrplCurrencyHex(code: string): string | undefined {
   if (!CODE.test(code)) return undefined;
   return `${'0'.repeat(24)}${hex.encode(Buffer.from(code, 'latin1')).toUpperCase()}${'0'.repeat(10)}`;

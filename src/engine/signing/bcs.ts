@@ -33,7 +33,7 @@ export function readBcsText(reader: ByteReader): string {
 
 export function readBcsMany<T>(reader: ByteReader, read: () => T): T[] {
   const count = readBcsLength(reader);
-  // Each item takes at least one byte, so a larger count is invalid. Checked first to avoid a long loop.
+  // Each item takes at least one byte, so a larger count is invalid. The check comes first to avoid a long loop.
   if (count > reader.remaining()) throw new InvalidBytesError(`expected ${count} items, got fewer`);
   const items: T[] = [];
   for (let index = 0; index < count; index += 1) items.push(read());

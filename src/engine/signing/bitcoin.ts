@@ -10,7 +10,7 @@ import {
   signDigestCompact,
 } from './chain-signer.ts';
 
-/** Bitcoin P2WPKH: bech32("bc", 0, hash160(compressed key)); signs BIP-143 digests. Source: BIP-84, BIP-173. */
+/** Bitcoin P2WPKH: bech32("bc", 0, hash160(compressed key)). Signs BIP-143 digests. Source: BIP-84, BIP-173. */
 export const bitcoinSegwitSigner: ChainSigner = {
   walletKeys(secret) {
     const key = compressedKey(secret);
@@ -40,7 +40,7 @@ function taprootSigner(prefix: string): ChainSigner {
         tweaked.fill(0);
       }
     },
-    // The caller passes the sighash; the key is tweaked here (no script tree).
+    // The caller passes the sighash. The key is tweaked here (no script tree).
     signPayload(secret, payload) {
       const digest = requireDigest(payload);
       const tweaked = tweakedSecret(secret);

@@ -11,15 +11,17 @@ export type CurveType = 'secp256k1' | 'ed25519' | 'starknet';
 export interface WalletKeys {
   readonly address: string;
   /**
-   * secp256k1: compressed, 66 hex digits without 0x. ed25519: 00 followed by the key, 66 hex digits.
-   * starknet: the x coordinate as a 0x felt without leading zeros.
+   * The public key in hex or felt notation:
+   * - secp256k1: compressed, 66 hex digits without 0x.
+   * - ed25519: 00 followed by the key, 66 hex digits.
+   * - starknet: the x coordinate as a 0x felt without leading zeros.
    */
   readonly publicKey: string;
 }
 
 /** Address options that are configured per deployment, not per wallet. */
 export interface AddressOptions {
-  /** The account contract that Starknet addresses are computed for. Default `ready`. */
+  /** The account contract for which Starknet addresses are computed. Default `ready`. */
   readonly starknetAccountClass?: 'ready' | 'openzeppelin' | undefined;
   /** Default `mainnet`. */
   readonly sparkNetwork?: 'mainnet' | 'regtest' | undefined;
@@ -30,7 +32,8 @@ export interface ChainSigner {
   walletKeys(secret: Uint8Array, options: AddressOptions): WalletKeys;
   /**
    * `raw_sign`: the signature over the payload in the chain's format.
-   * Throws InvalidPayloadError when the chain does not sign payloads of this length.
+   *
+   * @throws InvalidPayloadError when the chain does not sign payloads of this length.
    */
   signPayload(secret: Uint8Array, payload: Uint8Array): Uint8Array;
 }
@@ -55,13 +58,17 @@ export function signDigestCompact(secret: Uint8Array, payload: Uint8Array): Uint
   return ecBackend.sign(requireDigest(payload), secret).compact;
 }
 
-/** The 64-byte ed25519 signature over the payload, which is the message itself. */
+/** The 64-byte ed25519 signature over the payload, which is the message itself, not a digest. */
 export function signMessageEd25519(secret: Uint8Array, payload: Uint8Array): Uint8Array {
   if (payload.length === 0) throw new InvalidPayloadError('/hash', 'expected at least one byte to sign');
   return ed25519Sign(payload, secret);
 }
 
-/** Returns the payload if it is 32 bytes long. Throws InvalidPayloadError. */
+/**
+ * Returns the payload if it is 32 bytes long.
+ *
+ * @throws InvalidPayloadError
+ */
 export function requireDigest(payload: Uint8Array): Uint8Array {
   if (payload.length !== 32) {
     throw new InvalidPayloadError('/hash', `expected a digest of 32 bytes, got ${payload.length}`);

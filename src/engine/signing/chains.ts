@@ -6,8 +6,8 @@ import type { AddressOptions, ChainSigner, CurveType, WalletKeys } from './chain
 import { InvalidPrivateKeyError, UnsupportedMethodError } from './signing-errors.ts';
 
 /**
- * The table of chain types. The functions are asynchronous because a chain's code and libraries are imported on first
- * use.
+ * The table of chain types. Its functions are asynchronous, because a chain's code and libraries are imported on
+ * first use.
  */
 
 export type { AddressOptions, CurveType, WalletKeys };
@@ -21,7 +21,7 @@ export interface Chain {
   readonly fromPhrase: boolean;
   /** Whether the API returns `public_key` for wallets of the chain. */
   readonly showsPublicKey: boolean;
-  /** Supported rpc methods, including the two exports. */
+  /** Supported RPC methods, including the two exports. */
   readonly rpcMethods: readonly string[];
   /** Whether the chain supports `raw_sign`. */
   readonly rawSign: boolean;
@@ -180,8 +180,9 @@ export type KeySource =
   | { readonly seed: Uint8Array };
 
 /**
- * The address and public key of a 32-byte secret. Throws InvalidPrivateKeyError when the bytes are not a valid secret
- * for the chain's curve.
+ * The address and public key of a 32-byte secret.
+ *
+ * @throws InvalidPrivateKeyError when the bytes are not a valid secret for the chain's curve.
  */
 export async function deriveWallet(
   chainType: ChainType,
@@ -194,10 +195,12 @@ export async function deriveWallet(
 }
 
 /**
- * Derives the 32-byte secret at the chain's default path; the caller wipes it. secp256k1: BIP-32; ed25519: SLIP-10
- * (the seed of RFC 8032); starknet: BIP-32, then EIP-2645 grinding. `index`: 0 to 2^31 - 1.
- * For the Solana strategy ENTROPY_TO_MNEMONIC_TO_SEED pass `{ entropy }`, for ENTROPY_TO_SEED `{ seed: entropy }`.
- * Throws InvalidMnemonicError, InvalidHdPathError.
+ * Derives the 32-byte secret at the chain's default path; the caller wipes it. It uses BIP-32 for secp256k1, SLIP-10
+ * for ed25519 (the seed of RFC 8032), and BIP-32 with EIP-2645 grinding for starknet. For the Solana strategy
+ * ENTROPY_TO_MNEMONIC_TO_SEED pass `{ entropy }`, for ENTROPY_TO_SEED `{ seed: entropy }`.
+ *
+ * @param index 0 to 2^31 - 1.
+ * @throws InvalidMnemonicError, InvalidHdPathError
  */
 export async function derivePrivateKey(
   chainType: ChainType,
@@ -217,7 +220,11 @@ async function seedOf(source: KeySource): Promise<Uint8Array> {
   return 'mnemonic' in source ? mnemonicToSeed(source.mnemonic) : entropyToSeed(source.entropy);
 }
 
-/** Derives the 32-byte secret at any path from a master seed. Throws InvalidHdPathError. */
+/**
+ * Derives the 32-byte secret at any path from a master seed.
+ *
+ * @throws InvalidHdPathError
+ */
 export async function deriveAtPath(curve: CurveType, seed: Uint8Array, path: string): Promise<Uint8Array> {
   if (curve === 'ed25519') return deriveEd25519(seed, path);
   const secret = deriveSecp256k1(seed, path);
@@ -231,7 +238,9 @@ export async function deriveAtPath(curve: CurveType, seed: Uint8Array, path: str
 
 /**
  * Turns 32 random bytes into the secret of a wallet without a phrase.
- * Throws InvalidPrivateKeyError when the bytes are not below the curve's order (probability 2^-128); retry then.
+ *
+ * @throws InvalidPrivateKeyError when the bytes are not below the curve's order (probability 2^-128). The caller then
+ * retries with other bytes.
  */
 export async function generatePrivateKey(chainType: ChainType, random: Uint8Array): Promise<Uint8Array> {
   if (chains[chainType].curve === 'starknet') return (await loadStarknet()).grindStarkSecret(random);
@@ -239,7 +248,7 @@ export async function generatePrivateKey(chainType: ChainType, random: Uint8Arra
   return random.slice();
 }
 
-/** Throws InvalidPrivateKeyError unless the bytes are a valid secret for the chain's curve. */
+/** @throws InvalidPrivateKeyError unless the bytes are a valid secret for the chain's curve. */
 export async function assertSecret(chainType: ChainType, secret: Uint8Array): Promise<void> {
   const { curve } = chains[chainType];
   if (!(await isSecret(curve, secret))) {
@@ -253,12 +262,12 @@ async function isSecret(curve: CurveType, secret: Uint8Array): Promise<boolean> 
   return (await loadStarknet()).isStarkSecret(secret);
 }
 
-/** The rpc methods that the chain supports. */
+/** The RPC methods that the chain supports. */
 export function rpcMethodsOf(chainType: ChainType): readonly string[] {
   return chains[chainType].rpcMethods;
 }
 
-/** Throws UnsupportedMethodError, which lists the supported methods, when the chain does not support the method. */
+/** @throws UnsupportedMethodError, which lists the supported methods, when the chain does not support the method. */
 export function requireRpcMethod(chainType: ChainType, method: string): void {
   const supported = rpcMethodsOf(chainType);
   if (!supported.includes(method)) throw new UnsupportedMethodError(method, chainType, supported);

@@ -6,7 +6,7 @@ export function encodeDerSignature(compact: Uint8Array): Uint8Array {
   return concatBytes(Uint8Array.of(0x30, body.length), body);
 }
 
-// Minimal encoding, with a leading zero byte where the top bit would make the integer negative.
+// Encodes minimally, with a leading zero byte if the top bit would make the integer negative.
 function derInteger(bytes: Uint8Array): Uint8Array {
   const firstNonZero = bytes.findIndex((byte) => byte !== 0);
   const minimal = bytes.subarray(firstNonZero === -1 ? bytes.length - 1 : firstNonZero);

@@ -12,7 +12,11 @@ const HEX_NUMBER = /^0x[0-9a-fA-F]+$/;
 /** The contract's `Quantity`: a JSON integer or a 0x hex string. */
 export type Quantity = number | string;
 
-/** Parses a quantity from 0 to 2^bits - 1. Throws InvalidFieldError. */
+/**
+ * Parses a quantity from 0 to 2^bits - 1.
+ *
+ * @throws InvalidFieldError
+ */
 export function parseQuantity(value: Quantity, field: string, bits: number): bigint {
   const parsed = quantityOrUndefined(value);
   if (parsed === undefined) {
@@ -27,7 +31,11 @@ export function parseQuantity(value: Quantity, field: string, bits: number): big
   return parsed;
 }
 
-/** Parses a quantity that a JSON number can represent exactly: 0 to 2^53 - 1. Throws InvalidFieldError. */
+/**
+ * Parses a quantity that a JSON number can represent exactly: 0 to 2^53 - 1.
+ *
+ * @throws InvalidFieldError
+ */
 export function parseSafeInteger(value: Quantity, field: string): number {
   return Number(parseQuantity(value, field, 53));
 }
@@ -37,13 +45,21 @@ function quantityOrUndefined(value: Quantity): bigint | undefined {
   return HEX_NUMBER.test(value) ? BigInt(value) : undefined;
 }
 
-/** Validates 0x hex with an even number of digits and returns it in lower case. Throws InvalidFieldError. */
+/**
+ * Validates 0x hex with an even number of digits and returns it in lower case.
+ *
+ * @throws InvalidFieldError
+ */
 export function parseHexText(value: string, field: string): `0x${string}` {
   decodeField(field, () => prefixedHexToBytes(value));
   return value.toLowerCase() as `0x${string}`;
 }
 
-/** Decodes 0x hex; with `size`, exactly that many bytes. Throws InvalidFieldError. */
+/**
+ * Decodes 0x hex; with `size`, exactly that many bytes.
+ *
+ * @throws InvalidFieldError
+ */
 export function parseHexBytes(value: string, field: string, size?: number): Uint8Array {
   const bytes = decodeField(field, () => prefixedHexToBytes(value));
   if (size !== undefined && bytes.length !== size) {
@@ -52,7 +68,11 @@ export function parseHexBytes(value: string, field: string, size?: number): Uint
   return bytes;
 }
 
-/** Returns an EVM address in lower case; does not verify its EIP-55 checksum. Throws InvalidFieldError. */
+/**
+ * Returns an EVM address in lower case; does not verify its EIP-55 checksum.
+ *
+ * @throws InvalidFieldError
+ */
 export function parseEvmAddress(value: string, field: string): `0x${string}` {
   if (!ADDRESS.test(value)) {
     throw new InvalidFieldError(field, `expected 0x and 40 hex digits, got \`${shorten(value)}\``);
@@ -62,7 +82,8 @@ export function parseEvmAddress(value: string, field: string): `0x${string}` {
 
 /**
  * The bytes of a message given as text or as hex with or without 0x.
- * Throws InvalidFieldError, also for text with lone surrogates, which UTF-8 cannot encode.
+ *
+ * @throws InvalidFieldError, also for text with lone surrogates, which UTF-8 cannot encode.
  */
 export function parseMessage(message: string, encoding: 'utf-8' | 'hex', field: string): Uint8Array {
   if (encoding === 'hex') return decodeField(field, () => looseHexToBytes(message));
@@ -70,7 +91,7 @@ export function parseMessage(message: string, encoding: 'utf-8' | 'hex', field: 
   return utf8ToBytes(message);
 }
 
-/** Calls `decode` and turns its InvalidEncodingError into an InvalidFieldError for `field`. */
+/** Calls `decode` and converts its InvalidEncodingError to an InvalidFieldError for `field`. */
 export function decodeField<T>(field: string, decode: () => T): T {
   try {
     return decode();

@@ -19,7 +19,7 @@ export function isLayer1Address(text: string, network: SparkNetworkName): boolea
 function isSegwit(text: string, prefix: string): boolean {
   const [, , version] = /^(bc|bcrt)1(.)/i.exec(text) ?? [];
   try {
-    // Witness version 0 uses the BIP-173 checksum, later versions that of BIP-350.
+    // Witness version 0 uses the BIP-173 checksum, later versions use the checksum of BIP-350.
     const codec = version?.toLowerCase() === 'q' ? bech32 : bech32m;
     const decoded = codec.decode(text as `${string}1${string}`);
     const [witness = 0, ...program] = decoded.words;

@@ -7,17 +7,17 @@ import type { SparkNetworkName } from './spark.ts';
 /** The fields of a Lightning invoice. Source: BOLT 11. */
 export interface LightningInvoice {
   readonly network: SparkNetworkName;
-  /** Undefined: the payer chooses the amount. */
+  /** Undefined if the payer chooses the amount. */
   readonly sats: bigint | undefined;
   /** Below 2^35. */
   readonly createdAtSeconds: number;
-  /** Undefined: the default of one hour. */
+  /** Undefined means the default of one hour. */
   readonly expirySeconds: number | undefined;
   /** SHA-256 of the preimage, 32 bytes. */
   readonly paymentHash: Uint8Array;
   /** 32 bytes. */
   readonly paymentSecret: Uint8Array;
-  /** Text of at most 639 bytes, or the 32-byte SHA-256 of a longer one. */
+  /** Text of at most 639 bytes, or the 32-byte SHA-256 of a longer text. */
   readonly description: string | Uint8Array;
   /** A private channel to the receiving node. */
   readonly hint: RouteHint | undefined;
@@ -26,7 +26,7 @@ export interface LightningInvoice {
 }
 
 interface RouteHint {
-  /** Compressed. */
+  /** The compressed key. */
   readonly nodeKey: Uint8Array;
   /** 8 bytes. */
   readonly channelId: Uint8Array;
@@ -38,7 +38,7 @@ export interface ReadInvoice
   /** One hour unless the invoice states otherwise. */
   readonly expirySeconds: number;
   readonly paymentHash: Uint8Array;
-  /** The key that signed it, uncompressed. */
+  /** The uncompressed key that signed the invoice. */
   readonly nodeKey: Uint8Array;
 }
 
@@ -54,7 +54,7 @@ const FIELD = {
   descriptionHash: 23,
   metadata: 27,
 } as const;
-// Features (BOLT 9) that a payer must support: variable onion, payment secret, and metadata when present.
+// Features (BOLT 9) that a payer must support: variable onion, payment secret, and metadata if present.
 const FEATURES = (1n << 8n) | (1n << 14n);
 const METADATA_FEATURE = 1n << 48n;
 const TIMESTAMP_WORDS = 7;
@@ -125,7 +125,7 @@ function readHint(words: readonly number[] | undefined): RouteHint | undefined {
   return { nodeKey: bytes.slice(0, 33), channelId: bytes.slice(33, 41) };
 }
 
-/** The tagged fields by type; of several fields with one type the first counts. */
+/** The tagged fields by type. If a type occurs several times, the first field counts. */
 function fieldsOf(words: readonly number[]): ReadonlyMap<number, readonly number[]> {
   const fields = new Map<number, readonly number[]>();
   for (let at = 0; at + 3 <= words.length; ) {
@@ -161,7 +161,7 @@ function numberOf(words: readonly number[]): bigint {
 function packBits(words: readonly number[]): Uint8Array {
   const bytes = new Uint8Array(Math.ceil((words.length * 5) / 8));
   for (const [index, word] of words.entries()) {
-    // A word extends into the next byte when it starts in the last 4 bits.
+    // The bits of a word continue in the next byte when the word starts in the last 4 bits.
     const at = index * 5;
     const placed = word << (11 - (at % 8));
     bytes[at >> 3]! |= placed >> 8;
@@ -175,7 +175,7 @@ function wholeBytes(words: readonly number[]): Uint8Array {
   return packBits(words).slice(0, Math.floor((words.length * 5) / 8));
 }
 
-// Amounts are in bitcoin with the largest unit (none, milli, micro, nano) that needs no fraction; a sat is 10 nano.
+// Amounts use the largest unit of bitcoin (none, milli, micro, nano) that needs no fraction. A sat is 10 nano.
 const UNITS = [
   [100_000_000n, ''],
   [100_000n, 'm'],

@@ -19,8 +19,8 @@ import type { SparkOperation } from './spark-operation.ts';
 import type { TronRawData } from './tron/raw-data.ts';
 import type { XrplSignedTransaction, XrplTransactionParams } from './xrpl/sign-transaction.ts';
 
-// Everything that a wallet's key signs: the rpc methods that need no network, `raw_sign`, and Spark operations. The code
-// of each chain is imported on first use.
+// Everything that a wallet's key signs: the RPC methods that need no network, `raw_sign`, and Spark operations. The
+// code of each chain is imported on first use.
 
 interface HexSignature {
   readonly signature: string;
@@ -40,7 +40,7 @@ export interface OfflineMethods {
     params: { readonly transaction: EthereumTransaction };
     data: { readonly signed_transaction: string; readonly encoding: 'rlp' };
   };
-  /** Pass the nonce: it defaults to 0 because no node is queried. */
+  /** The caller should pass the nonce. It defaults to 0, because no node is queried. */
   eth_sign7702Authorization: {
     params: AuthorizationParams;
     data: { readonly authorization: SignedAuthorization };
@@ -170,9 +170,9 @@ export function isOfflineMethod(method: string): method is OfflineMethod {
 }
 
 /**
- * Signs with one of the methods. The caller checks that the wallet's chain supports it (`requireRpcMethod`).
- * `params` are the request's params; the `field` of an error points into them.
- * Throws SigningInputError (InvalidSolanaTransactionError where a Solana transaction does not decode).
+ * Signs with one of the methods. The caller has checked that the wallet's chain supports it (`requireRpcMethod`).
+ * @param params the request's params; the `field` of an error points into them.
+ * @throws SigningInputError, or InvalidSolanaTransactionError for a Solana transaction that cannot be decoded.
  */
 export function signOffline<Method extends OfflineMethod>(
   method: Method,
@@ -182,7 +182,7 @@ export function signOffline<Method extends OfflineMethod>(
   return signers[method](secret, params);
 }
 
-/** `raw_sign` params: a hash or message to sign as is, or bytes to hash first. */
+/** `raw_sign` params: a hash or message to sign directly, or bytes to hash first. */
 export type RawSignParams =
   | { readonly hash: string }
   | {
@@ -199,9 +199,11 @@ const HASH_FUNCTIONS = {
 } as const;
 
 /**
- * Decodes `raw_sign` params. `message`: the caller's bytes before hashing, which policies decode; undefined when only a
- * hash was given. `payload`: the bytes to sign. Starknet felts may have an odd number of digits.
- * Throws InvalidFieldError.
+ * Decodes `raw_sign` params. `message` contains the caller's bytes before hashing, which policies decode; it is
+ * undefined when only a hash was given. `payload` contains the bytes to sign. Starknet felts may have an odd number
+ * of digits.
+ *
+ * @throws InvalidFieldError
  */
 export function decodeRawSign(
   params: RawSignParams,
@@ -224,10 +226,14 @@ export function decodeRawSign(
 }
 
 /**
- * `raw_sign`: the signature as 0x hex. secp256k1 chains sign a 32-byte digest and return r || s (64 bytes; tron and
- * ethereum r || s || v, 65 bytes). Taproot chains return a BIP-340 signature under the tweaked key. ed25519 chains sign
- * the bytes themselves, starknet a felt below 2^251.
- * Throws InvalidFieldError, InvalidPayloadError, UnsupportedMethodError.
+ * `raw_sign`: returns the signature as 0x hex.
+ * - secp256k1 chains sign a 32-byte digest and return r || s (64 bytes); tron and ethereum return r || s || v (65
+ *   bytes).
+ * - Taproot chains return a BIP-340 signature under the tweaked key.
+ * - ed25519 chains sign the bytes themselves.
+ * - starknet signs a felt below 2^251.
+ *
+ * @throws InvalidFieldError, InvalidPayloadError, UnsupportedMethodError
  */
 export async function rawSign(
   chainType: ChainType,
@@ -241,7 +247,7 @@ export async function rawSign(
   return bytesTo0xHex(signer.signPayload(secret, payload));
 }
 
-/** Params and data of everything that a wallet's key signs: rpc methods that need no network, and two others. */
+/** The params and data of everything that a wallet's key signs: RPC methods that need no network, and two others. */
 export interface SigningMethods extends OfflineMethods {
   raw_sign: { params: RawSignParams; data: `0x${string}` };
   /** r || s, hex. */
@@ -259,8 +265,9 @@ export interface SigningTask<Method extends SigningMethod = SigningMethod> {
 }
 
 /**
- * Signs with a wallet's private key. The caller checks that the wallet's chain supports the method.
- * Throws SigningInputError, whose field points into the params.
+ * Signs with a wallet's private key. The caller has checked that the wallet's chain supports the method.
+ *
+ * @throws SigningInputError, whose field points into the params.
  */
 export async function signWithKey<Method extends SigningMethod>(
   chainType: ChainType,
@@ -271,7 +278,7 @@ export async function signWithKey<Method extends SigningMethod>(
   if (method === 'spark_operation') {
     return (await loadSpark()).signSparkOperation(privateKey, params as SparkOperation);
   }
-  // INVARIANT: only the table's own methods run: an inherited one could return the key.
+  // INVARIANT: only the table's own methods run. An inherited method could return the key.
   if (!isOfflineMethod(method)) throw new InvalidFieldError('/method', 'expected a method that signs');
   return signOffline(method, privateKey, params as never);
 }

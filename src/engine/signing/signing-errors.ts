@@ -1,6 +1,6 @@
 /**
- * The input cannot be signed. `field` is a JSON pointer into the caller's `params` (`/transaction/nonce`; empty for the
- * whole). The message never contains keys or the bytes to sign.
+ * The input cannot be signed. `field` is a JSON pointer into the caller's `params`, for example `/transaction/nonce`,
+ * or empty for all params. The message never contains keys or the bytes to sign.
  */
 export class SigningInputError extends Error {
   readonly field: string;
@@ -18,7 +18,7 @@ export class InvalidFieldError extends SigningInputError {}
 /** The transaction cannot be encoded for the chain, or the wallet is not its sender. */
 export class InvalidTransactionError extends SigningInputError {}
 
-/** The Solana wire bytes do not decode, or the wallet is not a required signer. */
+/** The Solana wire bytes cannot be decoded, or the wallet is not a required signer. */
 export class InvalidSolanaTransactionError extends SigningInputError {}
 
 /** The message of EIP-712 typed data does not match its types. */
@@ -30,7 +30,7 @@ export class InvalidPayloadError extends SigningInputError {}
 /** The bytes are not a valid private key for the chain's curve. */
 export class InvalidPrivateKeyError extends SigningInputError {}
 
-/** The chain does not support the method; the message lists the supported ones. */
+/** The chain does not support the method. The message lists the supported methods. */
 export class UnsupportedMethodError extends SigningInputError {
   constructor(method: string, chainType: string, supported: readonly string[]) {
     const names = supported.map((name) => `\`${name}\``).join(', ');

@@ -8,11 +8,11 @@ import { compressedKey, signDigestCompact } from './chain-signer.ts';
 import { encodeDerSignature } from './der-signature.ts';
 import { parseMessage } from './fields.ts';
 
-// SparkAddress protobuf: field 1 (bytes), the 33-byte identity key
+// The SparkAddress protobuf: field 1 (bytes), the 33-byte identity key
 const IDENTITY_KEY_FIELD = Uint8Array.of(0x0a, 0x21);
 const PREFIX = { mainnet: 'spark', regtest: 'sparkrt' } as const;
 
-/** Spark addresses of the identity key. Source: Spark SDK, address encoding. */
+/** Spark accounts: addresses of the identity key. Source: Spark SDK, address encoding. */
 export const sparkSigner: ChainSigner = {
   walletKeys(secret, { sparkNetwork = 'mainnet' }) {
     const key = compressedKey(secret);
@@ -63,10 +63,10 @@ function readBech32m(text: string, prefix: string): Uint8Array | undefined {
 }
 
 /**
- * The static deposit address: bitcoin sent to this Taproot address can be claimed on Spark.
+ * The static deposit address. Bitcoin that is sent to this Taproot address can be claimed on Spark.
  *
- * CHOICE: real operators return an address of a key shared with the owner. Here it is the Taproot output of the
- * identity key itself (BIP-341, key path only), which the owner could also spend on layer 1.
+ * CHOICE: real operators return an address of a key that they share with the owner. Here it is the Taproot output of
+ * the identity key itself (BIP-341, key path only), which the owner could also spend on layer 1.
  */
 export function sparkDepositAddress(publicKeyHex: string, network: SparkNetworkName): string {
   const internalKey = hexToBytes(publicKeyHex).subarray(1);
@@ -80,8 +80,10 @@ export function sparkDepositAddress(publicKeyHex: string, network: SparkNetworkN
 }
 
 /**
- * `signMessageWithIdentityKey`: the signature over sha256(UTF-8 message) as hex without 0x, in DER or, with `compact`,
- * as r || s. Throws InvalidFieldError.
+ * `signMessageWithIdentityKey`: returns the signature over sha256(UTF-8 message) as hex without 0x, in DER or, with
+ * `compact`, as r || s.
+ *
+ * @throws InvalidFieldError
  */
 export function signWithIdentityKey(
   secret: Uint8Array,

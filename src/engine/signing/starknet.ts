@@ -4,9 +4,9 @@ import { bytesTo0xHex, hexToBytes, utf8ToBytes } from '../crypto/encoding.ts';
 import type { ChainSigner } from './chain-signer.ts';
 import { InvalidPayloadError } from './signing-errors.ts';
 
-// Pedersen hashes for account addresses. Source: https://docs.starkware.co/starkex/crypto/pedersen-hash-function.html,
-// whose constant points are these: the shift point, and for each of the two inputs one for its low 248 bits and one for
-// its high 4 bits.
+// Pedersen hashes for account addresses. The constant points are the shift point, and for each of the two inputs a
+// point for its low 248 bits and a point for its high 4 bits. Source:
+// https://docs.starkware.co/starkex/crypto/pedersen-hash-function.html
 
 type StarkPoint = typeof Point.BASE;
 
@@ -38,16 +38,17 @@ const RIGHT = [
 const WINDOW_BITS = 4;
 const LOW_WINDOWS = 248 / WINDOW_BITS;
 
-/** For each window of an input, the multiples 1 to 15 of its point. */
+/** For each window of an input, the multiples 1 to 15 of the window's point. */
 type Table = readonly (readonly StarkPoint[])[];
 
 let tables: { readonly left: Table; readonly right: Table } | undefined;
 
 /**
- * shift + x_low * P1 + x_high * P2 + y_low * P3 + y_high * P4, its x-coordinate. Not constant-time; the inputs are public.
+ * The x-coordinate of shift + x_low * P1 + x_high * P2 + y_low * P3 + y_high * P4. Not constant-time, because the
+ * inputs are public.
  *
- * NOTE: equal to `pedersen` of @scure/starknet, which adds bit by bit and compares points before each addition. With
- * tables of four bits it takes a third of the time; an address needs seven.
+ * NOTE: equal to `pedersen` of @scure/starknet, which adds bit by bit and compares points before each addition.
+ * Tables of four bits take a third of the time, and an address needs seven hashes.
  */
 export function pedersen(x: bigint, y: bigint): bigint {
   tables ??= { left: tableOf(...LEFT), right: tableOf(...RIGHT) };
@@ -63,7 +64,7 @@ function point(x: bigint, y: bigint): StarkPoint {
   return Point.fromAffine({ x, y });
 }
 
-/** 3 ms, and 900 points. */
+/** Builds the table of one input. It takes 3 ms and has 900 points. */
 function tableOf(low: StarkPoint, high: StarkPoint): Table {
   const table: StarkPoint[][] = [];
   let base = low;
@@ -83,7 +84,7 @@ function multiplesOf(base: StarkPoint): StarkPoint[] {
 function add(start: StarkPoint, value: bigint, table: Table): StarkPoint {
   if (value < 0n || value >= Point.Fp.ORDER) throw new RangeError('expected an element of the field');
   let sum = start;
-  // The digits of the windows, the highest one first.
+  // The digits of the windows, highest first.
   const digits = value.toString(1 << WINDOW_BITS).padStart(table.length, '0');
   for (const [window, multiples] of table.entries()) {
     const digit = Number.parseInt(digits[table.length - 1 - window] as string, 1 << WINDOW_BITS);
@@ -97,7 +98,7 @@ const ADDRESS_BOUND = 2n ** 251n - 256n;
 const HASH_BOUND = 2n ** 251n;
 const CONTRACT_ADDRESS_PREFIX = BigInt(bytesTo0xHex(utf8ToBytes('STARKNET_CONTRACT_ADDRESS')));
 
-// The account contracts with the constructor arguments for a key.
+// The account contracts, with the constructor arguments for a key.
 const ACCOUNT_CLASSES = {
   // Ready (Argent) v0.4.0: a Starknet signer owner, no guardian
   ready: {
@@ -118,7 +119,7 @@ export type StarknetAccountClass = keyof typeof ACCOUNT_CLASSES;
  * and signatures.
  */
 export const starknetSigner: ChainSigner = {
-  // CHOICE: Ready by default; the published client types do not state which account class `address` is computed with.
+  // CHOICE: Ready by default, because the published client types do not state the account class of `address`.
   walletKeys(secret, { starknetAccountClass = 'ready' }) {
     const key = BigInt(stark.getStarkKey(secret));
     return {
@@ -137,11 +138,12 @@ export const starknetSigner: ChainSigner = {
   },
 };
 
-/** The address of the account contract when deployed for this key with salt = key and deployer 0. */
+/** The address of the account contract if it is deployed for this key with salt = key and deployer 0. */
 export function starknetAddress(key: bigint, accountClass: StarknetAccountClass): bigint {
   const { classHash, calldata } = ACCOUNT_CLASSES[accountClass];
   const callHash = pedersenChain(calldata(key));
-  // The pedersen chain over [prefix, deployer, salt, class hash, callHash], of which the first two are always the same.
+  // The pedersen chain over [prefix, deployer, salt, class hash, callHash]. The first two elements are always the
+  // same.
   hashOfPrefix ??= pedersenFold([CONTRACT_ADDRESS_PREFIX, 0n]);
   return pedersenFold([key, classHash, callHash, 5n], hashOfPrefix) % ADDRESS_BOUND;
 }

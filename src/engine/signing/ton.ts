@@ -5,7 +5,7 @@ import { concatBytes, hexToBytes } from '../crypto/encoding.ts';
 import { type ChainSigner, ed25519KeyText, signMessageEd25519 } from './chain-signer.ts';
 import { crc16 } from './crc16.ts';
 
-// Wallet contract V4R2: representation hash and depth of its code cell.
+// Wallet contract V4R2: the representation hash and the depth of its code cell.
 const CODE_HASH = hexToBytes('feb5ff6820e2ff0d9483e7e0d62c817d846789fb4ae580c878866d959dabd5c0');
 const CODE_DEPTH = 7;
 const WALLET_ID = hexToBytes('29a9a317'); // 698983191, the id of workchain 0

@@ -16,8 +16,10 @@ import { InvalidImportedKeyError, InvalidPrivateKeyError } from './signing-error
 const HEX_DIGITS = utf8ToBytes('0123456789abcdef');
 
 /**
- * Turns imported private-key bytes into a 32-byte secret; the caller wipes it. Every chain accepts 32 bytes, solana
- * also the 64 bytes seed || public key. Throws InvalidPrivateKeyError.
+ * Converts imported private-key bytes to a 32-byte secret; the caller wipes it. Every chain accepts 32 bytes, solana
+ * also the 64 bytes seed || public key.
+ *
+ * @throws InvalidPrivateKeyError
  */
 export async function privateKeyFromImport(chainType: ChainType, bytes: Uint8Array): Promise<Uint8Array> {
   const secret = chainType === 'solana' && bytes.length === 64 ? readKeyPair(bytes) : bytes.slice();
@@ -40,7 +42,7 @@ function readKeyPair(bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * The text form of a secret that other wallets import, as UTF-8; the caller wipes it. On solana base58 of
+ * The text form of a secret that other wallets can import, as UTF-8; the caller wipes it. On solana it is base58 of
  * seed || public key, on every other chain 64 lower-case hex digits without 0x.
  */
 export function privateKeyForExport(chainType: ChainType, secret: Uint8Array): Uint8Array {
@@ -68,7 +70,7 @@ function hexText(secret: Uint8Array): Uint8Array {
 
 /** The sealed content of a wallet. */
 interface WalletSecret {
-  /** The signing key, stored in derived form so that signing needs no key derivation. */
+  /** The signing key. It is stored in derived form, so that signing needs no key derivation. */
   readonly privateKey: Uint8Array;
   /** The BIP-39 entropy of the key; absent for a key without a phrase. */
   readonly entropy?: Uint8Array | undefined;
@@ -76,7 +78,7 @@ interface WalletSecret {
 
 const LAYOUT = 1;
 const HEAD_BYTES = 2;
-/** On every chain. */
+/** The length of a private key on every chain. */
 const KEY_BYTES = 32;
 
 /** 0x01 || length of the entropy (one byte, 0 = none) || entropy || private key */
@@ -88,11 +90,12 @@ function encodeWalletSecret({ privateKey, entropy = new Uint8Array(0) }: WalletS
   return bytes;
 }
 
-/** The fields are views into `bytes` and are wiped with it. */
+/** Decodes a wallet's secret. The fields are views into `bytes`, so wiping `bytes` wipes them too. */
 export function decodeWalletSecret(bytes: Uint8Array): WalletSecret {
   assert(bytes[0] === LAYOUT && bytes[1] !== undefined, 'a sealed wallet secret has another layout');
   const keyAt = HEAD_BYTES + bytes[1];
-  // INVARIANT: no other secret of a vault is read as one, such as the 32 bytes of a key that decrypts an import.
+  // INVARIANT: no other secret of a key store is read as a wallet's secret, such as the 32 bytes of a key that
+  // decrypts an import.
   assert(bytes.length === keyAt + KEY_BYTES, 'a sealed wallet secret has another length');
   const privateKey = bytes.subarray(keyAt);
   return bytes[1] === 0 ? { privateKey } : { privateKey, entropy: bytes.subarray(HEAD_BYTES, keyAt) };
@@ -110,15 +113,15 @@ export interface WalletKeyFacts {
 
 /** A wallet's key before it is sealed. */
 export interface WalletKeyMaterial extends WalletKeyFacts {
-  /** Encoded by `encodeWalletSecret`; the receiver must wipe it. */
+  /** The output of `encodeWalletSecret`. The receiver must wipe it. */
   readonly secretBytes: Uint8Array;
 }
 
-/** 12 words. */
+/** The entropy of 12 words. */
 export const PHRASE_ENTROPY_BYTES = 16;
 const PRIVATE_KEY_BYTES = 32;
 
-/** The random bytes that a new key of the chain type is made from. */
+/** The number of random bytes for a new key of the chain type. */
 export function keyBytesOf(chainType: ChainType): number {
   return isFromPhrase(chainType) ? PHRASE_ENTROPY_BYTES : PRIVATE_KEY_BYTES;
 }
@@ -129,10 +132,10 @@ export function isFromPhrase(chainType: ChainType): boolean {
 }
 
 /**
- * A new key. Chains with exportable phrases take 128 bits of BIP-39 entropy and use the key at the chain's default path,
- * so that the phrase gives the address again; the others take 256 random bits.
+ * A new key. For chains with exportable phrases, it is the key at the chain's default path of 128 bits of BIP-39
+ * entropy, so that the phrase restores the address. Other chains use 256 random bits.
  *
- * Shape: `random` as long as `keyBytesOf` says; it is wiped.
+ * @param random of the length `keyBytesOf`; it is wiped.
  */
 export async function newWalletKey(chainType: ChainType, random: Uint8Array): Promise<WalletKeyMaterial> {
   if (isFromPhrase(chainType)) return walletKeyFromEntropy(chainType, random);
@@ -144,8 +147,9 @@ export async function newWalletKey(chainType: ChainType, random: Uint8Array): Pr
 }
 
 /**
- * The key that an import contains: the UTF-8 bytes of a phrase, or a private key in one of the chain's forms. Wipes the
- * content. Throws InvalidImportedKeyError, whose message never contains the key.
+ * The key in an import: the UTF-8 bytes of a phrase, or a private key in one of the chain's forms. Wipes the content.
+ *
+ * @throws InvalidImportedKeyError, whose message never contains the key.
  */
 export async function importedWalletKey(
   chainType: ChainType,
@@ -166,7 +170,7 @@ export async function importedWalletKey(
 }
 
 /**
- * The key as an export contains it; undefined for the phrase of a key without one. The caller wipes it.
+ * The key in the form of an export; undefined for the phrase of a key without one. The caller wipes it.
  *
  * NOTE: the words pass through a JavaScript string, which cannot be wiped.
  */
@@ -179,7 +183,7 @@ export function exportedWalletKey(
   return entropy && new TextEncoder().encode(entropyToMnemonic(entropy));
 }
 
-/** The key of a phrase's entropy (16 to 32 bytes) at the chain's default path; wipes the entropy. */
+/** The key at the chain's default path for a phrase's entropy (16 to 32 bytes). Wipes the entropy. */
 async function walletKeyFromEntropy(
   chainType: ChainType,
   entropy: Uint8Array,
@@ -193,7 +197,7 @@ async function walletKeyFromEntropy(
   }
 }
 
-/** The key of a phrase whose seed is known, at the chain's default path. The caller wipes both. */
+/** The key at the chain's default path for the seed of a phrase. The caller wipes both. */
 export async function walletKeyFromSeed(
   chainType: ChainType,
   { entropy, seed }: { readonly entropy: Uint8Array; readonly seed: Uint8Array },
@@ -215,7 +219,7 @@ export async function walletKeyFromSeed(
   }
 }
 
-/** Key material from a bare private key, without a phrase; wipes its input. */
+/** Key material from a bare private key, without a phrase. Wipes its input. */
 async function walletKeyFromPrivateKey(
   chainType: ChainType,
   privateKey: Uint8Array,

@@ -218,7 +218,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "authenticateWallets"
    },
    {
-    "text": "a number counts as its digits if JSON represents it exactly. Several larger numbers have the same value, so one user could pass for another.",
+    "text": "a number counts as its digits if JSON represents it exactly. Larger numbers can collide, and one user could pass for another.",
     "path": "src/engine/authorization/user-vouchers.ts",
     "symbol": "userIdIn"
    }
@@ -249,7 +249,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_LISTED"
    },
    {
-    "text": "a number counts as its digits if JSON represents it exactly. Several larger numbers have the same value, so one user could pass for another.",
+    "text": "a number counts as its digits if JSON represents it exactly. Larger numbers can collide, and one user could pass for another.",
     "path": "src/engine/authorization/user-vouchers.ts",
     "symbol": "userIdIn"
    }
@@ -285,7 +285,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "authenticateWallets"
    },
    {
-    "text": "a number counts as its digits if JSON represents it exactly. Several larger numbers have the same value, so one user could pass for another.",
+    "text": "a number counts as its digits if JSON represents it exactly. Larger numbers can collide, and one user could pass for another.",
     "path": "src/engine/authorization/user-vouchers.ts",
     "symbol": "userIdIn"
    }
@@ -443,7 +443,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the most functions in the different ABIs of a policy, or of an aggregation, because each one is hashed for its selector.",
+    "text": "the maximum number of functions in the different ABIs of a policy, or of an aggregation, because each function is hashed for its selector.",
     "path": "src/engine/policy/conditions/abi-calldata.ts",
     "symbol": "MAX_FUNCTIONS"
    }
@@ -674,7 +674,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "DEVELOPER_FEE"
    },
    {
-    "text": "no rule method names payouts, so only `*` rules match them; their conditions see this body.",
+    "text": "there is no rule method for payouts, so only `*` rules match them. The conditions of these rules see this body.",
     "path": "src/engine/actions/payout-terms.ts",
     "symbol": "payoutAction"
    }
@@ -744,7 +744,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_RULES"
    },
    {
-    "text": "the most functions in the different ABIs of a policy, or of an aggregation, because each one is hashed for its selector.",
+    "text": "the maximum number of functions in the different ABIs of a policy, or of an aggregation, because each function is hashed for its selector.",
     "path": "src/engine/policy/conditions/abi-calldata.ts",
     "symbol": "MAX_FUNCTIONS"
    }
@@ -770,7 +770,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "AT_ROOT"
    },
    {
-    "text": "the most functions in the different ABIs of a policy, or of an aggregation, because each one is hashed for its selector.",
+    "text": "the maximum number of functions in the different ABIs of a policy, or of an aggregation, because each function is hashed for its selector.",
     "path": "src/engine/policy/conditions/abi-calldata.ts",
     "symbol": "MAX_FUNCTIONS"
    }
@@ -1192,17 +1192,17 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "FEE_LIMIT_SUN"
    },
    {
-    "text": "half a percent, unless the request says otherwise.",
+    "text": "half a percent if the request gives no slippage.",
     "path": "src/engine/actions/swap-terms.ts",
     "symbol": "DEFAULT_SLIPPAGE_BPS"
    },
    {
-    "text": "quotes need the address too when the destination is of another chain type, because an exchange quotes for a recipient.",
+    "text": "quotes also need the address if the destination has another chain type, because an exchange quotes for a recipient.",
     "path": "src/engine/actions/swap-terms.ts",
     "symbol": "readRecipient"
    },
    {
-    "text": "the amounts are what the swap may spend at most, also where the request fixes what arrives: rules on amounts limit what is spent. Assets and addresses are shown as sent, because conditions compare exact text.",
+    "text": "the amounts are the maximum that the swap may spend, even if the request fixes the amount that arrives, because rules on amounts limit spending. Assets and addresses are shown as sent, because conditions compare exact text.",
     "path": "src/engine/actions/swap-terms.ts",
     "symbol": "swapAction"
    }
@@ -2066,12 +2066,12 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "FEE_LIMIT_SUN"
    },
    {
-    "text": "half a percent, unless the request says otherwise.",
+    "text": "half a percent if the request gives no slippage.",
     "path": "src/engine/actions/swap-terms.ts",
     "symbol": "DEFAULT_SLIPPAGE_BPS"
    },
    {
-    "text": "quotes need the address too when the destination is of another chain type, because an exchange quotes for a recipient.",
+    "text": "quotes also need the address if the destination has another chain type, because an exchange quotes for a recipient.",
     "path": "src/engine/actions/swap-terms.ts",
     "symbol": "readRecipient"
    }
@@ -2113,7 +2113,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "on chains whose transactions have their own rules, a hash counts as a hidden transaction, so only conditions on time can hold: permission to sign messages must not allow signing a transaction by its hash.",
+    "text": "on chains whose transactions have their own rules, a hash counts as a hidden transaction, so only conditions on time can hold. Permission to sign messages must not allow signing a transaction by its hash.",
     "path": "src/engine/actions/decode-raw-bytes.ts",
     "symbol": "decodeRawSignAction"
    },
@@ -2414,7 +2414,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "FEE_LIMIT_SUN"
    },
    {
-    "text": "the amount appears as `amount` and `source.amount`, the source by name and by address, and the destination's chain and asset default to the source's. For an exchange with a fixed arriving amount, the amount is what is spent, because that is what rules on amounts limit.",
+    "text": "the amount appears as `amount` and `source.amount`, and the source by name and by address. The destination's chain and asset default to the source's. For an exchange with a fixed arriving amount, the amount is the amount to spend, because rules on amounts limit spending.",
     "path": "src/engine/actions/transfer-terms.ts",
     "symbol": "transferAction"
    }
@@ -2565,7 +2565,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_RULES"
    },
    {
-    "text": "the most functions in the different ABIs of a policy, or of an aggregation, because each one is hashed for its selector.",
+    "text": "the maximum number of functions in the different ABIs of a policy, or of an aggregation, because each function is hashed for its selector.",
     "path": "src/engine/policy/conditions/abi-calldata.ts",
     "symbol": "MAX_FUNCTIONS"
    }
@@ -2602,7 +2602,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "AT_ROOT"
    },
    {
-    "text": "the most functions in the different ABIs of a policy, or of an aggregation, because each one is hashed for its selector.",
+    "text": "the maximum number of functions in the different ABIs of a policy, or of an aggregation, because each function is hashed for its selector.",
     "path": "src/engine/policy/conditions/abi-calldata.ts",
     "symbol": "MAX_FUNCTIONS"
    }
@@ -2816,7 +2816,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "chains"
    },
    {
-    "text": "real operators return an address of a key shared with the owner. Here it is the Taproot output of the identity key itself (BIP-341, key path only), which the owner could also spend on layer 1.",
+    "text": "real operators return an address of a key that they share with the owner. Here it is the Taproot output of the identity key itself (BIP-341, key path only), which the owner could also spend on layer 1.",
     "path": "src/engine/signing/spark.ts",
     "symbol": "sparkDepositAddress"
    }
@@ -3052,27 +3052,27 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "resolveWalletOwner"
  },
  {
-  "text": "functions ignore bytes after their arguments, so rules judge the call that was asked for. A suffix that determines the function, or is code of a new contract, is judged as what it is.",
+  "text": "functions ignore bytes after their arguments, so rules evaluate the call without the suffix. A suffix that determines the function, or that is part of the code of a new contract, stays part of the call.",
   "path": "src/engine/actions/account-calls.ts",
   "symbol": "withoutSuffix"
  },
  {
-  "text": "several times the digits of 2^256 with 255 decimals. Computing with longer numbers takes more than linear time, and a signer reads bodies that no server has validated.",
+  "text": "several times the digits of 2^256 with 255 decimals. Computing with longer numbers takes more than linear time, and a signer also reads bodies that no server has validated.",
   "path": "src/engine/assets/decimal.ts",
   "symbol": "MOST_CHARACTERS"
  },
  {
-  "text": "only verified addresses. `usdb` and `ousd` beyond Tempo, USDC where Circle does not issue it (megaeth, robinhood, soneium, bsc's test network) and USDT on test networks have no entry; they are reached by address.",
+  "text": "only verified addresses are listed. `usdb` and `ousd` outside Tempo, USDC where Circle does not issue it (megaeth, robinhood, soneium, bsc's test network) and USDT on test networks have no entry. Requests can still name them by address.",
   "path": "src/engine/assets/known-assets.ts",
   "symbol": "tokens"
  },
  {
-  "text": "it counts also when the key has expired since: members sign at different times. Where the vault vouches for users' keys it does not, because the vault counts no expired key; the user signs again with another one.",
+  "text": "a signature counts even if its key has expired since, because members sign at different times. It does not count if the key store vouches for users' keys, because the key store counts no expired key. The user then signs again with another key.",
   "path": "src/engine/authorization/quorum.ts",
   "symbol": "countsInAgreement"
  },
  {
-  "text": "text with two public keys is refused, although OpenSSL takes the first: a caller who sends two does not know which one becomes the owner.",
+  "text": "text with two public keys is refused, although OpenSSL takes the first. A caller who sends two does not know which one becomes the owner.",
   "path": "src/engine/crypto/p256.ts",
   "symbol": "decodePem"
  },
@@ -3082,32 +3082,32 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "AUXILIARY"
  },
  {
-  "text": "allows a batch of 35 calls under the largest policy and one of 1,000 calls under 250 conditions; more would block the event loop for too long. What is looked through for a value counts as well.",
+  "text": "this allows a batch of 35 calls under the largest policy, and one of 1,000 calls under 250 conditions. More would block the event loop for too long.",
   "path": "src/engine/policy/comparison-limit.ts",
   "symbol": "MAX_COMPARISONS"
  },
  {
-  "text": "refused, because no `bytesN` value could equal it, and a DENY with it would never match.",
+  "text": "refused, because no `bytesN` value could equal it, so a DENY with it would never match.",
   "path": "src/engine/policy/compile.ts",
   "symbol": "requireFieldValue"
  },
  {
-  "text": "nesting of arrays and tuples. No real contract exceeds it, and the cost of reading calldata grows with it.",
+  "text": "the maximum nesting of arrays and tuples. No real contract exceeds it, and the cost of reading calldata grows with it.",
   "path": "src/engine/policy/conditions/abi-calldata.ts",
   "symbol": "MAX_DEPTH"
  },
  {
-  "text": "canonical type names only, as compilers emit them. With `uint` in place of `uint256`, the computed selector would differ from the selector of the calls.",
+  "text": "only canonical type names, as compilers emit them. With `uint` instead of `uint256`, the computed selector would differ from the selector of calls.",
   "path": "src/engine/policy/conditions/abi-calldata.ts",
   "symbol": "ELEMENTARY"
  },
  {
-  "text": "nesting of arrays within arrays.",
+  "text": "the maximum nesting of arrays within arrays.",
   "path": "src/engine/policy/conditions/ethereum-typed-data.ts",
   "symbol": "MAX_ARRAY_DEPTH"
  },
  {
-  "text": "refuses types that signing refuses as well: a condition on them could never be true.",
+  "text": "refuses types that signing also refuses, because a condition on them could never be true.",
   "path": "src/engine/policy/conditions/ethereum-typed-data.ts",
   "symbol": "assertTypes"
  },
@@ -3117,17 +3117,17 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "ruleMethodsOf"
  },
  {
-  "text": "the specification does not name a contract for batches. This one has no owner and no state and is deployed at the same address on the large chains. Simulated chains support it everywhere.",
+  "text": "the specification names no contract for batches. This one has no owner and no state, and is deployed at the same address on the large chains. Simulated chains support it everywhere.",
   "path": "src/engine/signing/ethereum/batch-executor.ts",
   "symbol": "BATCH_EXECUTOR_ADDRESS"
  },
  {
-  "text": "the specification does not name an account contract for sponsored gas. This one has no owner other than the account's key, no state and no modules. Source: eth-infinitism/account-abstraction v0.8, Simple7702Account.sol.",
+  "text": "the specification names no account contract for sponsored gas. This one has no owner other than the account's key, no state and no modules.",
   "path": "src/engine/signing/ethereum/simple-account.ts",
   "symbol": "SIMPLE_ACCOUNT_ADDRESS"
  },
  {
-  "text": "the type defaults to 2, unless the transaction has a field of another type.",
+  "text": "the type defaults to 2 unless the transaction has a field of another type.",
   "path": "src/engine/signing/ethereum/transaction.ts",
   "symbol": "typeOf"
  },
@@ -3137,17 +3137,17 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "isIntegerSize"
  },
  {
-  "text": "far above the types of real applications. The encoded type of each struct repeats all structs that it refers to, so without a limit one request could block the process for minutes.",
+  "text": "far more than real applications have. The encoded type of each struct repeats all structs that it refers to, so without a limit one request could block the process for minutes.",
   "path": "src/engine/signing/ethereum/typed-data-types.ts",
   "symbol": "MAX_TYPES"
  },
  {
-  "text": "accounts of ERC-7821 take address 0 as themselves, others as that address, so nothing is known of the call.",
+  "text": "for accounts of ERC-7821, address 0 means the account itself; for other accounts it is that address. So the call counts as unknown.",
   "path": "src/engine/signing/ethereum/user-operation-calls.ts",
   "symbol": "decodeAccountCalls"
  },
  {
-  "text": "refused, because the entry point replaces the marker by the delegate, which the request does not name.",
+  "text": "the delegate marker is refused, because the entry point replaces it by the delegate, which the request does not name.",
   "path": "src/engine/signing/ethereum/user-operation.ts",
   "symbol": "refuseDelegateMarker"
  }

@@ -14,12 +14,12 @@ export const listApps: Handler<'listApps'> = async (_input, context) => {
 };
 
 export const createApp: Handler<'createApp'> = async ({ body }, context) => {
-  const { clock, entropy, ids, vault } = context;
+  const { clock, entropy, ids, keyStore } = context;
   const nowMs = clock.now();
   const given = body.settings === undefined ? undefined : checkAppSettings(body.settings, { ids, nowMs });
   if (given !== undefined) await checkJwtAuthReachable(context, given);
   const id = body.id ?? ids.cuid();
-  const settings = given && (await sealTestCodes(vault, id, given));
+  const settings = given && (await sealTestCodes(keyStore, id, given));
   const { app, secret } = await context.changeApps((em) =>
     createAppVerb({ em, entropy, ids, nowMs }, { ...body, id, settings }),
   );
@@ -27,11 +27,11 @@ export const createApp: Handler<'createApp'> = async ({ body }, context) => {
 };
 
 export const configureApp: Handler<'configureApp'> = async ({ path, body }, context) => {
-  const { clock, entropy, ids, vault } = context;
+  const { clock, entropy, ids, keyStore } = context;
   const nowMs = clock.now();
   const given = body.settings === undefined ? undefined : checkAppSettings(body.settings, { ids, nowMs });
   if (given !== undefined) await checkJwtAuthReachable(context, given);
-  const settings = given && (await sealTestCodes(vault, path.app_id, given));
+  const settings = given && (await sealTestCodes(keyStore, path.app_id, given));
   const app = await context.changeApps((em) =>
     updateApp({ em, entropy, ids, nowMs }, path.app_id, { ...body, settings }),
   );

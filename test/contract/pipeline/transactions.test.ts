@@ -84,7 +84,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       },
     };
     const run = runnerOf(registry, {
-      services: { vault: { isLocal: true } } as Services,
+      services: { keyStore: { isLocal: true } } as Services,
       openUnit: unitsOf(database),
       idempotency: idempotencyKeys(),
       singleUse: singleUseSignatures(strictSafeguards),

@@ -29,7 +29,7 @@ beforeAll(async () => {
   world = await openOperations('sqlite');
   const openUnit = unitsOf(world.database);
   const audit = createAuditTrail({
-    ...{ vault: world.services.vault, entropy: world.services.entropy, inUnit: inUnitOf(openUnit) },
+    ...{ keyStore: world.services.keyStore, entropy: world.services.entropy, inUnit: inUnitOf(openUnit) },
     reader: () => world.database.orm.em.fork(),
   });
   await audit.open();

@@ -41,13 +41,13 @@ describe.each(databaseKinds)('an export from %s', (kind) => {
       }
     });
     await inUnit((em) => sequenceAll(em, 1));
-    await signCheckpoint({ vault: world.services.vault, em: fork(), inUnit });
+    await signCheckpoint({ keyStore: world.services.keyStore, em: fork(), inUnit });
   };
 
   beforeAll(async () => {
     world = await openOperations(kind);
-    const { vault, entropy } = world.services;
-    await ensureAuditKeys({ em: fork(), vault, entropy, inUnit });
+    const { keyStore, entropy } = world.services;
+    await ensureAuditKeys({ em: fork(), keyStore, entropy, inUnit });
     base = mkdtempSync(join(tmpdir(), 'audit-'));
     log = join(base, 'log');
     await grow(0, 300);

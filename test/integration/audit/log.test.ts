@@ -48,7 +48,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
   test('every committed record gets one place, whatever the order of commits; signed roots are those of RFC 6962', async () => {
     const { services } = world;
-    const context = { em: fork(), vault: services.vault, entropy: services.entropy, inUnit };
+    const context = { em: fork(), keyStore: services.keyStore, entropy: services.entropy, inUnit };
     await ensureAuditKeys(context);
     await ensureAuditKeys(context);
     const verifier = await getVerifier(fork());
@@ -77,9 +77,9 @@ describe.each(databaseKinds)('on %s', (kind) => {
     ]);
 
     expect(await getSignedCheckpoint(fork())).toBeUndefined();
-    const seen = await signCheckpoint({ vault: services.vault, em: fork(), inUnit });
+    const seen = await signCheckpoint({ keyStore: services.keyStore, em: fork(), inUnit });
     expect(seen).toMatchObject({ size: 301 });
-    expect(await signCheckpoint({ vault: services.vault, em: fork(), inUnit }, seen)).toEqual(seen);
+    expect(await signCheckpoint({ keyStore: services.keyStore, em: fork(), inUnit }, seen)).toEqual(seen);
     const checkpoint = openCheckpoint((await getSignedCheckpoint(fork()))!, verifier!);
     expect(checkpoint).toEqual({
       origin: verifier!.name,
@@ -106,9 +106,10 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
   test('a log that was rewritten under a running server is not signed', async () => {
     const { services } = world;
-    const context = { em: fork(), vault: services.vault, entropy: services.entropy, inUnit };
+    const context = { em: fork(), keyStore: services.keyStore, entropy: services.entropy, inUnit };
     await ensureAuditKeys(context);
-    const sign = (seen?: SeenLog) => signCheckpoint({ vault: services.vault, em: fork(), inUnit }, seen);
+    const sign = (seen?: SeenLog) =>
+      signCheckpoint({ keyStore: services.keyStore, em: fork(), inUnit }, seen);
     const grow = async (begin: number, end: number) => {
       await inUnit(async (em) => {
         for (let number = begin; number < end; number += 1) await write(em, number);

@@ -36,7 +36,7 @@ describe.each(databaseKinds)('the log on %s', (kind) => {
   };
   const sequence = async () => {
     await inUnit((em) => sequenceAll(em, 1));
-    await signCheckpoint({ vault: world.services.vault, em: fork(), inUnit });
+    await signCheckpoint({ keyStore: world.services.keyStore, em: fork(), inUnit });
   };
   const stored = async (): Promise<number[]> => {
     const rows = await fork().execute<{ leaf_index: string }[]>(
@@ -47,8 +47,8 @@ describe.each(databaseKinds)('the log on %s', (kind) => {
 
   beforeAll(async () => {
     world = await openOperations(kind);
-    const { vault, entropy } = world.services;
-    await ensureAuditKeys({ em: fork(), vault, entropy, inUnit });
+    const { keyStore, entropy } = world.services;
+    await ensureAuditKeys({ em: fork(), keyStore, entropy, inUnit });
     folder = mkdtempSync(join(tmpdir(), 'trim-'));
     await grow(0, 700);
   });

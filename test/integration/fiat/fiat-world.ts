@@ -11,7 +11,7 @@ import { followDeposits } from '../../../src/jobs/follow-deposits.ts';
 import { followFiatCustomers } from '../../../src/jobs/follow-fiat-customers.ts';
 import { followFiatDeposits } from '../../../src/jobs/follow-fiat-deposits.ts';
 import type { Job } from '../../../src/jobs/runner.ts';
-import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import type { FiatEnvironment, FiatProvider, FiatProviders } from '../../../src/ports/fiat.ts';
 import {
@@ -236,11 +236,11 @@ async function operationsIn(
   const database = await reopenTestDatabase(
     url === undefined ? { kind: 'sqlite', file } : { kind: 'postgres', url, poolSize: 8 },
   );
-  const vault = createKeyVault({
+  const keyStore = createKeyStore({
     masterKeys: [localMasterKey('test', Buffer.alloc(32, 7), systemEntropy)],
     entropy: systemEntropy,
   });
-  const operations = operationsOn(database, { app, nowMs, vault });
+  const operations = operationsOn(database, { app, nowMs, keyStore });
   // Each process draws other ids.
   Object.assign(operations.services, { entropy: systemEntropy, ids: makeIds(systemEntropy) });
   return operations;

@@ -71,9 +71,9 @@ describe.each(databaseKinds)('payouts on %s', (kind) => {
     expect((await world.action(answer)).status).toBe('succeeded');
     expect(await world.held(owned.address)).toBe(75n * million);
     // A provider, or a server, that asks for more than the owner has signed.
-    const { vault } = world.operations.services;
-    const { signWithWallet } = vault;
-    Object.assign(vault, {
+    const { keyStore } = world.operations.services;
+    const { signWithWallet } = keyStore;
+    Object.assign(keyStore, {
       signWithWallet: (...[sealed, binding, task, use]: Parameters<typeof signWithWallet>) =>
         signWithWallet(
           sealed,
@@ -87,7 +87,7 @@ describe.each(databaseKinds)('payouts on %s', (kind) => {
       await world.chains.fund(base, { ...funds, address: owned.address, rawAmount: 3000n * million });
       await expect(pays('2100')).rejects.toThrow('asks for something else');
     } finally {
-      Object.assign(vault, { signWithWallet });
+      Object.assign(keyStore, { signWithWallet });
     }
   });
 

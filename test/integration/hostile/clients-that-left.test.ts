@@ -53,7 +53,7 @@ describe.each(databaseKinds)('clients that disconnect, on %s', (kind) => {
         return handler(...given);
       },
     };
-    const services = { vault: { isLocal: true } } as Services;
+    const services = { keyStore: { isLocal: true } } as Services;
     const run = runnerOf(
       { createToy },
       {

@@ -39,7 +39,13 @@ beforeAll(async () => {
 
 async function examine(more: Record<string, string> = {}, execArgv: readonly string[] = []) {
   const all = { ...env, ...more };
-  const outside = { vault: readKeysConfig(all).vault, env: all, execArgv, folder, webhookUrl: undefined };
+  const outside = {
+    keyStore: readKeysConfig(all).keyStore,
+    env: all,
+    execArgv,
+    folder,
+    webhookUrl: undefined,
+  };
   const findings = await examineProduction(readServeConfig({}, all), outside);
   return (name: string) =>
     findings.filter((finding) => finding.name === name).map(({ state, text }) => `${state}: ${text}`);
@@ -186,7 +192,7 @@ describe('custos doctor --serve', () => {
     const { CUSTOS_MASTER_KEY: _, ...rest } = env;
     const all = { ...rest, CUSTOS_MASTER_KEY_FILE: file, NODE_TLS_REJECT_UNAUTHORIZED: '0' };
     const outside = {
-      vault: readKeysConfig(all).vault,
+      keyStore: readKeysConfig(all).keyStore,
       env: all,
       execArgv: ['--inspect=0.0.0.0'],
       folder,

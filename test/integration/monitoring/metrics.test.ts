@@ -70,9 +70,9 @@ test('requests are counted and timed by operation, and refusals by code', () => 
   expect(sampleOf('custos_rate_limit_refusals_total{limit="app"}')).toBe(limited);
 });
 
-test('the vault, the database, the jobs and the chains are measured', () => {
+test('the key store, the database, the jobs and the chains are measured', () => {
   expect(
-    sampleOf('custos_key_vault_duration_seconds_count{call="createWalletKey",result="ok"}'),
+    sampleOf('custos_key_store_duration_seconds_count{call="createWalletKey",result="ok"}'),
   ).toBeGreaterThan(0);
   expect(sampleOf('custos_database_transaction_duration_seconds_count{result="committed"}')).toBeGreaterThan(
     0,

@@ -85,7 +85,7 @@ test('a request that continues a trace is recorded with its steps, below the spa
   const work = childrenOf(request!).find(({ name }) => name === 'unit of work')!;
   expect(childrenOf(request!).map(({ name }) => name)).toEqual(['validation', 'unit of work']);
   expect(childrenOf(work).map(({ name }) => name)).toEqual(
-    expect.arrayContaining(['policies', 'key vault signWithWallet']),
+    expect.arrayContaining(['policies', 'key store signWithWallet']),
   );
   for (const { startTimeUnixNano: start, endTimeUnixNano: end } of spans)
     expect(BigInt(end)).toBeGreaterThanOrEqual(BigInt(start));

@@ -253,8 +253,8 @@ describe('with a file that keeps the last checkpoint', () => {
   let folder: string;
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'custos-checkpoint-'));
-    const { vault, entropy } = services;
-    await ensureAuditKeys({ em: database.orm.em.fork(), vault, entropy, inUnit });
+    const { keyStore, entropy } = services;
+    await ensureAuditKeys({ em: database.orm.em.fork(), keyStore, entropy, inUnit });
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 

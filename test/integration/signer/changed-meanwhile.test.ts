@@ -4,7 +4,7 @@ import { agreementOf } from '../../../src/domain/requests/intents/intent-view.ts
 import type { Tables } from '../../../src/domain/tables.ts';
 import { readEvidence } from '../../../src/engine/authorization/signed-evidence.ts';
 import type { IntentResponse } from '../../../src/generated/schemas.ts';
-import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import { messagePolicy } from '../../contract/policies/rules.ts';
 import { databaseKinds } from '../../support/databases.ts';
@@ -12,8 +12,8 @@ import type { TestOperations } from '../../support/run-operations.ts';
 import { clientsOf, inDatabase, type Key, keyOf, openLogins } from '../../support/signer/login-clients.ts';
 import { newOwner, payloadOf } from '../../support/signer/owner.ts';
 
-// What the signer judges changes between the signature of one member and that of the last one. The server has to see the
-// same, and answers what the contract says; an error of the vault would fail the test.
+// What the signer judges changes between the signature of one member and that of the last one. The server has to see
+// the same, and answers what the contract says; an error of the key store would fail the test.
 
 const hello = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
 const device = keyOf(newOwner());
@@ -99,12 +99,12 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const wallet = await done('createWallet', {
       body: { chain_type: 'ethereum', owner, policy_ids: [id] },
     });
-    const { vault } = server.services;
-    const waiting: typeof vault.signWithWallet = async (...asked) => {
+    const { keyStore } = server.services;
+    const waiting: typeof keyStore.signWithWallet = async (...asked) => {
       server.clock.nowMs += 5_000;
-      return vault.signWithWallet(...asked);
+      return keyStore.signWithWallet(...asked);
     };
-    Object.assign(server.services, { vault: { ...vault, signWithWallet: waiting } });
+    Object.assign(server.services, { keyStore: { ...keyStore, signWithWallet: waiting } });
     const input = { path: { wallet_id: wallet.id! }, body: hello };
     expect((await run('walletRpc', input, device)).status).toBe(200);
     expect(await run('walletRpc', input, device)).toMatchObject({ body: { code: 'policy_violation' } });
@@ -170,13 +170,13 @@ describe.each(databaseKinds)('on %s', (kind) => {
 
   test('the signer is started with other logins', async () => {
     const intent = await signedByAnn();
-    const { isLocal = false } = server.services.vault;
-    const vault = createKeyVault({
+    const { isLocal = false } = server.services.keyStore;
+    const keyStore = createKeyStore({
       masterKeys: [localMasterKey('test', Buffer.alloc(32, 7), systemEntropy)],
       entropy: systemEntropy,
       clock: { now: () => server.clock.nowMs },
     });
-    Object.assign(server.services, { vault: { ...vault, isLocal } });
+    Object.assign(server.services, { keyStore: { ...keyStore, isLocal } });
     // It has vouched for this key already, and vouches for no others.
     expect((await clients.authorize(intent, device)).body.status).toBe('executed');
     const later = await clients.keyFor('ann');

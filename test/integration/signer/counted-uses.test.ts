@@ -46,7 +46,7 @@ describe.each(cases)('on %s, with %i for each request', (kind, most) => {
     };
     server = await openOperations(kind, {
       chains: { find, listing: () => chains.used() },
-      replaceVault: (vault) => losing(behindProtocol((task) => task)(vault)),
+      replaceKeyStore: (keyStore) => losing(behindProtocol((task) => task)(keyStore)),
       signaturesPerRequest: most,
     });
   });

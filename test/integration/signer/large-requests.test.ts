@@ -14,7 +14,7 @@ describe.each(databaseKinds)('on %s, behind the protocol of the signer', (kind) 
   let server: TestOperations;
   let wallet: Wallet;
   beforeAll(async () => {
-    server = await openOperations(kind, { replaceVault: behindProtocol((task) => tamper(task)) });
+    server = await openOperations(kind, { replaceKeyStore: behindProtocol((task) => tamper(task)) });
     const body = { chain_type: 'ethereum', owner: { public_key: owner.publicKey } };
     wallet = (await server.run('createWallet', { body })).body as Wallet;
   });

@@ -8,8 +8,8 @@ import { type Proposed, signIntent } from '../../support/intents.ts';
 import { newOwner, type Owner, ownerOf } from '../../support/signer/owner.ts';
 import { type ServedWithSigner, serveWithSigner } from '../../support/signer/serve-with-signer.ts';
 
-// Members sign intents at different times, over HTTPS, on a production server whose signer is a process of its own: what
-// has expired meanwhile is asked for again, and no honest client may be answered with an internal error.
+// Members sign intents at different times, over HTTPS, on a production server whose signer is a process of its own:
+// what has expired meanwhile is asked for again, and no honest client may be answered with an internal error.
 
 const login = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 let server: ServedWithSigner;

@@ -9,8 +9,8 @@ import type { RunInput, TestOperations } from '../../support/run-operations.ts';
 import { clientsOf, inDatabase, type Key, keyOf, openLogins } from '../../support/signer/login-clients.ts';
 import { newOwner } from '../../support/signer/owner.ts';
 
-// Members sign at different times, and what they are known by changes meanwhile. The vault refuses what the server must
-// not ask of it: no honest client may be answered with an internal error.
+// Members sign at different times, and what they are known by changes meanwhile. The key store refuses what the
+// server must not ask of it: no honest client may be answered with an internal error.
 
 const hourMs = 3_600_000;
 
@@ -22,7 +22,7 @@ function signedIn({ authorization_details: [owner] }: IntentResponse): boolean[]
 }
 
 describe.each(databaseKinds)('on %s', (kind) => {
-  describe.each([true, false])('users that the vault recognizes: %s', (isPinned) => {
+  describe.each([true, false])('users that the key store recognizes: %s', (isPinned) => {
     let server: TestOperations;
     let clients: ReturnType<typeof clientsOf>;
     beforeAll(async () => {
@@ -181,8 +181,8 @@ describe.each(databaseKinds)('on %s', (kind) => {
       const [annKey, bobKey] = [await keyFor('ann'), await keyFor('bob')];
       await inDatabase(server, async (em) => {
         await em.getKysely<Tables>().deleteFrom('voucher_keys').execute();
-        const { ids, vault } = server.services;
-        await makeVoucherKeys({ em, ids, vault });
+        const { ids, keyStore } = server.services;
+        await makeVoucherKeys({ em, ids, keyStore });
       });
       expect(await uses(wallet.id!, annKey)).toMatchObject({ status: 401 });
       expect(await uses(wallet.id!, await keyFor('ann'))).toMatchObject({ status: 401 });
@@ -209,7 +209,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
           additional_signers: [{ signer_id: old.id }],
         },
       });
-      // A token for another recipient: the vault does not vouch for the key, so it counts in one of them only.
+      // A token for another recipient: the key store does not vouch for the key, so it counts in one of them only.
       const key = await keyFor('ann', { cnf: { jkt: 'x'.repeat(43) } });
       expect((await uses(wallet.id!, key)).status).toBe(200);
     });
@@ -224,13 +224,13 @@ describe.each(databaseKinds)('on %s', (kind) => {
         em.getKysely<Tables>().selectFrom('user_keys').select('expires_at_ms').execute(),
       )) as [{ expires_at_ms: number }];
       server.clock.nowMs = endsMs - 1;
-      const { vault } = server.services;
-      const { signWithWallet } = vault;
+      const { keyStore } = server.services;
+      const { signWithWallet } = keyStore;
       const late = async (...asked: Parameters<typeof signWithWallet>) => {
         server.clock.nowMs += 30_000;
         return signWithWallet(...asked);
       };
-      Object.assign(server.services, { vault: { ...vault, signWithWallet: late } });
+      Object.assign(server.services, { keyStore: { ...keyStore, signWithWallet: late } });
       expect((await uses(wallet.id!, key)).status).toBe(200);
       expect((await uses(wallet.id!, key)).status).toBe(401);
     });

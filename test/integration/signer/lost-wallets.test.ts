@@ -6,8 +6,8 @@ import { keptWallets } from '../../support/signer/kept-wallets.ts';
 import { inDatabase, keyOf } from '../../support/signer/login-clients.ts';
 import { newOwner } from '../../support/signer/owner.ts';
 
-// An earlier version left the database with another key quorum of the owner's key than the one that the vault knows. The
-// latter can be deleted, since nothing refers to it.
+// An earlier version left the database with another key quorum of the owner's key than the one that the key store
+// knows. The latter can be deleted, since nothing refers to it.
 
 const [owner, clerk] = [keyOf(newOwner()), keyOf(newOwner())];
 
@@ -24,14 +24,14 @@ describe.each(databaseKinds)('on %s', (kind) => {
   const remove = (quorumId: string) =>
     wallets.run('deleteKeyQuorum', { path: { key_quorum_id: quorumId } }, owner);
 
-  /** The vault knows `known` as its owner, and the database has another key quorum of the same key. */
+  /** The key store knows `known` as its owner, and the database has another key quorum of the same key. */
   async function walletOf(known: string): Promise<string> {
     const walletId = await wallets.made('createWallet', { chain_type: 'ethereum', owner_id: known });
     await wallets.write('wallets', ['id', walletId], { owner_id: await wallets.quorumOf(owner) });
     return walletId;
   }
 
-  test('wallets are lost with the key quorum that the vault knows, and found again with its rows', async () => {
+  test('wallets are lost with the key quorum that the key store knows, and found again with its rows', async () => {
     const signerId = await wallets.quorumOf(clerk);
     const signers = { additional_signers: [{ signer_id: signerId }] };
     await wallets.made('createWallet', { chain_type: 'ethereum' });

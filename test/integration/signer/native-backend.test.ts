@@ -7,7 +7,7 @@ import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { privateKeyToAddress } from 'viem/accounts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { silentLog } from '../../../src/adapters/log.ts';
-import { openSignerVault, type SignerVault } from '../../../src/keys/signer-client.ts';
+import { openSignerKeyStore, type SignerKeyStore } from '../../../src/keys/signer-client.ts';
 import { sealTo } from '../../contract/wallets/keys/hpke-client.ts';
 import { figureSize } from '../../figures/figure.ts';
 import { readVectors } from '../../unit/signing/vectors.ts';
@@ -17,7 +17,7 @@ import { readVectors } from '../../unit/signing/vectors.ts';
 const root = join(import.meta.dirname, '..', '..', '..');
 const masterKey = randomBytes(32).toString('hex');
 
-interface RunningSigner extends SignerVault {
+interface RunningSigner extends SignerKeyStore {
   readonly pid: number;
 }
 
@@ -43,7 +43,7 @@ async function startSigner(mayLoadAddons: boolean): Promise<RunningSigner> {
       await ended;
     },
   });
-  return { ...(await openSignerVault(open, { log: silentLog })), pid: child.pid! };
+  return { ...(await openSignerKeyStore(open, { log: silentLog })), pid: child.pid! };
 }
 
 let native: RunningSigner;
@@ -54,19 +54,19 @@ beforeAll(async () => {
 afterAll(() => Promise.all([native?.close(), portable?.close()]));
 
 /** What a signer makes of a key and a digest: the address, and r || s || v of `raw_sign`. */
-async function signedIn({ vault }: SignerVault, secret: Uint8Array, digest: Uint8Array) {
+async function signedIn({ keyStore }: SignerKeyStore, secret: Uint8Array, digest: Uint8Array) {
   const ofImport = { purpose: 'ethereum', rowId: 'import', appId: 'acme' };
   const ofWallet = { ...ofImport, rowId: 'wallet' };
-  const { sealed, publicKey } = await vault.createImportKey(ofImport);
+  const { sealed, publicKey } = await keyStore.createImportKey(ofImport);
   const { ciphertext, encapsulated_key } = await sealTo(Buffer.from(publicKey).toString('base64'), secret);
   const submitted = {
     ...({ form: 'private-key', parameters: {} } as const),
     ciphertext: Buffer.from(ciphertext, 'base64'),
     encapsulatedKey: Buffer.from(encapsulated_key, 'base64'),
   };
-  const wallet = await vault.importWalletKey(sealed, ofImport, submitted, ofWallet);
+  const wallet = await keyStore.importWalletKey(sealed, ofImport, submitted, ofWallet);
   const params = { hash: hexOf(digest) };
-  const signature = await vault.signWithWallet(wallet.sealed, ofWallet, { method: 'raw_sign', params });
+  const signature = await keyStore.signWithWallet(wallet.sealed, ofWallet, { method: 'raw_sign', params });
   return { address: wallet.address, signature };
 }
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../../src/adapters/runtime.ts';
 import { rotateSealedKeys } from '../../../src/admin/rotate-keys.ts';
 import type { OperationId } from '../../../src/generated/operations.ts';
-import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import type { OperationContext } from '../../../src/ports/operation-context.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
@@ -56,7 +56,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     );
   }
 
-  test('the vault follows the changes that it has seen, and no others', async () => {
+  test('the key store follows the changes that it has seen, and no others', async () => {
     const ownersId = await made('createKeyQuorum', {
       public_keys: [first.publicKey],
       authorization_threshold: 1,
@@ -72,7 +72,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect([await signs(walletId, first), await signs(walletId, inner)]).toEqual([200, 200]);
     expect(await signs(walletId, attacker)).toBe(401);
 
-    // The server believes its database from here on, and the vault does not.
+    // The server believes its database from here on, and the key store does not.
     const ofInner: [string, unknown] = ['key_quorum_id', innerId];
     await write('key_quorum_members', ofInner, { member: attacker.publicKey });
     await expect(signs(walletId, attacker)).rejects.toThrow('lacks signatures');
@@ -98,15 +98,15 @@ describe.each(databaseKinds)('on %s', (kind) => {
   async function rotate(): Promise<void> {
     const old = localMasterKey('test', Buffer.alloc(32, 7), systemEntropy);
     const next = localMasterKey('next', Buffer.alloc(32, 8), systemEntropy);
-    const both = createKeyVault({ masterKeys: [next, old], entropy: systemEntropy });
+    const both = createKeyStore({ masterKeys: [next, old], entropy: systemEntropy });
     await rotateSealedKeys(both, inUnitOf(unitsOf(server.database)), {
       onProgress: () => undefined,
       record: async () => undefined,
     });
     const { services } = server;
-    const { isLocal = false } = services.vault;
-    const alone = createKeyVault({ masterKeys: [next], entropy: systemEntropy });
-    Object.assign(services, { vault: { ...alone, isLocal } });
+    const { isLocal = false } = services.keyStore;
+    const alone = createKeyStore({ masterKeys: [next], entropy: systemEntropy });
+    Object.assign(services, { keyStore: { ...alone, isLocal } });
   }
 
   test('a key quorum that was changed twice, and deleted, leaves nothing', async () => {

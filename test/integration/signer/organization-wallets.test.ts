@@ -70,15 +70,15 @@ describe.each(databaseKinds)('on %s', (kind) => {
       const hooli = { type: 'organization', id: await wallets.made('createOrganization', terms) };
       const path = { organization_id: hooli.id };
       const changed = { default_key_quorum_id: await wallets.quorumOf(other) };
-      const { vault } = server.services;
-      const drawing: typeof vault.createWalletKey = async (...asked) => {
-        Object.assign(server.services, { vault });
+      const { keyStore } = server.services;
+      const drawing: typeof keyStore.createWalletKey = async (...asked) => {
+        Object.assign(server.services, { keyStore });
         await wallets.done('updateOrganization', { path, body: changed });
-        return vault.createWalletKey(...asked);
+        return keyStore.createWalletKey(...asked);
       };
-      Object.assign(server.services, { vault: { ...vault, createWalletKey: drawing } });
+      Object.assign(server.services, { keyStore: { ...keyStore, createWalletKey: drawing } });
       const walletId = await wallets.made('createWallet', { chain_type: 'ethereum', entity: hooli });
-      expect(server.services.vault).toBe(vault);
+      expect(server.services.keyStore).toBe(keyStore);
       await wallets.expectKept(walletId, other);
     },
   );

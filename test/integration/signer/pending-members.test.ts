@@ -11,7 +11,7 @@ const hourMs = 3_600_000;
 const hello = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
 
 describe.each(databaseKinds)('on %s', (kind) => {
-  describe.each([true, false])('users that the vault recognizes: %s', (isPinned) => {
+  describe.each([true, false])('users that the key store recognizes: %s', (isPinned) => {
     let server: TestOperations;
     let clients: ReturnType<typeof clientsOf>;
     beforeAll(async () => {

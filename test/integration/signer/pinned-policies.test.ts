@@ -4,7 +4,7 @@ import { systemEntropy } from '../../../src/adapters/runtime.ts';
 import { rotateSealedKeys } from '../../../src/admin/rotate-keys.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { OperationId } from '../../../src/generated/operations.ts';
-import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import type { OperationContext } from '../../../src/ports/operation-context.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
@@ -95,7 +95,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     expect(await signs(walletId, 'robbery', owner)).toBe(200);
 
     const rules = JSON.stringify([{ id: 'x', ...anything }]);
-    // The server believes its database from here on, and the vault does not.
+    // The server believes its database from here on, and the key store does not.
     const loosened = await alter('policies', policyId, { rules, rules_digest: `loose ${kind}` });
     await expect(signs(walletId, 'robbery')).rejects.toThrow('does not allow');
     const columns = ['content', 'name', 'sealed_secret', 'wrapped_data_key'];
@@ -178,16 +178,16 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const walletId = await walletUnder(policyId);
     const old = localMasterKey('test', Buffer.alloc(32, 7), systemEntropy);
     const next = localMasterKey('next', Buffer.alloc(32, 8), systemEntropy);
-    const both = createKeyVault({ masterKeys: [next, old], entropy: systemEntropy });
+    const both = createKeyStore({ masterKeys: [next, old], entropy: systemEntropy });
     await rotateSealedKeys(both, inUnitOf(unitsOf(server.database)), {
       onProgress: () => undefined,
       record: async () => undefined,
     });
-    const alone = createKeyVault({ masterKeys: [next], entropy: systemEntropy });
+    const alone = createKeyStore({ masterKeys: [next], entropy: systemEntropy });
     const { services } = server;
-    const kept = services.vault;
-    Object.assign(services, { vault: { ...alone, isLocal: kept.isLocal ?? false } });
+    const kept = services.keyStore;
+    Object.assign(services, { keyStore: { ...alone, isLocal: kept.isLocal ?? false } });
     expect([await signs(walletId, 'hello'), await signs(walletId, 'robbery')]).toEqual([200, 400]);
-    Object.assign(services, { vault: kept });
+    Object.assign(services, { keyStore: kept });
   });
 });

@@ -9,8 +9,8 @@ import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type RunInput, type TestOperations } from '../../support/run-operations.ts';
 import { newOwner } from '../../support/signer/owner.ts';
 
-// Someone who can write to the database tries to act for a user who is a member of a key quorum. The vault verifies the
-// tokens of the app's own login, and vouches for the keys that it draws for them.
+// Someone who can write to the database tries to act for a user who is a member of a key quorum. The key store
+// verifies the tokens of the app's own login, and vouches for the keys that it draws for them.
 
 const login = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const hourMs = 3_600_000;
@@ -195,7 +195,9 @@ describe.each(databaseKinds)('on %s', (kind) => {
     for (const [by, ...change] of attacks) {
       const undo = await alter(...change);
       const outcome = await signs(walletId, by, 'robbery').catch((error: Error) => ({ status: error.name }));
-      expect(['UnauthorizedUseError', 'VaultError', 401], JSON.stringify(change)).toContain(outcome.status);
+      expect(['UnauthorizedUseError', 'KeyStoreError', 401], JSON.stringify(change)).toContain(
+        outcome.status,
+      );
       await undo();
     }
     // Several rows at once: the thief is a member, by a key quorum that does not pin, with a key that the server knows.
@@ -219,7 +221,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     const account = await alter('linked_accounts', ['subject', ann.subject], { subject: `mallory-${count}` });
     const mallory = await keyFor(await tokenOf(`mallory-${count}`));
     await account();
-    // The server sees that the key is vouched for as another user; where its rows are altered, the vault does.
+    // The server sees that the key is vouched for as another user; where its rows are altered, the key store does.
     expect((await signs(walletId, mallory)).status).toBe(401);
     const renamed = { subject: `mallory-${count}` };
     const member = await alter('key_quorum_members', ['key_quorum_id', ownerId], renamed);

@@ -8,15 +8,15 @@ import { behindProtocol } from '../../support/signer/behind-protocol.ts';
 import { inDatabase, type Key, keyOf } from '../../support/signer/login-clients.ts';
 import { newOwner } from '../../support/signer/owner.ts';
 
-// In earlier versions, a change of the owner to the same single key left the database with another key quorum of that key
-// than the one that the vault knows as the owner.
+// In earlier versions, a change of the owner to the same single key left the database with another key quorum of that
+// key than the one that the key store knows as the owner.
 
 const hello = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
 
 describe.each(databaseKinds)('on %s, behind the protocol of the signer', (kind) => {
   let server: TestOperations;
   beforeAll(async () => {
-    server = await openOperations(kind, { replaceVault: behindProtocol((task) => task) });
+    server = await openOperations(kind, { replaceKeyStore: behindProtocol((task) => task) });
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
@@ -95,7 +95,7 @@ describe.each(databaseKinds)('on %s, behind the protocol of the signer', (kind) 
     const path = { key_quorum_id: known };
     const change = { public_keys: [other.publicKey] };
     expect(await run('updateKeyQuorum', { path, body: change }, owner)).toMatchObject({ status: 200 });
-    // The database believes the key of before, which the vault does not.
+    // The database believes the key of before, which the key store does not.
     await expect(uses(owner)).rejects.toThrow('lacks signatures');
   });
 });

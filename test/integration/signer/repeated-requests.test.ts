@@ -24,7 +24,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     chain = scriptChain();
     server = await openOperations(kind, {
       chains: chain,
-      replaceVault: (vault) => losing(behindProtocol((task) => task)(vault)),
+      replaceKeyStore: (keyStore) => losing(behindProtocol((task) => task)(keyStore)),
       signaturesPerRequest: 1,
     });
     const body = { chain_type: 'ethereum', owner: { public_key: owner.publicKey } };

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { makeIds, systemEntropy } from '../../../src/adapters/runtime.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
-import type { KeyVault } from '../../../src/ports/key-vault.ts';
+import type { KeyStore } from '../../../src/ports/key-store.ts';
 import { isLong } from '../../figures/figure.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { caip2, scriptChain } from '../../support/scripted-chain.ts';
@@ -19,10 +19,10 @@ test.each(isLong ? [1, 3] : [1])(
     const owner = newOwner();
     const key = owner.privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64');
     const chain = scriptChain();
-    let shared: KeyVault | undefined;
+    let shared: KeyStore | undefined;
     await using first = await openOperations('postgres', {
       chains: chain,
-      replaceVault: (vault) => (shared ??= behindProtocol((task) => task)(vault)),
+      replaceKeyStore: (keyStore) => (shared ??= behindProtocol((task) => task)(keyStore)),
       signaturesPerRequest: most,
       // Nothing gives up because the machine is busy.
       mutexWaitMs: 80_000,

@@ -9,7 +9,7 @@ import { quorumReference } from '../../../src/engine/authorization/quorum-record
 import { isUnavailable } from '../../../src/errors.ts';
 import { encodeFrame, frameKinds } from '../../../src/keys/frames.ts';
 import { operationNames } from '../../../src/keys/protocol.ts';
-import { openSignerVault } from '../../../src/keys/signer-client.ts';
+import { openSignerKeyStore } from '../../../src/keys/signer-client.ts';
 import { connectTo, connectToSocket, type SignerConnection } from '../../../src/keys/signer-connection.ts';
 import { type StartedCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 import { ofKey } from '../../support/signer/compromised-server.ts';
@@ -181,21 +181,21 @@ test('keys are rotated while a client works, without a refusal', { timeout: 60_0
     ...(previous === undefined ? {} : { CUSTOS_PREVIOUS_MASTER_KEYS_FILE: file('previous', previous) }),
   });
   let signer = await startSigner(path, under(old));
-  const server = await openSignerVault(() => connectToSocket({ path, uid }), { log: silentLog });
+  const server = await openSignerKeyStore(() => connectToSocket({ path, uid }), { log: silentLog });
   const checked: string[] = [];
   const webhook = { ...binding, purpose: 'webhook-secret' };
-  const seal = () => server.vault.seal(Buffer.from('secret'), webhook);
+  const seal = () => server.keyStore.seal(Buffer.from('secret'), webhook);
   const first = await seal();
-  server.checkKeysBy(async (vault) => {
-    await vault.open(first, webhook);
-    checked.push(vault.currentMasterKeyId);
+  server.checkKeysBy(async (keyStore) => {
+    await keyStore.open(first, webhook);
+    checked.push(keyStore.currentMasterKeyId);
   });
   const secrets = [first];
   let isWorking = true;
   const working = (async () => {
     while (isWorking) {
       secrets.push(await seal());
-      await server.vault.open(secrets.at(-2)!, webhook);
+      await server.keyStore.open(secrets.at(-2)!, webhook);
       await pause(2);
     }
   })();
@@ -225,7 +225,7 @@ test('keys are rotated while a client works, without a refusal', { timeout: 60_0
 test('a signer that is stopped is not ready', async () => {
   const { path } = newPlace();
   const signer = await startSigner(path, { CUSTOS_MASTER_KEY: newKey() });
-  const server = await openSignerVault(() => connectToSocket({ path, uid }), { log: silentLog });
+  const server = await openSignerKeyStore(() => connectToSocket({ path, uid }), { log: silentLog });
   await server.check();
   signer.process.kill('SIGSTOP');
   await pause(1_000);

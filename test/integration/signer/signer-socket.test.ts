@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { silentLog } from '../../../src/adapters/log.ts';
 import { isUnavailable } from '../../../src/errors.ts';
 import { claimSocket } from '../../../src/keys/serve-signer.ts';
-import { openSignerVault, type SignerVault } from '../../../src/keys/signer-client.ts';
+import { openSignerKeyStore, type SignerKeyStore } from '../../../src/keys/signer-client.ts';
 import { connectToSocket } from '../../../src/keys/signer-connection.ts';
 import { type StartedCustos, startCustos, temporaryFolder, waitFor } from '../../support/run-custos.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
@@ -26,13 +26,13 @@ async function startSigner(): Promise<StartedCustos> {
 }
 
 let signer: StartedCustos;
-let signing: SignerVault;
+let signing: SignerKeyStore;
 let server: TestOperations;
 beforeAll(async () => {
   mkdirSync(folder, { mode: 0o700 });
   signer = await startSigner();
-  signing = await openSignerVault(() => connectToSocket({ path, uid }), { log: silentLog });
-  server = await openOperations('sqlite', { replaceVault: () => signing.vault });
+  signing = await openSignerKeyStore(() => connectToSocket({ path, uid }), { log: silentLog });
+  server = await openOperations('sqlite', { replaceKeyStore: () => signing.keyStore });
 });
 afterAll(async () => {
   await server?.[Symbol.asyncDispose]();

@@ -61,7 +61,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       },
     });
 
-  test('wallets with recovery are kept where the vault verifies both users', async () => {
+  test('wallets with recovery are kept where the key store verifies both users', async () => {
     const email = { type: 'email', address: `carl-${kind}@example.com` };
     const made = await withRecovery(`carl-${kind}`, wallets.account(`carls-${kind}`), email);
     const [carl, recovery] = [await wallets.keyFor(`carl-${kind}`), await wallets.keyFor(`carls-${kind}`)];

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { entities } from '../../../src/domain/tables.ts';
-import { sandboxVault } from '../../../src/keys/sandbox-keys.ts';
+import { sandboxKeyStore } from '../../../src/keys/sandbox-keys.ts';
 import { chainStoreSteps } from '../../../src/sandbox/simulated/chains/store-schema.ts';
 import { migrate } from '../../../src/storage/migrate.ts';
 import { migrations } from '../../../src/storage/migrations/migrations.ts';
@@ -131,7 +131,7 @@ describe.each(releases)('data written by %s', (release) => {
       const operations = operationsOn(database, {
         app,
         nowMs,
-        vault: sandboxVault(memory.masterKeyHex),
+        keyStore: sandboxKeyStore(memory.masterKeyHex),
       });
       // The simulated chains are in a file beside the database.
       for (const call of data.calls.filter(({ operation }) => operation !== 'getWalletBalance')) {

@@ -10,7 +10,7 @@ import {
 } from '../../../src/domain/access/webhooks/webhook-endpoint.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { claimedEndpoint } from '../../../src/jobs/claimed-endpoint.ts';
-import type { KeyVault } from '../../../src/ports/key-vault.ts';
+import type { KeyStore } from '../../../src/ports/key-store.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { resetDatabase } from '../../../src/storage/reset-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
@@ -42,10 +42,10 @@ describe.each(databaseKinds)('%s', (kind) => {
     inTransaction(database, ({ em }) => claimEndpoints(em, { owner, nowMs: clock.now() }, [], 1));
 
   /** The endpoint as used by process `a`; `counts` contains the numbers of database reads. */
-  function use(vault: KeyVault = services.vault) {
+  function use(keyStore: KeyStore = services.keyStore) {
     const counts = { reads: 0 };
     const endpoint = claimedEndpoint(id, {
-      services: { ...services, processId: 'a', clock, vault },
+      services: { ...services, processId: 'a', clock, keyStore },
       inUnit: (work) => {
         counts.reads += 1;
         return inUnitOf(unitsOf(database))(work);
@@ -71,16 +71,16 @@ describe.each(databaseKinds)('%s', (kind) => {
   });
 
   test('a change during a read is seen by those who wait for that read', async () => {
-    let readsOfVault = 0;
+    let readsOfKeyStore = 0;
     const { endpoint } = use({
-      ...services.vault,
+      ...services.keyStore,
       async open(...args) {
-        readsOfVault += 1;
-        if (readsOfVault === 1) {
+        readsOfKeyStore += 1;
+        if (readsOfKeyStore === 1) {
           await setUrl(two);
           endpoint.invalidate();
         }
-        return services.vault.open(...args);
+        return services.keyStore.open(...args);
       },
     });
     expect(await urlOf(endpoint.target())).toBe(two);
@@ -88,10 +88,10 @@ describe.each(databaseKinds)('%s', (kind) => {
 
   test('continuous invalidations do not block callers', async () => {
     const { endpoint } = use({
-      ...services.vault,
+      ...services.keyStore,
       async open(...args) {
         endpoint.invalidate();
-        return services.vault.open(...args);
+        return services.keyStore.open(...args);
       },
     });
     for (let rotation = 0; rotation < 3; rotation += 1) {
@@ -103,15 +103,15 @@ describe.each(databaseKinds)('%s', (kind) => {
   test('a failed read is repeated by the next caller', async () => {
     let isBroken = true;
     const { endpoint } = use({
-      ...services.vault,
+      ...services.keyStore,
       async open(...args) {
-        if (isBroken) throw new Error('the vault is sealed');
-        return services.vault.open(...args);
+        if (isBroken) throw new Error('the key store is sealed');
+        return services.keyStore.open(...args);
       },
     });
     const [first, second] = [endpoint.target(), endpoint.target()];
-    await expect(first).rejects.toThrow('the vault is sealed');
-    await expect(second).rejects.toThrow('the vault is sealed');
+    await expect(first).rejects.toThrow('the key store is sealed');
+    await expect(second).rejects.toThrow('the key store is sealed');
     isBroken = false;
     expect(await urlOf(endpoint.target())).toBe(one);
   });

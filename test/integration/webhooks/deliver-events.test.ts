@@ -15,7 +15,7 @@ import type { Tables } from '../../../src/domain/tables.ts';
 import { deliverEvents } from '../../../src/jobs/deliver-events.ts';
 import { startJobs } from '../../../src/jobs/runner.ts';
 import { sweepExpired } from '../../../src/jobs/sweep-expired.ts';
-import type { KeyVault } from '../../../src/ports/key-vault.ts';
+import type { KeyStore } from '../../../src/ports/key-store.ts';
 import type { OperationContext, Services } from '../../../src/ports/operation-context.ts';
 import type { WebhookOutcome, WebhookRequest } from '../../../src/ports/webhooks.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
@@ -244,7 +244,7 @@ describe.each(databaseKinds)('%s', (kind) => {
     await Promise.all([process.stop(), other.stop()]);
   });
 
-  test('when the vault fails, the endpoint is released only after requests in progress have ended', async () => {
+  test('when the key store fails, the endpoint is released only after requests in progress have ended', async () => {
     const { endpoint } = await makeEndpoint('https://one.example/');
     await recordAll([['w', 1]]);
     const sent: Sent[] = [];
@@ -252,19 +252,19 @@ describe.each(databaseKinds)('%s', (kind) => {
     const isUnderWay = Promise.withResolvers<void>();
     const hasFailed = Promise.withResolvers<void>();
     let isBroken = false;
-    const vault: KeyVault = {
-      ...services.vault,
+    const keyStore: KeyStore = {
+      ...services.keyStore,
       async open(...args) {
-        if (!isBroken) return services.vault.open(...args);
+        if (!isBroken) return services.keyStore.open(...args);
         hasFailed.resolve();
-        throw new Error('the vault is sealed');
+        throw new Error('the key store is sealed');
       },
     };
     const answer = () => {
       isUnderWay.resolve();
       return held.promise;
     };
-    const process = startProcess('a', sent, answer, { vault });
+    const process = startProcess('a', sent, answer, { keyStore });
     const finished = process.finish();
     await isUnderWay.promise;
     isBroken = true;

@@ -9,7 +9,7 @@ import { entities, type Tables } from '../../../src/domain/tables.ts';
 import { linkAccount, unlinkAccount } from '../../../src/domain/wallets/users/linked-accounts.ts';
 import { createUser, deleteUser } from '../../../src/domain/wallets/users/user.ts';
 import type { JobRunner } from '../../../src/jobs/runner.ts';
-import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import type { OperationContext } from '../../../src/ports/operation-context.ts';
 import { inUnitOf, type OpenUnit, unitsOf } from '../../../src/server/unit-of-work.ts';
@@ -45,7 +45,7 @@ const services = {
   clock,
   processId: values.owner!,
   // The next process must open what this one has sealed.
-  vault: createKeyVault({
+  keyStore: createKeyStore({
     masterKeys: [localMasterKey('test', Buffer.alloc(32, 7), systemEntropy)],
     entropy: systemEntropy,
   }),

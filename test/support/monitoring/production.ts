@@ -4,7 +4,7 @@ import { systemEntropy } from '../../../src/adapters/runtime.ts';
 import type { Listening } from '../../../src/compose/listen.ts';
 import { startProduction as composeProduction } from '../../../src/compose/serve.ts';
 import { readServeConfig, readSignerConfig } from '../../../src/config/config.ts';
-import { productionVault } from '../../../src/keys/production-keys.ts';
+import { productionKeyStore } from '../../../src/keys/production-keys.ts';
 import type { Log } from '../../../src/ports/runtime.ts';
 import { freshPostgres } from '../postgres/borrow-database.ts';
 
@@ -17,7 +17,10 @@ export type TestProduction = Listening &
     metrics(): Promise<string[]>;
   };
 
-/** `custos serve` in this process, its signer included, on a database of its own. `env`: settings beside the required ones. */
+/**
+ * `custos serve` in this process, its signer included, on a database of its own. `env`: settings beside the required
+ * ones.
+ */
 export async function startProduction(
   env: Readonly<Record<string, string>> = {},
   log: Log = silentLog,
@@ -37,9 +40,9 @@ export async function startProduction(
       ...env,
     },
   );
-  const vault = productionVault(readSignerConfig({ ...keys, ...env }), systemEntropy);
+  const keyStore = productionKeyStore(readSignerConfig({ ...keys, ...env }), systemEntropy);
   const signer = {
-    vault,
+    keyStore,
     checkKeysBy: () => undefined,
     check: async () => undefined,
     close: async () => undefined,

@@ -14,7 +14,8 @@ export interface RunningPostgres {
  * Starts PostgreSQL from npm, a real server with the default configuration.
  *
  * @param flags additional command line arguments of the server.
- * @param parent where its folder is. By default the temporary folder, because the user that runs PostgreSQL cannot enter ours.
+ * @param parent where its folder is. By default the temporary folder, because the user that runs PostgreSQL cannot
+ * enter ours.
  */
 export async function startEmbeddedPostgres(
   flags: readonly string[] = [],

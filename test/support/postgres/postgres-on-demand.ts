@@ -12,7 +12,10 @@ import { startEmbeddedPostgres } from './embedded-postgres.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** POST gets the URL of a new PostgreSQL database, migrated and empty; DELETE returns those in its body, a line each. */
+    /**
+     * POST gets the URL of a new PostgreSQL database, migrated and empty; DELETE returns those in its body, a line
+     * each.
+     */
     databaseDesk: string;
   }
 }
@@ -116,8 +119,8 @@ async function startPostgres(): Promise<RunningPostgres> {
 const MOST_BYTES = 4 * 1024 ** 3;
 
 /**
- * A copy of the template is 700 files, which take two to ten times as long on a disk. Where no file system in memory is large
- * enough, as in a container by default, the temporary folder.
+ * A copy of the template is 700 files, which take two to ten times as long on a disk. Where no file system in memory
+ * is large enough, as in a container by default, the temporary folder.
  */
 function folderInMemory(): string {
   const folder = '/dev/shm';

@@ -11,7 +11,7 @@ import {
 import type { ConfiguredCeilings } from '../../../src/engine/authorization/requested/requested-fees.ts';
 import type { WalletAuthority } from '../../../src/engine/authorization/wallet-authority.ts';
 import type { WalletPolicies } from '../../../src/engine/authorization/wallet-policies.ts';
-import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import { type answers, operationNames } from '../../../src/keys/protocol.ts';
 import { serveConnection } from '../../../src/keys/serve-connection.ts';
@@ -65,7 +65,7 @@ export async function compromisedServer(
   untilOpened?: () => Promise<void>,
 ) {
   const masterKey = localMasterKey('test', randomBytes(32), systemEntropy);
-  const vault = createKeyVault({
+  const keyStore = createKeyStore({
     masterKeys: [
       {
         ...masterKey,
@@ -82,7 +82,7 @@ export async function compromisedServer(
     signaturesPerRequest,
   });
   const [ours, its] = duplexPair();
-  serveConnection(its, { vault, masterKeyIds: ['test'], report: () => undefined });
+  serveConnection(its, { keyStore, masterKeyIds: ['test'], report: () => undefined });
   return serverOver(await connectTo(ours));
 }
 

@@ -19,7 +19,10 @@ export interface Key {
 
 type Body = Record<string, string> & { code?: string };
 
-/** The operations of one app, whose users log in with tokens that the server verifies, and the vault if `isPinned`. */
+/**
+ * The operations of one app, whose users log in with tokens that the server verifies, and the key store if
+ * `isPinned`.
+ */
 export async function openLogins(kind: (typeof databaseKinds)[number], isPinned: boolean) {
   const keys = [{ algorithm: 'RS256', kid: undefined, key: login.publicKey } as const];
   const server = await openOperations(

@@ -1,19 +1,19 @@
 import { SignerUnavailableError } from '../../../src/keys/signer-errors.ts';
-import type { KeyVault } from '../../../src/ports/key-vault.ts';
+import type { KeyStore } from '../../../src/ports/key-store.ts';
 
-/** A vault that signs, and whose answers are lost as often as the test says. */
+/** A key store that signs, and whose answers are lost as often as the test says. */
 export function lostAnswers() {
   let left = 0;
   return {
     loseNext(count: number): void {
       left = count;
     },
-    losing(vault: KeyVault): KeyVault {
-      return new Proxy(vault, {
-        get(target, name: keyof KeyVault) {
+    losing(keyStore: KeyStore): KeyStore {
+      return new Proxy(keyStore, {
+        get(target, name: keyof KeyStore) {
           if (name !== 'signWithWallet') return target[name];
-          return async (...args: Parameters<KeyVault['signWithWallet']>) => {
-            const signed = await vault.signWithWallet(...args);
+          return async (...args: Parameters<KeyStore['signWithWallet']>) => {
+            const signed = await keyStore.signWithWallet(...args);
             left -= 1;
             if (left >= 0) throw new SignerUnavailableError('the answer was lost');
             return signed;

@@ -14,8 +14,8 @@ import {
 import { policyDigest } from '../../../src/engine/authorization/policy-seals.ts';
 import { authorityDigest } from '../../../src/engine/authorization/wallet-authority.ts';
 import { decodeWalletSecret } from '../../../src/engine/signing/wallet-key.ts';
-import { createMasterKeyVault, localMasterKey } from '../../../src/keys/master-keys.ts';
-import type { SealBinding } from '../../../src/ports/key-vault.ts';
+import { createMasterKeyEnvelopes, localMasterKey } from '../../../src/keys/master-keys.ts';
+import type { SealBinding } from '../../../src/ports/key-store.ts';
 
 interface SealedRow {
   readonly id: string;
@@ -77,7 +77,10 @@ export async function openedSecrets(databaseUrl: string, masterKey: Uint8Array) 
       dataKey = Buffer.from(key);
       return key;
     };
-    const envelopes = createMasterKeyVault({ masterKeys: [{ ...master, unwrap }], entropy: systemEntropy });
+    const envelopes = createMasterKeyEnvelopes({
+      masterKeys: [{ ...master, unwrap }],
+      entropy: systemEntropy,
+    });
     for (const { table, rows: query, bindingOf } of kinds) {
       const { rows } = await client.query<SealedRow>(query);
       for (const row of rows) {

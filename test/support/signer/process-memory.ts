@@ -3,8 +3,8 @@ import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 const CHUNK = 16 * 1024 * 1024;
 
 /**
- * Which of these bytes are anywhere in the writable memory of a process, as a core dump would contain it; undefined where
- * the system does not show the memory.
+ * Which of these bytes are anywhere in the writable memory of a process, as a core dump would contain it; undefined
+ * where the system does not show the memory.
  */
 export function foundInMemory(
   pid: number,

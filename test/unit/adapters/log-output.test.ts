@@ -7,8 +7,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, expect, test } from 'vitest';
 
-// Real processes, because exits and descriptors are what can go wrong. `/dev/full` is a disk without room; a named pipe is a
-// reader that ends, is stuck and comes back.
+// Real processes, because exits and descriptors are what can go wrong. `/dev/full` is a disk without room; a named
+// pipe is a reader that ends, is stuck and comes back.
 
 const log = join(import.meta.dirname, '..', '..', '..', 'src', 'adapters', 'log.ts');
 const folder = mkdtempSync(join(tmpdir(), 'custos-log-'));

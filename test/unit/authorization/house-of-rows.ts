@@ -14,7 +14,7 @@ import { createApp } from '../../../src/domain/access/apps/app.ts';
 import { createUser } from '../../../src/domain/wallets/users/user.ts';
 import { createUseLog } from '../../../src/domain/wallets/wallet-uses/use-log.ts';
 import { p256KeyPairFromSeed } from '../../../src/engine/crypto/p256.ts';
-import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import type { OperationContext, Services } from '../../../src/ports/operation-context.ts';
 import { createNotes } from '../../../src/ports/unit-notes.ts';
@@ -50,7 +50,7 @@ export async function openHouse(kind: DatabaseKind, settings: AppSettings = {}) 
     machine: clock,
     entropy,
     ids: makeIds(entropy),
-    vault: createKeyVault({
+    keyStore: createKeyStore({
       masterKeys: [localMasterKey('test', new Uint8Array(32).fill(1), entropy)],
       entropy,
     }),

@@ -22,7 +22,7 @@ describe.each(databaseKinds)('rows of key quorums on %s', (kind) => {
     house.operate((context) => createKeyQuorum(context, { public_keys: [ann.publicKey, bob.publicKey] }));
   const signed = { signatures: [ann.sign(), bob.sign()] };
 
-  test('are read once to count the signatures of a request and to show its signers to the vault', async () => {
+  test('are read once to count the signatures of a request and to show its signers to the key store', async () => {
     const { id } = await made();
     await house.operate(async (context) => {
       await requireOwner(context, { ownerId: id });

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createSigningBudget, SigningBudgetError } from '../../../src/engine/authorization/signing-budget.ts';
 
-// Random requests are signed for random nonces, in any order, and compared with what may be: each nonce takes effect once,
-// for one of the requests that were signed for it.
+// Random requests are signed for random nonces, in any order, and compared with what may be: each nonce takes effect
+// once, for one of the requests that were signed for it.
 
 const MOST_LOST = 20;
 

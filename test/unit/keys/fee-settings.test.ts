@@ -5,12 +5,12 @@ import { readSignerConfig } from '../../../src/config/config.ts';
 import { quorumReference } from '../../../src/engine/authorization/quorum-records.ts';
 import { operationNames } from '../../../src/keys/protocol.ts';
 import { serveConnection } from '../../../src/keys/serve-connection.ts';
-import { servedVault } from '../../../src/keys/serve-signer.ts';
+import { servedKeyStore } from '../../../src/keys/serve-signer.ts';
 import { connectTo, type SignerConnection } from '../../../src/keys/signer-connection.ts';
 import { ofKey } from '../../support/signer/compromised-server.ts';
 import { newOwner, signedBy } from '../../support/signer/owner.ts';
 
-// The vault that a signer serves, with the settings of its environment.
+// The key store that a signer serves, with the settings of its environment.
 
 const friend = `0x${'11'.repeat(20)}`;
 const gwei = 10n ** 9n;
@@ -19,7 +19,7 @@ afterEach(() => end());
 
 /** Has a signer sign a transaction whose price the server has filled in. */
 async function signerWith(settings: Record<string, string>) {
-  const served = servedVault(
+  const served = servedKeyStore(
     readSignerConfig({ CUSTOS_MASTER_KEY: randomBytes(32).toString('hex'), ...settings }),
   );
   const [ours, its] = duplexPair();

@@ -11,7 +11,8 @@ import {
 } from '../../support/signer/compromised-server.ts';
 import { newOwner, signedBy } from '../../support/signer/owner.ts';
 
-// The owner has signed a deposit, a withdrawal or a claim. The server, which builds its transactions, has others signed.
+// The owner has signed a deposit, a withdrawal or a claim. The server, which builds its transactions, has others
+// signed.
 
 const owner = newOwner();
 const somethingElse = 'asks for something else';

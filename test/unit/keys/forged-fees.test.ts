@@ -12,7 +12,8 @@ import {
 } from '../../support/signer/compromised-server.ts';
 import { newOwner, signedBy } from '../../support/signer/owner.ts';
 
-// The owner has signed a request that leaves the fee open. The server fills in one that takes the wallet's whole balance.
+// The owner has signed a request that leaves the fee open. The server fills in one that takes the wallet's whole
+// balance.
 
 const owner = newOwner();
 const friend = `0x${'11'.repeat(20)}`;

@@ -218,7 +218,7 @@ test('a change of the members does not say who the users are that stay', async (
   const [record] = honest.quorums as [QuorumRecord];
   const later = { ...record, changes: [{ ...record.changes[0]!, subjects: { [bobId]: 'eve' } }] };
   await expect(signs(wallet, eve.key!, { vouching, quorums: [later] })).rejects.toThrow();
-  // A user signs a change with a key that the vault vouches for, while it lives.
+  // A user signs a change with a key that the key store vouches for, while it lives.
   const by = ({ key, voucher }: typeof ann) =>
     changed({
       ...{ evidence: signedBy([key!], request), vouchers: [voucher!], subjects: { [bobId]: 'bob' } },

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { systemEntropy } from '../../../src/adapters/runtime.ts';
 import { createFrameReader, encodeFrame, type Frame, frameKinds } from '../../../src/keys/frames.ts';
-import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import { operationNames } from '../../../src/keys/protocol.ts';
 import { serveConnection, sharedMemory } from '../../../src/keys/serve-connection.ts';
@@ -16,7 +16,7 @@ import { newOwner, payloadOf, signPayload } from '../../support/signer/owner.ts'
 // A server under an attacker's control sends whatever it likes. Nothing ends the signer: an unhandled rejection or an
 // exception in a listener would end its process, and fails the test.
 
-const vault = createKeyVault({
+const keyStore = createKeyStore({
   masterKeys: [localMasterKey('test', randomBytes(32), systemEntropy)],
   entropy: systemEntropy,
   signaturesPerRequest: 1,
@@ -26,7 +26,7 @@ const numberOf = (name: (typeof operationNames)[number]): number => operationNam
 
 function serve(memory = sharedMemory(), report: (fields: object) => void = () => undefined) {
   const [ours, its] = duplexPair();
-  serveConnection(its, { vault, masterKeyIds: ['test'], report }, memory);
+  serveConnection(its, { keyStore, masterKeyIds: ['test'], report }, memory);
   ours.on('error', () => undefined);
   return { ours, its };
 }
@@ -73,7 +73,7 @@ test.each(['purpose', 'rowId', 'appId', 'key', 'method', 'field'])(
   async (name) => {
     const long = '\u{1F511}'.repeat(400_000);
     const sent = { ...binding, rowId: 'row', [name]: long };
-    const key = await vault.createWalletKey({ ...binding, rowId: 'row' });
+    const key = await keyStore.createWalletKey({ ...binding, rowId: 'row' });
     const parts = [key.sealed.sealedSecret, key.sealed.wrappedDataKey];
     const task = {
       method: 'eth_signTransaction',

@@ -200,7 +200,7 @@ test('the handlers of openapi-backend are the functions of src/api, each under i
     operations: Object.values(operations),
     validators: {},
     handlers: bindHandlers(marked, {
-      services: { vault: { isLocal: true } } as Services,
+      services: { keyStore: { isLocal: true } } as Services,
       openUnit: async () => ({
         ...{ em: {} as never, notes: createNotes(), watches: [] },
         commit: async () => undefined,

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { makeIds, seededEntropy } from '../../../src/adapters/runtime.ts';
 import { type Replay, runWithReplay, UnansweredCallError } from '../../../src/keys/replay.ts';
-import type { KeyVault } from '../../../src/ports/key-vault.ts';
+import type { KeyStore } from '../../../src/ports/key-store.ts';
 import { createKeyedMutex } from '../../../src/server/keyed-mutex.ts';
 import { unitsOf } from '../../../src/server/unit-of-work.ts';
 import { holdsConnection } from '../../../src/storage/own-kysely.ts';
@@ -23,8 +23,8 @@ const binding = { purpose: 'ethereum', rowId: 'wallet', appId: 'app' };
 
 function servicesWith(methods: object) {
   const entropy = seededEntropy('passes');
-  const vault = { currentMasterKeyId: 'one', ...methods } as unknown as KeyVault;
-  return { vault, entropy, ids: makeIds(entropy), machine: { now: () => 0 } };
+  const keyStore = { currentMasterKeyId: 'one', ...methods } as unknown as KeyStore;
+  return { keyStore, entropy, ids: makeIds(entropy), machine: { now: () => 0 } };
 }
 
 /** What the pipeline does around a handler. */
@@ -43,7 +43,7 @@ function run<T>(
 }
 
 describe('the runs of a replayed request', () => {
-  test('draw the same ids and bytes, and give a vault the secret that its caller has wiped', async () => {
+  test('draw the same ids and bytes, and give a key store the secret that its caller has wiped', async () => {
     const seals: [string, string][] = [];
     const services = servicesWith({
       async seal(secret: Uint8Array, { rowId }: { rowId: string }) {
@@ -51,17 +51,17 @@ describe('the runs of a replayed request', () => {
         return sealed;
       },
     });
-    const result = await run(services, async ({ ids, entropy, vault }) => {
+    const result = await run(services, async ({ ids, entropy, keyStore }) => {
       const id = ids.cuid2();
       const secret = entropy.bytes(8);
       const text = Buffer.from(secret).toString('hex');
-      await vault.seal(secret, { ...binding, rowId: id }).finally(() => secret.fill(0));
+      await keyStore.seal(secret, { ...binding, rowId: id }).finally(() => secret.fill(0));
       return [id, text];
     });
     expect(seals).toEqual([result]);
   });
 
-  test('end with the refusal of the vault, which is asked once', async () => {
+  test('end with the refusal of the key store, which is asked once', async () => {
     let calls = 0;
     const services = servicesWith({
       async signWithWallet() {
@@ -70,16 +70,16 @@ describe('the runs of a replayed request', () => {
       },
     });
     const task = { method: 'personal_sign', params: { message: 'hi', encoding: 'utf-8' } } as const;
-    const signed = run(services, ({ vault }) => vault.signWithWallet(sealed, binding, task));
+    const signed = run(services, ({ keyStore }) => keyStore.signWithWallet(sealed, binding, task));
     await expect(signed).rejects.toThrow('no such method');
     expect(calls).toBe(1);
   });
 
   test('are not ended by work that catches the error of a call without an answer', async () => {
     const services = servicesWith({ fingerprint: async () => 'digest' });
-    const results = await run(services, async ({ vault }) => {
+    const results = await run(services, async ({ keyStore }) => {
       try {
-        return await vault.fingerprint(sealed, binding, 'text');
+        return await keyStore.fingerprint(sealed, binding, 'text');
       } catch {
         return 'stored as a failure';
       }
@@ -101,10 +101,10 @@ describe('the runs of a replayed request', () => {
     const send = () =>
       run(
         services,
-        async ({ vault }) => {
+        async ({ keyStore }) => {
           const nonce = stored.length;
           const task = { method: 'raw_sign', params: { nonce } } as never;
-          const signature = await vault.signWithWallet(sealed, binding, task);
+          const signature = await keyStore.signWithWallet(sealed, binding, task);
           expect(stored.length).toBe(nonce);
           stored.push(signature);
         },

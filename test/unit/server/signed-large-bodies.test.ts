@@ -12,7 +12,7 @@ test.each([
   let canonicalized = 0;
   const registry = { createToy: { run: async () => ({ id: 'bear' }) } };
   const run = runnerOf(registry, {
-    services: { vault: { isLocal: true } } as Services,
+    services: { keyStore: { isLocal: true } } as Services,
     openUnit: async () => ({
       ...{ em: {} as never, notes: createNotes(), watches: [] },
       commit: async () => undefined,

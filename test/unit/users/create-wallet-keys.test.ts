@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { makeIds, seededEntropy, systemEntropy } from '../../../src/adapters/runtime.ts';
 import { createWalletKey, createWalletKeys } from '../../../src/domain/wallets/wallets/create-wallet.ts';
-import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import type { Entropy } from '../../../src/ports/runtime.ts';
 
@@ -9,7 +9,7 @@ const masterKey = localMasterKey('test', systemEntropy.bytes(32), systemEntropy)
 const contextOf = (keyEntropy: Entropy) => ({
   app: { id: 'acme' },
   ids: makeIds(systemEntropy),
-  vault: createKeyVault({ masterKeys: [masterKey], entropy: systemEntropy, keyEntropy }),
+  keyStore: createKeyStore({ masterKeys: [masterKey], entropy: systemEntropy, keyEntropy }),
 });
 
 test('many keys are derived a few at a time, in the order in which they are drawn', async () => {

@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { invalidField } from '../../../errors.ts';
-import type { KeyVault } from '../../../ports/key-vault.ts';
+import type { KeyStore } from '../../../ports/key-store.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import {
   type StoredSeal,
@@ -23,7 +23,7 @@ import { findApp } from './find-app.ts';
  * @param settings as returned by `checkAppSettings`.
  */
 export async function sealTestCodes(
-  vault: KeyVault,
+  keyStore: KeyStore,
   appId: string,
   settings: AppSettings,
 ): Promise<AppSettings> {
@@ -34,7 +34,7 @@ export async function sealTestCodes(
       accounts.push(account);
       continue;
     }
-    const sealed = await vault.seal(Buffer.from(code, 'utf8'), testCodeBinding(appId, account.id));
+    const sealed = await keyStore.seal(Buffer.from(code, 'utf8'), testCodeBinding(appId, account.id));
     accounts.push({ ...account, sealed_otp_code: toStoredSeal(sealed) });
   }
   return { ...settings, test_accounts: accounts };
@@ -64,23 +64,23 @@ export function keepTestCodes(stored: AppSettings, given: AppSettings): AppSetti
 
 /** The one-time code of a test account, six digits. */
 export async function openTestCode(
-  vault: KeyVault,
+  keyStore: KeyStore,
   appId: string,
   { id, otp_code: code, sealed_otp_code: sealed }: TestAccountSettings,
 ): Promise<string> {
   // A server of an earlier version stored this code in plain text after this server started.
   if (code !== undefined || sealed === undefined) return code ?? '';
-  return Buffer.from(await vault.open(toSealedKey(sealed), testCodeBinding(appId, id))).toString('utf8');
+  return Buffer.from(await keyStore.open(toSealedKey(sealed), testCodeBinding(appId, id))).toString('utf8');
 }
 
 /** Whether a code is the one-time code of a test account. */
 export async function isTestCode(
-  vault: KeyVault,
+  keyStore: KeyStore,
   appId: string,
   account: TestAccountSettings,
   given: string,
 ): Promise<boolean> {
-  const known = await openTestCode(vault, appId, account);
+  const known = await openTestCode(keyStore, appId, account);
   return timingSafeEqual(hash('sha256', known, 'buffer'), hash('sha256', given, 'buffer'));
 }
 
@@ -98,7 +98,7 @@ const PLAIN_CODE = '%"otp_code"%';
 
 /** Seals the codes that an earlier version stored in plain text. Runs at every start. */
 export async function sealStoredTestCodes(
-  vault: KeyVault,
+  keyStore: KeyStore,
   inTransaction: <T>(work: (em: SqlEntityManager) => Promise<T>) => Promise<T>,
 ): Promise<void> {
   const ids = await inTransaction(async (em) => {
@@ -107,7 +107,7 @@ export async function sealStoredTestCodes(
   });
   for (const id of ids) {
     const { settings } = await inTransaction((em) => findApp(em, id));
-    const sealed = await sealTestCodes(vault, id, settings);
+    const sealed = await sealTestCodes(keyStore, id, settings);
     await inTransaction(async (em) => {
       const app = await em.findOneOrFail(AppEntity, { id }, lockForUpdate);
       // If another change has replaced the codes in the meantime, that change also sealed the new codes.
@@ -132,17 +132,17 @@ export async function masterKeysOfCodes(em: SqlEntityManager): Promise<string[]>
  *
  * @returns how many codes this call rewrapped.
  */
-export async function rotateTestCodes(em: SqlEntityManager, vault: KeyVault): Promise<number> {
+export async function rotateTestCodes(em: SqlEntityManager, keyStore: KeyStore): Promise<number> {
   // Rewraps all codes before the first write, because the first write begins the transaction.
   const rewrapped: { id: string; text: string; changed: string; count: number }[] = [];
   for (const { id, text, settings, codes } of await appsWithCodes(em)) {
-    const formerly = codes.filter((code) => code.master_key_id !== vault.currentMasterKeyId);
+    const formerly = codes.filter((code) => code.master_key_id !== keyStore.currentMasterKeyId);
     if (formerly.length === 0) continue;
     const accounts = await Promise.all(
       settings.test_accounts.map(async (account) => {
         const { sealed_otp_code: stored } = account;
-        if (stored === undefined || stored.master_key_id === vault.currentMasterKeyId) return account;
-        const sealed = await vault.rewrap(toSealedKey(stored), testCodeBinding(id, account.id));
+        if (stored === undefined || stored.master_key_id === keyStore.currentMasterKeyId) return account;
+        const sealed = await keyStore.rewrap(toSealedKey(stored), testCodeBinding(id, account.id));
         return { ...account, sealed_otp_code: toStoredSeal(sealed) };
       }),
     );

@@ -162,7 +162,7 @@ export async function recordQuorumChange(
   const binding = quorumChangesBinding({ id: before.id, app_id: context.app.id });
   const key = records.some(pinsUsers) ? await findVoucherKey(context) : undefined;
   const vouching = key && { key: { id: key.id, seal: key.seal }, vouchers: [] };
-  const sealed = await context.vault.sealQuorumChange(binding, record, vouching);
+  const sealed = await context.keyStore.sealQuorumChange(binding, record, vouching);
   const columns = {
     digest: changeDigests(record).at(-1)!,
     sealed_secret: Buffer.from(sealed.sealedSecret),

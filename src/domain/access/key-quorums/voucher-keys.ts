@@ -8,7 +8,7 @@ import { LinkedAccountEntity } from '../user-records/user.entity.ts';
 // KYSELY: read for every use of a wallet whose owner has pinned users, and an upsert.
 
 type Context = Pick<OperationContext, 'app' | 'em'> & {
-  readonly vault: Pick<Services['vault'], 'loginApps'>;
+  readonly keyStore: Pick<Services['keyStore'], 'loginApps'>;
 };
 
 interface NamedVoucherKey extends StoredVoucherKey {
@@ -53,8 +53,8 @@ export async function pinUsers(
   context: Context,
   userIds: readonly string[],
 ): Promise<PinnedUsers | undefined> {
-  const { app, vault } = context;
-  if (userIds.length === 0 || vault.loginApps?.includes(app.id) !== true) return undefined;
+  const { app, keyStore } = context;
+  if (userIds.length === 0 || keyStore.loginApps?.includes(app.id) !== true) return undefined;
   const key = await findVoucherKey(context);
   if (key === undefined) return undefined;
   const subjects = await subjectsOf(context, userIds);
@@ -85,16 +85,16 @@ export async function subjectsOf(
 export async function makeVoucherKeys({
   em,
   ids,
-  vault,
-}: Pick<OperationContext, 'em' | 'ids' | 'vault'>): Promise<string[]> {
+  keyStore,
+}: Pick<OperationContext, 'em' | 'ids' | 'keyStore'>): Promise<string[]> {
   const unknown: string[] = [];
   const database = em.getKysely<Tables>();
-  for (const appId of vault.loginApps ?? []) {
+  for (const appId of keyStore.loginApps ?? []) {
     const app = await database.selectFrom('apps').select('id').where('id', '=', appId).executeTakeFirst();
     if (app === undefined) unknown.push(appId);
     if (app === undefined || (await findVoucherKey({ app, em })) !== undefined) continue;
     const id = ids.cuid2();
-    const { sealed, name } = await vault.createVoucherKey(voucherKeyBinding({ id, app_id: appId }));
+    const { sealed, name } = await keyStore.createVoucherKey(voucherKeyBinding({ id, app_id: appId }));
     await database
       .insertInto('voucher_keys')
       .values({

@@ -4,7 +4,7 @@ import type { PolicyContent, PolicyRecord } from '../../../engine/authorization/
 import { quorumReference } from '../../../engine/authorization/quorum-records.ts';
 import type { PolicyPin } from '../../../engine/authorization/wallet-policies.ts';
 import { ApiError } from '../../../errors.ts';
-import type { SealBinding, SealedKey } from '../../../ports/key-vault.ts';
+import type { SealBinding, SealedKey } from '../../../ports/key-store.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { policyBinding, sentSeal } from '../../base/sealed-keys/sealed-keys.ts';
 import { prepareQueryOfIds } from '../../prepared-query.ts';
@@ -65,7 +65,7 @@ export async function sealPolicy(context: OperationContext, policy: StoredPolicy
   const [owner] = await loadQuorumRecords(context, [policy.ownerId]);
   // INVARIANT: a key quorum that is an owner is never deleted.
   assert(owner !== undefined, `policy ${policy.id} is owned by a key quorum that does not exist`);
-  const { sealed, content, name } = await context.vault.sealPolicy(bindingOf(context, policy), {
+  const { sealed, content, name } = await context.keyStore.sealPolicy(bindingOf(context, policy), {
     chainType: policy.chainType,
     owner: quorumReference(owner.base),
     rules: policy.rules,
@@ -110,7 +110,7 @@ export async function changePolicySeal(
   };
   const { owner } = JSON.parse(stored.content) as PolicyContent;
   const { sealed, content } = await withRecordedOwner(context, { owner, quorums }, (shown) =>
-    context.vault.changePolicy(stored, bindingOf(context, before), { ...change, quorums: shown }),
+    context.keyStore.changePolicy(stored, bindingOf(context, before), { ...change, quorums: shown }),
   );
   await context.em
     .getKysely<Tables>()

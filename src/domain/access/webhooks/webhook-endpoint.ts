@@ -8,7 +8,7 @@ import type {
   UpdateWebhookEndpointRequest,
   WebhookEndpoint,
 } from '../../../generated/schemas.ts';
-import type { KeyVault } from '../../../ports/key-vault.ts';
+import type { KeyStore } from '../../../ports/key-store.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findPage } from '../../../storage/find-page.ts';
 import { lockForUpdate, lockName } from '../../../storage/locks.ts';
@@ -166,7 +166,7 @@ async function createWebhookSecret(context: OperationContext, endpointId: string
   const secretBytes = context.entropy.bytes(SECRET_BYTES);
   const id = context.ids.cuid2();
   try {
-    const sealed = await context.vault.seal(
+    const sealed = await context.keyStore.seal(
       secretBytes,
       webhookSecretBinding({ id, app_id: context.app.id }),
     );
@@ -236,13 +236,13 @@ export function readWebhookSecrets(
 }
 
 /** Opens a stored secret. */
-export async function openWebhookSecret(vault: KeyVault, row: SecretRow): Promise<string> {
+export async function openWebhookSecret(keyStore: KeyStore, row: SecretRow): Promise<string> {
   const sealed = {
     sealedSecret: row.sealed_secret,
     wrappedDataKey: row.wrapped_data_key,
     masterKeyId: row.master_key_id,
   };
-  return formatWebhookSecret(await vault.open(sealed, webhookSecretBinding(row)));
+  return formatWebhookSecret(await keyStore.open(sealed, webhookSecretBinding(row)));
 }
 
 /** CHOICE: the number is limited, because every event is stored once per subscribed endpoint. */

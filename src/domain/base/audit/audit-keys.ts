@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { type NoteVerifier, signedNote } from '../../../engine/crypto/tlog/checkpoint.ts';
-import type { KeyVault, SealedKey } from '../../../ports/key-vault.ts';
+import type { KeyStore, SealedKey } from '../../../ports/key-store.ts';
 import type { Entropy } from '../../../ports/runtime.ts';
 import { lockName } from '../../../storage/locks.ts';
 import { auditKeyBinding } from '../sealed-keys/sealed-keys.ts';
@@ -10,7 +10,7 @@ const KEY_BYTES = 32;
 
 interface Context {
   readonly em: SqlEntityManager;
-  readonly vault: KeyVault;
+  readonly keyStore: KeyStore;
 }
 
 interface CreatingContext extends Context {
@@ -19,13 +19,13 @@ interface CreatingContext extends Context {
 }
 
 /** Creates the keys of the audit log if it has none. These keys never change. */
-export async function ensureAuditKeys({ em, vault, entropy, inUnit }: CreatingContext): Promise<void> {
+export async function ensureAuditKeys({ em, keyStore, entropy, inUnit }: CreatingContext): Promise<void> {
   if ((await em.count(AuditKeyEntity)) > 0) return;
   // CHOICE: each log has its own name. It is not a URL, because a log need not be served under one.
   const origin = `custos.invalid/audit/${Buffer.from(entropy.bytes(8)).toString('hex')}`;
-  const signing = await vault.createLogKey(auditKeyBinding({ id: 'checkpoints' }));
+  const signing = await keyStore.createLogKey(auditKeyBinding({ id: 'checkpoints' }));
   const secret = entropy.bytes(KEY_BYTES);
-  const digesting = await vault
+  const digesting = await keyStore
     .seal(secret, auditKeyBinding({ id: 'digests' }))
     .finally(() => secret.fill(0));
   const publicKey = Buffer.from(signing.publicKey).toString('base64');
@@ -52,9 +52,9 @@ function columnsOf({ sealedSecret, wrappedDataKey, masterKeyId }: SealedKey) {
 /**
  * The key for the digests of requests. With a keyed digest, readers of the log cannot guess a request and confirm it.
  */
-export async function openDigestKey({ em, vault }: Context): Promise<Uint8Array> {
+export async function openDigestKey({ em, keyStore }: Context): Promise<Uint8Array> {
   const key = await findKey(em, 'digests');
-  return vault.open(key, auditKeyBinding(key));
+  return keyStore.open(key, auditKeyBinding(key));
 }
 
 /** The verifier key for the checkpoints of the log; undefined before the log has keys. */
@@ -68,11 +68,14 @@ export async function getVerifier(em: SqlEntityManager): Promise<NoteVerifier | 
  *
  * @returns the signed note.
  */
-export async function signNote({ em, vault }: Context, textOf: (origin: string) => string): Promise<string> {
+export async function signNote(
+  { em, keyStore }: Context,
+  textOf: (origin: string) => string,
+): Promise<string> {
   const key = await findKey(em, 'checkpoints');
   const verifier = verifierOf(key);
   const text = textOf(verifier.name);
-  return signedNote(text, verifier, await vault.signCheckpoint(key, auditKeyBinding(key), text));
+  return signedNote(text, verifier, await keyStore.signCheckpoint(key, auditKeyBinding(key), text));
 }
 
 async function findKey(em: SqlEntityManager, id: StoredAuditKey['id']): Promise<StoredAuditKey> {

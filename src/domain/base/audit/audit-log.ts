@@ -4,7 +4,7 @@ import { sql } from 'kysely';
 import { MAX_ENTRY_BYTES } from '../../../engine/crypto/tlog/tiles.ts';
 import { ApiError, isUnavailable } from '../../../errors.ts';
 import type { AuditActor, AuditRecord, AuditTrail } from '../../../ports/audit.ts';
-import type { KeyVault } from '../../../ports/key-vault.ts';
+import type { KeyStore } from '../../../ports/key-store.ts';
 import type { Entropy } from '../../../ports/runtime.ts';
 import type { UnitContext } from '../../../ports/unit-notes.ts';
 import { isDatabaseCollision } from '../../../storage/database-errors.ts';
@@ -113,7 +113,7 @@ function sorted<Value>(ids: Readonly<Record<string, Value>>): Readonly<Record<st
 }
 
 interface TrailOptions {
-  readonly vault: KeyVault;
+  readonly keyStore: KeyStore;
   readonly entropy: Entropy;
   /** Reads outside any transaction. */
   reader(): SqlEntityManager;
@@ -128,12 +128,12 @@ export interface StoredAuditTrail extends AuditTrail {
   open(): Promise<void>;
 }
 
-export function createAuditTrail({ vault, entropy, reader, inUnit }: TrailOptions): StoredAuditTrail {
+export function createAuditTrail({ keyStore, entropy, reader, inUnit }: TrailOptions): StoredAuditTrail {
   let key: KeyObject | undefined;
   return {
     async open() {
-      await ensureAuditKeys({ em: reader(), vault, entropy, inUnit });
-      const bytes = await openDigestKey({ em: reader(), vault });
+      await ensureAuditKeys({ em: reader(), keyStore, entropy, inUnit });
+      const bytes = await openDigestKey({ em: reader(), keyStore });
       // NOTE: an HMAC with a raw key takes four times as long as with an imported key.
       key = createSecretKey(bytes);
       bytes.fill(0);

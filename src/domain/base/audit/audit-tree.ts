@@ -9,7 +9,7 @@ import {
   type ReadTile,
   subtreesOf,
 } from '../../../engine/crypto/tlog/tiles.ts';
-import type { KeyVault } from '../../../ports/key-vault.ts';
+import type { KeyStore } from '../../../ports/key-store.ts';
 import type { WrittenRecord } from '../../../ports/unit-notes.ts';
 import { lockName, tryLockName } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
@@ -268,7 +268,7 @@ function rowsOf(changes: readonly AcknowledgedChange[]): RawBuilder<unknown> {
 }
 
 interface SigningContext {
-  readonly vault: KeyVault;
+  readonly keyStore: KeyStore;
   /** Reads outside any transaction. */
   readonly em: SqlEntityManager;
   inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
@@ -294,7 +294,7 @@ class RewrittenLogError extends Error {
  * @throws RewrittenLogError
  */
 export async function signCheckpoint(
-  { vault, em, inUnit }: SigningContext,
+  { keyStore, em, inUnit }: SigningContext,
   seen?: SeenLog,
 ): Promise<SeenLog | undefined> {
   const [newest] = await em.find(AuditCheckpointEntity, {}, { orderBy: { size: 'desc' }, limit: 1 });
@@ -305,7 +305,7 @@ export async function signCheckpoint(
   const { size, root } = newest;
   if (seen !== undefined && !(await continuesLog(em, seen, newest))) throw new RewrittenLogError(seen);
   if (newest.note !== null) return { size, root };
-  const note = await signNote({ em, vault }, (origin) =>
+  const note = await signNote({ em, keyStore }, (origin) =>
     checkpointText({ origin, size, root: Buffer.from(root, 'base64') }),
   );
   await inUnit((unit) => unit.nativeUpdate(AuditCheckpointEntity, { size }, { note }));

@@ -5,8 +5,8 @@ import { inSavepoint } from '../../savepoint.ts';
 import { fingerprintKeyBinding } from '../sealed-keys/sealed-keys.ts';
 import { FingerprintKeyEntity, type StoredFingerprintKey } from './fingerprint-key.entity.ts';
 
-type ReadContext = Pick<PlanContext, 'app' | 'em' | 'vault'>;
-type Context = Pick<OperationContext, 'app' | 'em' | 'notes' | 'vault' | 'ids'>;
+type ReadContext = Pick<PlanContext, 'app' | 'em' | 'keyStore'>;
+type Context = Pick<OperationContext, 'app' | 'em' | 'notes' | 'keyStore' | 'ids'>;
 
 /**
  * Recognizes data that is not stored: equal JSON values of one app have equal fingerprints. Account numbers are few
@@ -27,8 +27,8 @@ export async function findFingerprint(context: ReadContext, value: unknown): Pro
   return key === null ? undefined : digest(context, key, value);
 }
 
-function digest({ vault }: ReadContext, key: StoredFingerprintKey, value: unknown): Promise<string> {
-  return vault.fingerprint(
+function digest({ keyStore }: ReadContext, key: StoredFingerprintKey, value: unknown): Promise<string> {
+  return keyStore.fingerprint(
     key,
     fingerprintKeyBinding({ id: key.id, app_id: key.appId }),
     canonicalJson(value),
@@ -39,9 +39,9 @@ function digest({ vault }: ReadContext, key: StoredFingerprintKey, value: unknow
 async function ensureKey(context: Context): Promise<StoredFingerprintKey> {
   const known = await getKey(context);
   if (known !== null) return known;
-  const { app, ids, vault } = context;
+  const { app, ids, keyStore } = context;
   const id = ids.cuid2();
-  const sealed = await vault.createFingerprintKey(fingerprintKeyBinding({ id, app_id: app.id }));
+  const sealed = await keyStore.createFingerprintKey(fingerprintKeyBinding({ id, app_id: app.id }));
   try {
     await inSavepoint(context, async (em) => {
       em.create(FingerprintKeyEntity, {

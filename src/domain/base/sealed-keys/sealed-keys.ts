@@ -1,5 +1,5 @@
 import type { SentSeal } from '../../../engine/authorization/quorum-records.ts';
-import type { SealBinding, SealedKey } from '../../../ports/key-vault.ts';
+import type { SealBinding, SealedKey } from '../../../ports/key-store.ts';
 
 // INVARIANT: the binding of a stored secret never changes. Otherwise the secret could not be opened.
 

@@ -39,7 +39,7 @@ import {
 } from './find-customer.ts';
 
 type AskContext = Pick<PlanContext, 'app' | 'em' | 'fiatProviders'>;
-type StoreContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'notes' | 'nowMs' | 'entropy' | 'vault'>;
+type StoreContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'notes' | 'nowMs' | 'entropy' | 'keyStore'>;
 
 /** The results about a customer from before the transaction of the request. */
 export interface AskedCustomer {
@@ -103,7 +103,7 @@ const takenStatuses = new Set(['under_review', 'active']);
  * @throws ApiError unavailable; invalid_data when the provider refuses the data.
  */
 async function askToVerify(
-  context: AskContext & Pick<PlanContext, 'vault'>,
+  context: AskContext & Pick<PlanContext, 'keyStore'>,
   found: Pick<AskedCustomer, 'entity' | 'known' | 'named'>,
   submission: Pick<VerificationInput, 'endorsements' | 'client_agreement_id'> &
     Pick<Submission, 'kind' | 'data'> & {
@@ -133,7 +133,7 @@ async function askToVerify(
 
 /** The current state of the customer if the provider already has this submission. */
 async function getTaken(
-  context: AskContext & Pick<PlanContext, 'vault'>,
+  context: AskContext & Pick<PlanContext, 'keyStore'>,
   { known, named }: Pick<AskedCustomer, 'known' | 'named'>,
   submission: object,
 ): Promise<CustomerSnapshot | undefined> {

@@ -38,19 +38,19 @@ import {
 } from './fiat-deposit.entity.ts';
 import { beginFiatPosition } from './record-fiat-deposits.ts';
 
-type InstructionsContext = Pick<OperationContext, 'em' | 'vault'>;
+type InstructionsContext = Pick<OperationContext, 'em' | 'keyStore'>;
 type Account = Pick<StoredDepositAccount, 'id' | 'appId'>;
 
 const bindingOf = ({ id, appId }: Account) => depositInstructionsBinding({ id, app_id: appId });
 
 /** Stores the payment instructions of an account in sealed form. The caller flushes. */
 async function sealInstructions(
-  { em, vault }: InstructionsContext,
+  { em, keyStore }: InstructionsContext,
   account: Account,
   instructions: FiatDepositInstructions,
 ): Promise<void> {
   const secret = Uint8Array.from(Buffer.from(JSON.stringify(instructions), 'utf8'));
-  const sealed = await vault.seal(secret, bindingOf(account)).finally(() => secret.fill(0));
+  const sealed = await keyStore.seal(secret, bindingOf(account)).finally(() => secret.fill(0));
   em.create(FiatDepositInstructionsEntity, {
     id: account.id,
     appId: account.appId,
@@ -62,14 +62,14 @@ async function sealInstructions(
 
 /** The payment instructions of accounts, by id. Accounts without stored instructions are omitted. */
 async function readInstructions(
-  { em, vault }: InstructionsContext,
+  { em, keyStore }: InstructionsContext,
   accounts: readonly Account[],
 ): Promise<ReadonlyMap<string, FiatDepositInstructions>> {
   const ids = accounts.map(({ id }) => id);
   const stored = ids.length === 0 ? [] : await em.find(FiatDepositInstructionsEntity, { id: { $in: ids } });
   const found = new Map<string, FiatDepositInstructions>();
   for (const row of stored) {
-    const text = Buffer.from(await vault.open(row, bindingOf(row))).toString('utf8');
+    const text = Buffer.from(await keyStore.open(row, bindingOf(row))).toString('utf8');
     found.set(row.id, JSON.parse(text) as FiatDepositInstructions);
   }
   return found;
@@ -77,7 +77,7 @@ async function readInstructions(
 
 /** Deposit accounts in wire form, with their payment instructions. */
 export async function depositAccountViews(
-  context: Pick<OperationContext, 'em' | 'vault'>,
+  context: Pick<OperationContext, 'em' | 'keyStore'>,
   accounts: readonly StoredDepositAccount[],
 ): Promise<FiatDepositAccount[]> {
   const activated = accounts.filter(({ status }) => status === 'activated');
@@ -367,7 +367,7 @@ export async function askAboutAccount(
 
 /** Stores the provider's response about an account. */
 export async function keepAccount(
-  context: Pick<OperationContext, 'em' | 'vault'>,
+  context: Pick<OperationContext, 'em' | 'keyStore'>,
   id: string,
   said: 'closed' | VirtualAccount,
 ): Promise<void> {

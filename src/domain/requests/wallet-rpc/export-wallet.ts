@@ -3,7 +3,7 @@ import { HpkeError } from '../../../engine/crypto/hpke.ts';
 import { p256PublicKeyPoint } from '../../../engine/crypto/p256.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { ExportWalletRequest, WalletExportResponse } from '../../../generated/schemas.ts';
-import type { HpkeMessage } from '../../../ports/key-vault.ts';
+import type { HpkeMessage } from '../../../ports/key-store.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { endAttachments } from '../../access/automations/automation.ts';
 import { KeyQuorumMemberEntity } from '../../access/key-quorums/key-quorum.entity.ts';
@@ -13,7 +13,7 @@ import { walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import { authorizeUse } from '../../wallets/wallet-uses/use-wallet.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import { WalletEntity, type WalletRow } from '../../wallets/wallets/wallet.entity.ts';
-import { evidenceForVault, findWalletKey, useWithEvidence } from '../../wallets/wallets/wallet-keys.ts';
+import { evidenceForKeyStore, findWalletKey, useWithEvidence } from '../../wallets/wallets/wallet-keys.ts';
 
 /**
  * Exports a wallet's private key or its seed phrase to its owner, encrypted to the recipient's key (HPKE). The policy
@@ -59,10 +59,10 @@ async function sealedExport(
 ): Promise<HpkeMessage | undefined> {
   const what = { form: isPhrase ? 'phrase' : 'private-key', recipient } as const;
   const { authority, ...sealed } = await findWalletKey(context, wallet);
-  const use = await evidenceForVault(context, wallet, authority);
+  const use = await evidenceForKeyStore(context, wallet, authority);
   try {
     return await useWithEvidence(context, use, (shown) =>
-      context.vault.exportWalletKey(sealed, walletKeyBinding(wallet), what, shown),
+      context.keyStore.exportWalletKey(sealed, walletKeyBinding(wallet), what, shown),
     );
   } catch (error) {
     if (error instanceof HpkeError) throw invalidField(pointer, error.message);

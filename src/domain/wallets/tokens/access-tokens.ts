@@ -19,7 +19,7 @@ import {
   UserSessionEntity,
 } from './session.entity.ts';
 
-type SigningKeyContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'vault' | 'nowMs'>;
+type SigningKeyContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'keyStore' | 'nowMs'>;
 
 /** An app's keys as a JWKS, newest first. Retired keys stay in the set, because clients cache it. */
 export async function listSigningKeys(context: SigningKeyContext, appId: string): Promise<AppJwk[]> {
@@ -59,7 +59,7 @@ async function signClaims(
   // base64url(header) || "." || base64url(claims) || "." || base64url(signature)
   const signed = `${base64UrlJson(head)}.${base64UrlJson(claims)}`;
   const binding = signingKeyBinding({ id: key.id, app_id: appId });
-  const signature = await context.vault.signToken(key, binding, signed);
+  const signature = await context.keyStore.signToken(key, binding, signed);
   return `${signed}.${Buffer.from(signature).toString('base64url')}`;
 }
 
@@ -93,7 +93,9 @@ async function ensureSigningKey(context: SigningKeyContext, appId: string): Prom
   const current = await getCurrentKey(context, appId);
   if (current !== null) return current;
   const id = context.ids.cuid2();
-  const { sealed, publicKey } = await context.vault.createTokenKey(signingKeyBinding({ id, app_id: appId }));
+  const { sealed, publicKey } = await context.keyStore.createTokenKey(
+    signingKeyBinding({ id, app_id: appId }),
+  );
   try {
     await inSavepoint(context, async (em) => {
       em.create(AppSigningKeyEntity, {
@@ -159,7 +161,7 @@ function userIdOf(subject: string, prefix: string): string {
   return subject.startsWith(start) ? `did:service:${subject.slice(start.length)}` : subject;
 }
 
-type TokenContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'notes' | 'vault' | 'nowMs' | 'prefix'>;
+type TokenContext = Pick<OperationContext, 'app' | 'em' | 'ids' | 'notes' | 'keyStore' | 'nowMs' | 'prefix'>;
 
 /**
  * An access token for one session of a user in the context's app. Claims: `sid`, `sub`, `iss`, `aud`, `iat`, and

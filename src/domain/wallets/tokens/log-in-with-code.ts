@@ -68,7 +68,7 @@ export async function logInWithCode(
  * @throws ApiError invalid_data, invalid_credentials
  */
 export async function findTestAccount(
-  { app, em, vault }: PlanContext,
+  { app, em, keyStore }: PlanContext,
   { email, phone_number: phoneNumber, code }: AuthenticatePasswordlessRequest,
 ): Promise<AccountKey> {
   if (email === undefined && phoneNumber === undefined) {
@@ -80,7 +80,7 @@ export async function findTestAccount(
       (email === undefined || normalizeEmail(candidate.email) === normalizeEmail(email)) &&
       (phoneNumber === undefined || isSameNumber(candidate.phone_number, phoneNumber)),
   );
-  if (account === undefined || !(await isTestCode(vault, app.id, account, code))) {
+  if (account === undefined || !(await isTestCode(keyStore, app.id, account, code))) {
     throw new ApiError('invalid_credentials');
   }
   return email === undefined

@@ -9,7 +9,7 @@ import type {
   WalletAuthenticateIntentsResponse,
   WalletAuthenticateWithJwtResponse,
 } from '../../../generated/schemas.ts';
-import type { NewUserKey as DrawnKey, UserLogin } from '../../../ports/key-vault.ts';
+import type { NewUserKey as DrawnKey, UserLogin } from '../../../ports/key-store.ts';
 import {
   type OperationContext,
   type PlanContext,
@@ -157,22 +157,22 @@ async function loginFor(
   token: string | undefined,
   expiresAtMs: number,
 ): Promise<UserLogin | undefined> {
-  const { app, vault } = context;
-  if (token === undefined || vault.loginApps?.includes(app.id) !== true) return undefined;
+  const { app, keyStore } = context;
+  if (token === undefined || keyStore.loginApps?.includes(app.id) !== true) return undefined;
   const key = await findVoucherKey(context);
   if (key === undefined) return undefined;
   return { appId: app.id, token, expiresAtMs, voucherKey: { id: key.id, seal: key.seal } };
 }
 
 async function drawKey(
-  { vault }: OperationContext,
+  { keyStore }: OperationContext,
   recipient: string | undefined,
   login: UserLogin | undefined,
 ): Promise<DrawnKey> {
-  if (recipient === undefined) return vault.createUserKey(undefined, login);
+  if (recipient === undefined) return keyStore.createUserKey(undefined, login);
   const pointer = '/recipient_public_key';
   try {
-    return await vault.createUserKey(p256PublicKeyPoint(readPublicKey(recipient, pointer)), login);
+    return await keyStore.createUserKey(p256PublicKeyPoint(readPublicKey(recipient, pointer)), login);
   } catch (error) {
     if (error instanceof HpkeError) throw invalidField(pointer, error.message);
     throw error;

@@ -15,7 +15,7 @@ import {
 } from '../../../engine/authorization/wallet-policies.ts';
 import { InvalidPublicKeyError, parseP256PublicKey } from '../../../engine/crypto/p256.ts';
 import type { AdditionalSignerInput, WalletChainType } from '../../../generated/schemas.ts';
-import type { SealedKey } from '../../../ports/key-vault.ts';
+import type { SealedKey } from '../../../ports/key-store.ts';
 import type { OperationContext, PlanContext } from '../../../ports/operation-context.ts';
 import { loadQuorumRecords } from '../../access/key-quorums/quorum-records.ts';
 import { findQuorumOf, type OwnerFields } from '../../access/key-quorums/resolve-owner.ts';
@@ -91,7 +91,7 @@ export async function authorityOfNewWallet(
   return known === undefined ? undefined : authorityOf(context, known, fields);
 }
 
-type AuthorityContext = Pick<PlanContext, 'app' | 'em' | 'vault'>;
+type AuthorityContext = Pick<PlanContext, 'app' | 'em' | 'keyStore'>;
 
 async function authorityWithNewOwner(
   context: AuthorityContext,
@@ -256,13 +256,13 @@ interface OwnedWallet extends PartyFields {
  * @param ownerId a key quorum of users. `wallets`: by index, as `keys`.
  */
 export async function sealUnderUsers<Key extends DrawnKey>(
-  context: Pick<OperationContext, 'app' | 'em' | 'vault'>,
+  context: Pick<OperationContext, 'app' | 'em' | 'keyStore'>,
   keys: readonly Key[],
   { ownerId, wallets }: { readonly ownerId: string; readonly wallets: readonly OwnedWallet[] },
 ): Promise<Key[]> {
-  const { app, vault } = context;
+  const { app, keyStore } = context;
   // This holds for most apps and saves reading the key quorum.
-  if (vault.loginApps?.includes(app.id) !== true) return [...keys];
+  if (keyStore.loginApps?.includes(app.id) !== true) return [...keys];
   const authorities: Awaited<ReturnType<typeof authorityUnder>>[] = [];
   for (const wallet of wallets) {
     authorities.push(await authorityUnder(context, ownerId, wallet));
@@ -275,7 +275,7 @@ export async function sealUnderUsers<Key extends DrawnKey>(
       if (authority === undefined) return key;
       const { chain_type } = wallets[index]!;
       const binding = walletKeyBinding({ id: key.walletId, app_id: app.id, chain_type });
-      const sealed = await vault.sealUnderAuthority(key.sealed, binding, authority);
+      const sealed = await keyStore.sealUnderAuthority(key.sealed, binding, authority);
       return { ...key, sealed, authority, ownerId };
     }),
   );

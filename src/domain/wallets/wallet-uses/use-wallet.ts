@@ -27,7 +27,7 @@ import { type EventContext, notePolicies, recordEvent } from '../../base/events/
 import { walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import type { Tables } from '../../tables.ts';
 import type { FoundWallet, WalletRow } from '../wallets/wallet.entity.ts';
-import { evidenceForVault, findWalletKey, useWithEvidence } from '../wallets/wallet-keys.ts';
+import { evidenceForKeyStore, findWalletKey, useWithEvidence } from '../wallets/wallet-keys.ts';
 import { admitUses, digestOf } from './use-log.ts';
 
 /**
@@ -238,7 +238,7 @@ function totalsFor(
   { id }: FoundWallet,
   { action, onlySigns = false }: DecodedUse,
 ) {
-  const waits = onlySigns && context.vault.isLocal !== true;
+  const waits = onlySigns && context.keyStore.isLocal !== true;
   return waits ? beginRunningTotals(context, id, action) : openRunningTotals(context, id, action);
 }
 
@@ -263,7 +263,7 @@ export function signersOf(wallet: WalletRow): AdditionalSigner[] {
   );
 }
 
-type KeyContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof' | 'vault'>;
+type KeyContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof' | 'keyStore'>;
 
 /**
  * Signs with a wallet's key. The caller has authorized this use of the wallet.
@@ -276,9 +276,9 @@ export async function signWithWalletKey<Method extends SigningMethod>(
   task: SigningTask<Method>,
 ): Promise<SigningMethods[Method]['data']> {
   const { authority, ...sealed } = await findWalletKey(context, wallet);
-  const use = authority === null ? undefined : await evidenceForVault(context, wallet, authority);
+  const use = authority === null ? undefined : await evidenceForKeyStore(context, wallet, authority);
   const sign = (shown: AuthorizedUse | undefined) =>
-    context.vault.signWithWallet(sealed, walletKeyBinding(wallet), task, shown);
+    context.keyStore.signWithWallet(sealed, walletKeyBinding(wallet), task, shown);
   try {
     return await (use === undefined ? sign(use) : useWithEvidence(context, use, sign));
   } catch (error) {

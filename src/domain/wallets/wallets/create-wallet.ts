@@ -9,7 +9,7 @@ import type {
   WalletBatchItemInput,
   WalletChainType,
 } from '../../../generated/schemas.ts';
-import type { NewWalletKey } from '../../../ports/key-vault.ts';
+import type { NewWalletKey } from '../../../ports/key-store.ts';
 import { type OperationContext, type Planned, unwrapPlan } from '../../../ports/operation-context.ts';
 import { prepareInsertPair } from '../../../storage/insertions.ts';
 import { requireKeyQuorums } from '../../access/key-quorums/find-key-quorum.ts';
@@ -92,18 +92,18 @@ export interface KeyOfWallet extends NewWalletKey, SealedFor {
   readonly walletId: string;
 }
 
-type KeyContext = Pick<OperationContext, 'app' | 'ids' | 'vault'>;
+type KeyContext = Pick<OperationContext, 'app' | 'ids' | 'keyStore'>;
 
 /** Draws the id and the key of a new wallet. */
 export async function createWalletKey(
-  { app, ids, vault }: KeyContext,
+  { app, ids, keyStore }: KeyContext,
   chainType: WalletChainType,
   planned?: NewAuthority,
 ): Promise<KeyOfWallet> {
   const walletId = ids.cuid2();
   const binding = walletKeyBinding({ id: walletId, app_id: app.id, chain_type: chainType });
   const owned = sealedFor(app.id, walletId, planned);
-  return { ...(await vault.createWalletKey(binding, owned.authority)), ...owned, walletId };
+  return { ...(await keyStore.createWalletKey(binding, owned.authority)), ...owned, walletId };
 }
 
 /** How many keys are derived, or wallets stored, before other requests can run. Each takes a millisecond or more. */

@@ -34,7 +34,7 @@ export async function beginImport(
   if (address === undefined) throw invalidField('/address', `expected an address of \`${chainType}\``);
   const id = context.ids.cuid2();
   const binding = walletImportBinding({ id, app_id: context.app.id, chain_type: chainType });
-  const { sealed, publicKey } = await context.vault.createImportKey(binding);
+  const { sealed, publicKey } = await context.keyStore.createImportKey(binding);
   const ofAddress = { appId: context.app.id, chainType, address };
   // Serializes requests that begin the same import. Otherwise many of them would collide repeatedly.
   await lockName(context.em, 'import', `${context.app.id} import ${chainType} ${address}`);
@@ -130,7 +130,7 @@ async function importKey(
       : ({ form: 'private-key' } as const)),
   };
   try {
-    const key = await context.vault.importWalletKey(
+    const key = await context.keyStore.importWalletKey(
       begun,
       walletImportBinding({ ...ofApp, id: begun.id }),
       submitted,

@@ -8,7 +8,7 @@ import {
 } from '../../../engine/authorization/wallet-policies.ts';
 import { ApiError } from '../../../errors.ts';
 import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
-import type { ChangedKey, KeyVault, SealedKey } from '../../../ports/key-vault.ts';
+import type { ChangedKey, KeyStore, SealedKey } from '../../../ports/key-store.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { knownUsers, loadQuorumRecords, withRecordedOwner } from '../../access/key-quorums/quorum-records.ts';
 import { evidenceOf } from '../../access/owners/require-owner.ts';
@@ -66,7 +66,7 @@ type UseContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;
  * The evidence for the key store that a wallet's key may be used for a request. Undefined for a key without an
  * authority.
  */
-export async function evidenceForVault(
+export async function evidenceForKeyStore(
   context: UseContext,
   wallet: Pick<WalletRow, 'owner_id' | 'additional_signers' | 'address'>,
   authority: string | null,
@@ -194,7 +194,7 @@ async function agreedAuthority(
     named: await findPins(context, policyIdsOf(partyFieldsOf(after))),
   };
   return useWithEvidence(context, { ...use, pins }, (shown) =>
-    context.vault.changeAuthority(sealed, walletKeyBinding(before), shown),
+    context.keyStore.changeAuthority(sealed, walletKeyBinding(before), shown),
   );
 }
 
@@ -212,7 +212,7 @@ async function firstAuthority(
   const authority = { ...found, isAutomated };
   return {
     authority,
-    sealed: await context.vault.sealUnderAuthority(sealed, walletKeyBinding(before), authority),
+    sealed: await context.keyStore.sealUnderAuthority(sealed, walletKeyBinding(before), authority),
   };
 }
 
@@ -235,11 +235,11 @@ const KNOWN_VALUE = 'custos master key check';
  * store, and before requests are served. Rejects with the key store's error, which names the master key, when a key
  * is missing, or has the right name and the wrong bytes.
  */
-export async function checkMasterKey(em: SqlEntityManager, vault: KeyVault): Promise<void> {
+export async function checkMasterKey(em: SqlEntityManager, keyStore: KeyStore): Promise<void> {
   for (const check of await em.find(MasterKeyCheckEntity, {})) {
-    await vault.open(check, masterKeyCheckBinding);
+    await keyStore.open(check, masterKeyCheckBinding);
   }
-  const sealed = await vault.seal(Buffer.from(KNOWN_VALUE, 'utf8'), masterKeyCheckBinding);
+  const sealed = await keyStore.seal(Buffer.from(KNOWN_VALUE, 'utf8'), masterKeyCheckBinding);
   const check = {
     masterKeyId: sealed.masterKeyId,
     sealedSecret: Buffer.from(sealed.sealedSecret),

@@ -9,21 +9,22 @@ import type { Fields } from './completed-fields.ts';
 import type { SignTask, WalletTask } from './match-task.ts';
 import type { ConfiguredCeilings } from './requested-fees.ts';
 
-/** The part that a task plays in an action that the server builds from a signed request. */
+/** The part of a task in an action that the server builds from a signed request. */
 export interface BuiltPart {
   /**
    * The role of the part. Each role is counted separately, so that a request for one payment cannot sign a second
-   * payment in place of an approval. `prepares`: it moves nothing, but allows or delegates what a payment needs.
+   * payment in place of an approval. `prepares`: it moves nothing, but makes the approval or delegation that a
+   * payment needs.
    */
   readonly role: 'prepares' | 'pays' | 'passes on';
-  /** For how many transactions of this role the request is signed at once. */
+  /** The number of transactions of this role that the request may have at a time. */
   readonly atOnce: number;
-  /** Addresses that must be the wallet's own. */
+  /** Addresses that must be the wallet's own address. */
   readonly accounts: readonly string[];
   /**
-   * The action that policies evaluate, and its fields that do not follow from the request and the task.
+   * The action that policies evaluate, and those of its fields that do not follow from the request and the task.
    *
-   * @param address the wallet's.
+   * @param address the wallet's address.
    */
   action(address: string): KnownAction;
 }
@@ -31,16 +32,16 @@ export interface BuiltPart {
 /** The router of a chain. Addresses are 0x hex in any case. */
 export interface RouterSettings {
   readonly router: string;
-  /** The token that the router takes for the native asset; undefined if the operator has not named it. */
+  /** The token that the router uses for the native asset; undefined if the operator has not named one. */
   readonly wrapped?: string | undefined;
 }
 
 /**
- * The operator's settings for transactions that a server builds, as far as a signer compares them. The signer reads
- * them itself, by chain.
+ * The operator's settings for transactions that a server builds, by chain. The signer reads them itself and compares
+ * transactions with them.
  */
 export interface BuildingSettings {
-  /** The settings that replace the default ceilings of fees. */
+  /** The ceilings of fees that replace the defaults. */
   readonly feeCeilings: ConfiguredCeilings;
   readonly swapRouters: ReadonlyMap<string, RouterSettings>;
   /** The contracts that pay rewards. */
@@ -48,8 +49,8 @@ export interface BuildingSettings {
 }
 
 /**
- * The contracts of settings, a text for each, in lower case: what a server has and its signer lacks is not signed for
- * wallets whose owner the signer verifies.
+ * The contracts in the settings as lower-case texts. For wallets whose owner the signer verifies, the signer signs
+ * nothing with a contract that only the server's settings contain.
  */
 export function namedContracts({
   swapRouters,
@@ -65,7 +66,10 @@ export function namedContracts({
   return [...routers, ...distributors].map((text) => text.toLowerCase());
 }
 
-/** The signed request does not determine the transaction, or the signer lacks a setting to compare it. */
+/**
+ * The signed request does not determine the transaction, or the signer lacks a setting that it needs for the
+ * comparison.
+ */
 export class NotComparableError extends Error {
   constructor(message: string) {
     super(message);
@@ -73,13 +77,13 @@ export class NotComparableError extends Error {
   }
 }
 
-/** A signature that a caller may request more than once for the same signed request. */
+/** A signature that a caller may request repeatedly for the same signed request. */
 export interface SpendingTask {
-  /** The thing that takes effect at most once. Two signatures for one slot exclude each other on the chain. */
+  /** Identifies what can take effect at most once. On the chain, two signatures for one slot exclude each other. */
   readonly slot: string;
-  /** For an action that the server builds: each role is counted separately. */
+  /** Set for an action that the server builds, where each role is counted separately. */
   readonly role?: BuiltPart['role'] | undefined;
-  /** For how many slots the request is signed at once. */
+  /** The number of slots that the request may have at a time. */
   readonly atOnce: number;
   /** Undefined if the server fills in no fee. */
   readonly fee: { readonly amount: bigint; readonly ceiling: bigint } | undefined;
@@ -87,16 +91,15 @@ export interface SpendingTask {
 
 interface AskedOfWallet {
   readonly body: EvidentRequest['body'];
-  /** The path after that of the wallet. */
+  /** The part of the path after the wallet. */
   readonly rest: string;
-  /** The part that the task plays in an action that the server builds, if it is compared. */
+  /** The part of the task in an action that the server builds, if it is compared. */
   readonly part?: BuiltPart | undefined;
 }
 
 /**
- * The part of the signing budget that a signature uses up. Undefined where a repetition adds nothing: a request that
- * contains everything that is signed has one signature, however often it is made, and a delegation to our own contracts
- * moves no funds.
+ * The part of the signing budget that a signature uses. Undefined if a repetition adds nothing: a request that
+ * contains everything to be signed always has the same effect, and a delegation to our own contracts moves no funds.
  */
 export function spendingOf(
   { body, rest, part }: AskedOfWallet,
@@ -126,7 +129,7 @@ function slotOf({ method, params }: SignTask): string | undefined {
     const { sender, nonce } = operation as Fields;
     return `operation ${numberOf(chainId)} ${contract} ${sender} ${numberOf(nonce)}`.toLowerCase();
   }
-  // Blockhashes and times have no order: with another one, it is another transaction.
+  // Blockhashes and times have no order. With another one, it is another transaction.
   if (method === 'signTransaction' || method === 'tron_signTransaction' || method === 'spark_operation')
     return `${method} ${hash('sha256', canonicalJson(params), 'base64')}`;
   return undefined;
@@ -142,7 +145,7 @@ function feeOf({ body, rest }: AskedOfWallet, { method, params }: SignTask, conf
   if (!isOperation && method !== 'eth_signTransaction') return undefined;
   if (!isOperation && rest === '/rpc' && body.method === 'eth_sendTransaction') {
     const asked = (body.params as { transaction: Fields }).transaction;
-    // A fee that the request names in full has no ceiling.
+    // A fee that the request fixes completely has no ceiling.
     const price = asked.gas_price ?? asked.max_fee_per_gas;
     if (asked.gas_limit !== undefined && price !== undefined) return undefined;
   }

@@ -10,7 +10,7 @@ export const completedOnEthereum: ReadonlySet<string> = new Set([
   ...['gas_price', 'max_fee_per_gas', 'max_priority_fee_per_gas'],
 ]);
 
-/** Numbers, which may be written in hex and in decimals. */
+/** Fields with numbers, which may be hex or decimal. */
 const quantities: ReadonlySet<string> = new Set([
   'value',
   ...[...completedOnEthereum].filter((name) => name !== 'from'),
@@ -21,7 +21,7 @@ export const completedOnTron: ReadonlySet<string> = new Set([
   ...['ref_block_bytes', 'ref_block_hash', 'expiration', 'timestamp'],
 ]);
 
-/** Whether `given` has every field of `asked` as it is, and besides them only those that may be filled in. */
+/** Whether `given` has every field of `asked` unchanged and, in addition, only fields that may be filled in. */
 export function isCompletedBy(asked: Fields, given: Fields, fillable: ReadonlySet<string>): boolean {
   const isKept = ([name, value]: [string, unknown]) =>
     value === undefined ||
@@ -35,8 +35,8 @@ export function isCompletedBy(asked: Fields, given: Fields, fillable: ReadonlySe
 /**
  * Whether there are no other fields.
  *
- * INVARIANT: policies judge no field of a body that says nothing of what is signed. The signer reads bodies that no server
- * has validated.
+ * INVARIANT: policies never evaluate a body field that does not describe what is signed. The signer also reads bodies
+ * that no server has validated.
  */
 export function hasOnly(fields: object, names: readonly string[]): boolean {
   return Object.keys(fields).every((name) => names.includes(name));
@@ -67,7 +67,7 @@ export function acceptedTerms<Terms>(read: () => Terms): Terms | undefined {
   }
 }
 
-/** Fields of every wallet action. */
+/** Fields that every wallet action can have. */
 export const ofActions: readonly string[] = ['nonce', 'reference_id'];
 
 function isSameQuantity(one: unknown, other: unknown): boolean {
@@ -81,13 +81,13 @@ function quantityOf(value: unknown): bigint | undefined {
   return BigInt(value);
 }
 
-/** Texts in any case, such as addresses and calldata; other values by their JSON. */
+/** Compares texts such as addresses and calldata regardless of case, and other values by their JSON. */
 function isSameText(one: unknown, other: unknown): boolean {
   if (typeof one === 'string' && typeof other === 'string') return one.toLowerCase() === other.toLowerCase();
   return isSame(one, other);
 }
 
-/** Whether two values have the same canonical JSON (RFC 8785), in which members without a value are left out. */
+/** Whether two values have the same canonical JSON (RFC 8785). Members without a value are left out. */
 export function isSame(one: unknown, other: unknown): boolean {
   if (one === undefined || other === undefined) return false;
   if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) {

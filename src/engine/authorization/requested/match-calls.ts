@@ -8,11 +8,11 @@ import { withFeePayer } from '../../signing/solana/with-fee-payer.ts';
 import { completedOnEthereum, type Fields } from './completed-fields.ts';
 import type { SignTask } from './match-task.ts';
 
-// The signer builds the transactions and calls of a body again, and compares them with the task.
+// The signer builds the transactions and calls of a body itself, and compares them with the task.
 
 type RequestedCallsFields = Readonly<Record<string, unknown>>;
 
-/** The calls of an rpc body: the calls of a batch, or the single call of a sponsored transaction. */
+/** The calls of an RPC body: the calls of a batch, or the single call of a sponsored transaction. */
 function callsOf({
   method,
   params,
@@ -35,19 +35,22 @@ function callOf({ to, value, data }: RequestedCallsFields): BatchCall {
   };
 }
 
-/** Whether this is of the chain that the body names. */
+/** Whether the chain id belongs to the chain that the body names. */
 export function isOfChain({ caip2 }: RequestedCallsFields, chainId: unknown): boolean {
   return caip2 === `eip155:${parseQuantity(chainId as Quantity, '/chain_id', 256)}`;
 }
 
-/** The members that a transaction of a batch may have besides its calldata and its recipient, the account itself. */
+/**
+ * The fields that a transaction of a batch may have in addition to its calldata and its recipient, which is the
+ * account itself.
+ */
 const ofBatch: ReadonlySet<string> = new Set([
   ...['to', 'data', 'type', 'chain_id', 'from', 'nonce', 'gas_limit', 'gas_price', 'max_fee_per_gas'],
-  // Each authorization counts for the account that has signed it.
+  // Each authorization counts for the account that signed it.
   ...['max_priority_fee_per_gas', 'authorization_list'],
 ]);
 
-/** Whether this is the transaction of the account to itself that runs the calls of the body. */
+/** Whether this is the transaction from the account to itself that runs the calls of the body. */
 export function isBatchOf(body: RequestedCallsFields, transaction: RequestedCallsFields): boolean {
   const { experimental_data_suffix: suffix, ...plain } = body;
   const batch = Buffer.from(encodeBatch(callsOf(plain))).toString('hex');
@@ -60,9 +63,9 @@ export function isBatchOf(body: RequestedCallsFields, transaction: RequestedCall
 }
 
 /**
- * Whether this is a user operation that runs the calls of the body, and nothing else.
+ * Whether this is a user operation that runs the calls of the body and nothing else.
  *
- * NOTE: the data of a factory is a call too: for an account that is delegated, the entry point calls the account with it.
+ * NOTE: the data of a factory is a call too: if the account is delegated, the entry point calls the account with it.
  */
 export function isOperationOf(
   body: RequestedCallsFields,
@@ -76,8 +79,8 @@ export function isOperationOf(
 }
 
 /**
- * Whether this is the Solana transaction that was sent, with a recent blockhash in place of the placeholder, and with a
- * fee payer if it is sponsored.
+ * Whether this is the Solana transaction of the request, with a recent blockhash in place of the placeholder, and
+ * with a fee payer if it is sponsored.
  */
 export function isSolanaOf({ sponsor, params }: RequestedCallsFields, given: RequestedCallsFields): boolean {
   const signed = decodeSolanaTransaction(parseSolanaWire(String(given.transaction)));
@@ -94,19 +97,19 @@ export function isSolanaOf({ sponsor, params }: RequestedCallsFields, given: Req
 /** The calls of an EVM task. */
 export interface SignedCalls {
   readonly caip2: string;
-  /** Recipients are in lower case. */
+  /** The calls. Recipients are in lower case. */
   readonly calls: readonly BatchCall[];
-  /** The account that makes them, where the task names it. */
+  /** The account that makes the calls, if the task names it. */
   readonly account?: string | undefined;
 }
 
 const named: ReadonlySet<string> = new Set(['to', 'value', 'data', ...completedOnEthereum]);
 
 /**
- * The call of a transaction, or the calls of a batch that an account runs by a transaction to itself. Undefined for a task
- * that does anything else, or more.
+ * The call of a transaction, or the calls of a batch that an account runs by a transaction to itself. Undefined for a
+ * task that does anything else or more.
  *
- * NOTE: no user operations and no delegations: only a server with a paymaster builds them.
+ * NOTE: user operations and delegations are not read, because only a server with a paymaster builds them.
  */
 export function signedCalls({ method, params }: SignTask): SignedCalls | undefined {
   if (method !== 'eth_signTransaction') return undefined;
@@ -114,7 +117,7 @@ export function signedCalls({ method, params }: SignTask): SignedCalls | undefin
   const { to, value = 0, data = '0x', chain_id: chainId } = transaction;
   const isKnown = ([name, given]: [string, unknown]) => given === undefined || named.has(name);
   if (!Object.entries(transaction).every(isKnown) || typeof to !== 'string') return undefined;
-  // Without a chain, it takes effect on every one.
+  // Without a chain, the transaction is valid on every chain.
   if (chainId === undefined) return undefined;
   const call = {
     to: to.toLowerCase(),
@@ -122,8 +125,7 @@ export function signedCalls({ method, params }: SignTask): SignedCalls | undefin
     data: parseHexBytes(String(data), '/transaction/data'),
   };
   const caip2 = caip2Of(chainId);
-  // Stricter than the contract, because calls that share their bytes would be unfolded to more data than fits into
-  // memory.
+  // Stricter than the contract: calls that share their bytes could unfold to more data than fits into memory.
   const batch = decodeCanonicalBatch(call.data);
   if (batch === undefined) return { caip2, calls: [call] };
   const isPlain = call.value === 0n && equalBytes(encodeBatch(batch), call.data);

@@ -17,8 +17,8 @@ import { acceptedTerms, type Fields, hasOnly, ofActions } from './completed-fiel
 import { type SignedCalls, signedCalls } from './match-calls.ts';
 import type { SignTask } from './match-task.ts';
 
-// Calls of vaults and of the distributor of rewards, compared with the body. The id of a vault follows from its contract
-// and its asset, and all that is paid out goes to the wallet.
+// Compares calls of vaults and of the distributor of rewards with the body. The id of a vault is derived from its
+// contract and its asset, and all payments go to the wallet.
 
 interface AskedOf extends Pick<BuildingSettings, 'rewardDistributors'> {
   readonly appId: string;
@@ -28,7 +28,7 @@ type ReadPart = (body: Fields, signed: SignedCalls, asked: AskedOf) => BuiltPart
 
 interface Operation {
   readonly read: ReadPart;
-  /** The members of its body. */
+  /** The fields that the body may have. */
   readonly fields: readonly string[];
 }
 
@@ -40,10 +40,11 @@ const byOperation: Readonly<Record<string, Operation>> = {
 };
 
 /**
- * The part that a task plays in the earn action of the body; undefined for any other task.
+ * The part of a task in the earn action of the body; undefined for any other task.
  *
  * @param operation the path after `/earn/ethereum/`.
- * @throws NotComparableError for a vault whose id is not that of a contract, and for rewards without a distributor.
+ * @throws NotComparableError for a vault id that is not derived from a contract, and for rewards without a configured
+ * distributor.
  */
 export function partOfEarn(
   operation: string,
@@ -60,7 +61,7 @@ export function partOfEarn(
   return { ...part, accounts: [...part.accounts, signed.account] };
 }
 
-/** An approval of nothing, one of the amount, and the deposit, as far as the task has them. */
+/** An approval of zero, an approval of the amount, and the deposit. The task contains some of these. */
 function partOfDeposit(body: Fields, signed: SignedCalls, { appId }: AskedOf): BuiltPart | undefined {
   const { calls, caip2 } = signed;
   const last = calls.at(-1);
@@ -87,7 +88,7 @@ function partOfDeposit(body: Fields, signed: SignedCalls, { appId }: AskedOf): B
 const MOST_APPROVALS = 2;
 
 interface Approval {
-  /** In lower case, as `spender`. */
+  /** In lower case, like `spender`. */
   readonly token: string;
   readonly spender: string;
   readonly amount: bigint;
@@ -98,7 +99,7 @@ function readApproval({ to, value, data }: BatchCall): Approval | undefined {
   return call?.name === 'approve' && value === 0n ? { ...call, token: to.toLowerCase() } : undefined;
 }
 
-/** The amount to the wallet, or all shares of the wallet. */
+/** A withdrawal of the amount to the wallet, or the redemption of all shares of the wallet. */
 function partOfWithdrawal(body: Fields, signed: SignedCalls, { appId }: AskedOf): BuiltPart | undefined {
   const call = onlyCall(signed);
   if (call === undefined) return undefined;
@@ -114,7 +115,7 @@ function partOfWithdrawal(body: Fields, signed: SignedCalls, { appId }: AskedOf)
   };
 }
 
-/** All fees, to the wallet. */
+/** The collection of all fees, to the wallet. */
 function partOfCollection(body: Fields, signed: SignedCalls, { appId }: AskedOf): BuiltPart | undefined {
   const call = onlyCall(signed);
   if (call === undefined) return undefined;
@@ -129,7 +130,7 @@ function partOfCollection(body: Fields, signed: SignedCalls, { appId }: AskedOf)
   };
 }
 
-/** Everything that the distributor owes the wallet. */
+/** The claim of everything that the distributor owes the wallet. */
 function partOfClaim(body: Fields, signed: SignedCalls, asked: AskedOf): BuiltPart | undefined {
   const call = onlyCall(signed);
   const chain = chainNamed(String(body.chain));
@@ -155,7 +156,10 @@ function onlyCall({ calls }: SignedCalls): BatchCall | undefined {
   return calls.length === 1 ? calls[0] : undefined;
 }
 
-/** The arguments of a call without value of this function; undefined for other calls, and for bytes after them. */
+/**
+ * The arguments of a call to this function. Undefined for other calls, for calls with a value, and for calls with
+ * bytes after the arguments.
+ */
 function readVaultCall<Name extends string>(
   contract: ContractAbi<Name>,
   name: Name,
@@ -172,7 +176,7 @@ interface VaultCall {
   readonly address: string;
 }
 
-/** The amount that a body asks for, in base units of the asset of the vault; undefined for a body without one. */
+/** The amount of a body in base units of the vault's asset; undefined for a body without an amount. */
 function askedAmount(
   body: Fields,
   vault: VaultCall,
@@ -188,7 +192,7 @@ function askedAmount(
   return asked && { rawAmount: asked.rawAmount, decimals, asset };
 }
 
-/** Requires that the body names this vault. Result: its asset. */
+/** Requires that the body names this vault, and returns the vault's asset. */
 function requireVault(body: Fields, vault: VaultCall): VaultAsset {
   const asset = assetOfVault(String(body.vault_id), vault);
   if (asset !== undefined) return asset;

@@ -13,7 +13,7 @@ import type { Fields } from './completed-fields.ts';
 interface AskedOperation {
   readonly params: Fields;
   readonly operation: SparkOperation;
-  /** The address of the operation's key, on the network of the request. */
+  /** The addresses of the wallet's key on the network of the request. */
   readonly own: { readonly address: string; readonly depositAddress: string };
 }
 
@@ -28,13 +28,13 @@ const byMethod: Readonly<Record<string, IsAsked>> = {
     moves(operation, { to: params.receiver_spark_address, token: params.token_identifier }) &&
     isAmount(operation.amount, params.token_amount) &&
     isAmount(operation.fee, 0),
-  // The fee is the operators', which keep it of the deposit.
+  // The operators keep their fee from the deposit.
   claimStaticDeposit: ({ params, operation, own }) =>
     moves(operation, { to: own.address, token: null, deposit: lower(params.transaction_id) }) &&
     isAmount(operation.amount, params.credit_amount_sats),
   withdraw: ({ params, operation }) =>
     moves(operation, { to: params.onchain_address, token: null }) && isWithdrawn(params, operation),
-  // The invoice names who is paid.
+  // The invoice determines who is paid.
   payLightningInvoice: ({ params, operation }) =>
     moves(operation, { to: operation.to, token: null, invoice: lower(params.invoice) }) &&
     isAmount(operation.amount, readInvoice(String(params.invoice))?.sats ?? params.amount_sats_to_send) &&
@@ -45,7 +45,7 @@ const byMethod: Readonly<Record<string, IsAsked>> = {
 const texts = ['id', 'network', 'owner', 'from', 'to', 'amount', 'fee'];
 const textsOrNull = ['token', 'deposit'];
 
-/** Whether it has the fields of an operation, and no others. */
+/** Whether the value has the fields of an operation, and no others. */
 function isSparkOperation(given: Fields): given is Fields & SparkOperation {
   const { invoice } = given;
   return (
@@ -56,7 +56,7 @@ function isSparkOperation(given: Fields): given is Fields & SparkOperation {
   );
 }
 
-/** Whether this is the operation that a body asks for. Its id is the server's. */
+/** Whether this is the operation that a body requests. The server chooses its id. */
 export function isSparkOf({ method, network = 'MAINNET', params }: Fields, given: Fields): boolean {
   const isAsked = Object.hasOwn(byMethod, String(method)) ? byMethod[String(method)] : undefined;
   if (isAsked === undefined || !isSparkOperation(given)) return false;
@@ -85,7 +85,7 @@ function moves(operation: SparkOperation, { to, token, deposit, invoice }: Movem
   );
 }
 
-/** NOTE: without an amount, all is withdrawn, and how much that is is what the server says. */
+/** NOTE: without an amount, everything is withdrawn. The signer has to trust the server about how much that is. */
 function isWithdrawn(
   { amount_sats: asked, fee_amount_sats: fee, deduct_fee_from_withdrawal_amount: isDeducted }: Fields,
   { amount, fee: given }: SparkOperation,

@@ -14,32 +14,33 @@ import { acceptedTerms, areTexts, type Fields, hasOnly, ofActions } from './comp
 import { signedCalls } from './match-calls.ts';
 import type { SignTask } from './match-task.ts';
 
-// A swap by the router of its chain: the calls are read from what is to be signed and compared with the body. The price
-// is what the server says: the least that arrives of a fixed input, and the most that is spent for a fixed output.
+// A swap by the router of its chain. The calls are read from the task and compared with the body. The signer has to
+// trust the server about the price: the minimum that arrives for a fixed input, and the maximum that is spent for a
+// fixed output.
 
-/** A call that a swap consists of. */
+/** One call of a swap. */
 interface SwapCall {
   readonly kind: 'approve' | 'swap' | 'wrap' | 'pass on';
-  /** The most that it spends or allows, in base units of the source. */
+  /** The maximum that the call spends or allows, in base units of the source. */
   readonly spent: bigint;
-  /** Who receives what it delivers; undefined where the call names none. */
+  /** The recipient of the proceeds; undefined if the call names none. */
   readonly recipient?: string;
 }
 
 interface Routed {
   readonly terms: SwapTerms;
-  /** In lower case. */
+  /** The router in lower case. */
   readonly router: string;
   readonly wrapped: string | undefined;
 }
 
-/** A direct path, and one through the wrapped asset. */
+/** The longest path: a direct swap has two tokens, one through the wrapped asset has three. */
 const MOST_HOPS = 3;
 
 /**
- * The part that a task plays in the swap of the body; undefined for any other task.
+ * The part of a task in the swap of the body; undefined for any other task.
  *
- * @throws NotComparableError for a swap that no router of the settings makes.
+ * @throws NotComparableError for a swap that no configured router makes.
  */
 export function partOfSwap(
   body: Fields,
@@ -63,14 +64,14 @@ export function partOfSwap(
     ...roleOf(kinds),
     accounts: [...account, ...recipients],
     action(address) {
-      // An approval of nothing does not say how much an exact output costs.
+      // An approval of zero does not show the cost of an exact output.
       const isSpentKnown = spent > 0n || terms.amountType === 'exact_input';
       const rawAmount = spent > 0n ? spent : terms.rawAmount;
       const decimals = source.asset?.decimals;
       const spending = { rawAmount, decimals: decimals ?? 0, recipient: terms.recipient ?? address };
       return {
         action: swapAction(body, terms, spending),
-        // A token without a name has its decimals on the chain.
+        // The decimals of a token without a name are only known on the chain.
         unknown: [
           ...(isSpentKnown && decimals !== undefined ? [] : ['amount', 'source.amount']),
           ...(isSpentKnown ? [] : ['raw_amount']),
@@ -80,7 +81,7 @@ export function partOfSwap(
   };
 }
 
-/** The wallet allows the router to take nothing, then the amount. */
+/** The wallet approves zero, then the amount. */
 const APPROVALS = 2;
 
 function roleOf(kinds: readonly SwapCall['kind'][]): Pick<BuiltPart, 'role' | 'atOnce'> {
@@ -105,7 +106,7 @@ const ofSwap: readonly string[] = [
   ...ofActions,
 ];
 
-/** As far as it is read; the server has validated what it accepts. */
+/** Checks only the fields that are read here. The server has validated the body. */
 function isSwapRequest(body: Fields): body is Fields & ExecuteWalletSwapRequest {
   const { source, destination, base_amount: amount, amount_type: type, slippage_bps: slippage } = body;
   return (
@@ -119,7 +120,10 @@ function isSwapRequest(body: Fields): body is Fields & ExecuteWalletSwapRequest 
   );
 }
 
-/** Approvals and the swap, as far as the task has them; or the wrapping of the asset and its payment to the recipient. */
+/**
+ * Whether the calls are approvals and the swap, or some of these; or the wrapping of the asset and its payment to the
+ * recipient.
+ */
 function isOneSwap(calls: readonly SwapCall[]): boolean {
   const kinds = calls.map(({ kind }) => kind).join();
   return /^(approve(,approve)?(,swap)?|swap|wrap(,pass on)?|pass on)$/.test(kinds);
@@ -149,7 +153,7 @@ function isSame(token: string | null, to: string): boolean {
   return token?.toLowerCase() === to;
 }
 
-/** An approval of exactly what the router takes, or of nothing. */
+/** An approval of exactly the amount that the router takes, or of zero. */
 function readApproval({ terms, router }: Routed, { value, data }: BatchCall): SwapCall | undefined {
   const call = decodeTokenCall(data);
   if (call?.name !== 'approve' || call.spender !== router || value !== 0n) return undefined;
@@ -158,7 +162,7 @@ function readApproval({ terms, router }: Routed, { value, data }: BatchCall): Sw
   return isAsked ? { kind: 'approve', spent } : undefined;
 }
 
-/** The asset is wrapped for the wallet; for anybody else it is then passed on. */
+/** Wraps the asset for the wallet. For another recipient, it is then passed on. */
 function readWrapping(terms: SwapTerms, { value, data }: BatchCall): SwapCall | undefined {
   const spent = terms.rawAmount;
   if (equalBytes(data, wrappedNative.encodeCall('deposit'))) {
@@ -170,7 +174,7 @@ function readWrapping(terms: SwapTerms, { value, data }: BatchCall): SwapCall | 
   return isRecipient ? { kind: 'pass on', spent } : undefined;
 }
 
-/** The asset is unwrapped for the wallet itself. */
+/** Unwraps the asset for the wallet itself. */
 function readUnwrapping(terms: SwapTerms, { value, data }: BatchCall): SwapCall | undefined {
   const { rawAmount: spent } = terms;
   const isAsked = value === 0n && equalBytes(data, wrappedNative.encodeCall('withdraw', spent));
@@ -178,7 +182,7 @@ function readUnwrapping(terms: SwapTerms, { value, data }: BatchCall): SwapCall 
 }
 
 interface SwapArguments {
-  /** Exact, or a limit. */
+  /** The exact amount, or a limit. */
   readonly input: AbiValue | undefined;
   readonly output: AbiValue | undefined;
   readonly path: AbiValue | undefined;
@@ -190,7 +194,7 @@ interface RouterFunction {
   read(args: readonly AbiValue[], value: bigint): SwapArguments;
 }
 
-/** By what is exact, and by the native asset. */
+/** The functions of the router, by which side is exact and by the native asset. */
 const routerFunctions: Readonly<Record<string, RouterFunction>> = {
   'exact_input native token': {
     name: 'swapExactETHForTokens',
@@ -225,7 +229,7 @@ function readSwapCall({ terms, wrapped }: Routed, { value, data }: BatchCall): S
     routerFunctions[`${amountType} ${kindOf(source.tokenAddress)} ${kindOf(destination.tokenAddress)}`];
   const call = swapRouter.decodeCall(data);
   if (call === undefined || call.name !== wanted?.name) return undefined;
-  // Bytes after the arguments, or arguments in another order, would be decoded as well.
+  // Without this check, bytes after the arguments or another encoding would be accepted too.
   if (!equalBytes(swapRouter.encodeCall(call.name, ...call.args), data)) return undefined;
   if (source.tokenAddress !== null && value !== 0n) return undefined;
   const { input, output, path, to } = wanted.read(call.args, value);
@@ -238,7 +242,7 @@ function readSwapCall({ terms, wrapped }: Routed, { value, data }: BatchCall): S
   return { kind: 'swap', spent: BigInt(input as bigint), recipient };
 }
 
-/** NOTE: the router itself requires that a path begins or ends with the wrapped asset where it pays the native one. */
+/** NOTE: the router itself requires that a path starts or ends with the wrapped asset when the native asset is paid. */
 function isPathOf(
   { source, destination }: SwapTerms,
   wrapped: string | undefined,

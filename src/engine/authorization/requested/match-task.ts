@@ -17,14 +17,14 @@ import { isSparkOf } from './match-spark.ts';
 import { partOfSwap } from './match-swap.ts';
 import { isTransferOf } from './match-transfer.ts';
 
-/** The use of a wallet's key. */
+/** A use of a wallet's key. */
 export type WalletTask =
   | { readonly kind: 'sign'; readonly method: string; readonly params: unknown }
   | { readonly kind: 'export'; readonly form: 'phrase' | 'private-key'; readonly recipient: Uint8Array };
 
 type Body = EvidentRequest['body'];
 
-/** Signs what moves funds, built by the server; never a message. */
+/** Methods that sign transactions that the server builds. They move funds; none of them signs a message. */
 const transactionMethods: ReadonlySet<string> = new Set([
   'eth_signTransaction',
   'eth_signUserOperation',
@@ -37,7 +37,7 @@ const transactionMethods: ReadonlySet<string> = new Set([
 /**
  * Whether wallets of the chain type sign in this way.
  *
- * INVARIANT: a request for a transaction of one chain does not sign one of another chain whose keys are on the same
+ * INVARIANT: a request for a transaction on one chain does not sign one for another chain whose keys are on the same
  * curve.
  */
 export function isTaskOfChain(task: WalletTask, chainType: string): boolean {
@@ -47,9 +47,9 @@ export function isTaskOfChain(task: WalletTask, chainType: string): boolean {
 }
 
 /**
- * Whether the server builds such a task itself: it is not compared with a request field by field.
+ * Whether the server builds such a task itself, so that it is not compared with a request field by field.
  *
- * NOTE: a transaction without a chain (EIP-155) counts on every chain; the server builds none.
+ * NOTE: a transaction without a chain id (EIP-155) is valid on every chain, so the server builds none.
  */
 export function isTransactionTask(task: WalletTask): boolean {
   if (task.kind !== 'sign' || !transactionMethods.has(task.method)) return false;
@@ -59,13 +59,13 @@ export function isTransactionTask(task: WalletTask): boolean {
   return method !== 'eth_sign7702Authorization' || delegatesToOurs(params);
 }
 
-/** The contracts that the server delegates accounts to: batches and sponsored operations. Lower case. */
+/** The contracts to which the server delegates accounts, for batches and for sponsored operations. Lower case. */
 const ourContracts: ReadonlySet<string> = new Set([
   '0xe6cae83bde06e4c305530e199d7217f42808555b',
   '0x00000000bebedb7c30ee418158e26e31a5a8f3e2',
 ]);
 
-/** NOTE: a delegation for chain 0 counts on every chain. */
+/** NOTE: a delegation for chain 0 is valid on every chain, so it does not count here. */
 function delegatesToOurs(params: unknown): boolean {
   const { contract, chain_id: chainId } = params as Fields;
   return (
@@ -76,8 +76,8 @@ function delegatesToOurs(params: unknown): boolean {
 }
 
 /**
- * Operations on a wallet whose transactions the server builds from external answers, by the path after that of the
- * wallet, with the methods under which policies evaluate them.
+ * Operations on a wallet whose transactions the server builds from external responses. Maps the path after the wallet
+ * to the method under which policies evaluate the operation.
  */
 export const builtMethods: Readonly<Record<string, string>> = {
   '/swap': 'swap',
@@ -90,20 +90,19 @@ export const builtMethods: Readonly<Record<string, string>> = {
 
 /** The requested operation, and its wallet. */
 interface RequestedOf {
-  /** The path after that of the wallet. */
+  /** The part of the path after the wallet. */
   readonly rest: string;
-  /** The id of the wallet. */
+  /** The chain type of the wallet. */
   readonly chainType: string;
   readonly appId: string;
-  /** Undefined where the server itself has the keys: what it builds is not compared then. */
+  /** Undefined if the server itself has the keys. Transactions that it builds are then not compared. */
   readonly building: BuildingSettings | undefined;
 }
 
 /**
- * Requires that a task is what the request asks for.
+ * Requires that the request asks for this task.
  *
- * Result: what it is of an action that the server builds, if that is compared.
- *
+ * @returns the part of the task in an action that the server builds, if it is compared.
  * @throws UnauthorizedUseError; NotComparableError.
  */
 export function requireRequested(
@@ -136,7 +135,7 @@ function partOf(
 
 type IsSigned = (body: Body, task: SignTask, asked: RequestedOf) => boolean;
 
-/** Operations on a wallet that sign what their body contains, by the path after that of the wallet. */
+/** Operations on a wallet that sign the content of their body, by the path after the wallet. */
 const signingPaths: Readonly<Record<string, IsSigned>> = {
   '/raw_sign': (body, task) => task.method === 'raw_sign' && isSame(task.params, body.params),
   '/rpc': isRequestedRpc,
@@ -149,7 +148,7 @@ function isRequested(asked: RequestedOf, body: Body, task: WalletTask): boolean 
   const { rest } = asked;
   if (task.kind === 'export') return isRequestedExport(rest, body, task);
   if (Object.hasOwn(signingPaths, rest)) return signingPaths[rest]!(body, task, asked);
-  // Operations on Spark are requested by rpc only.
+  // Operations on Spark are requested by RPC only.
   return Object.hasOwn(builtMethods, rest) && isTransactionTask(task) && task.method !== 'spark_operation';
 }
 
@@ -172,7 +171,7 @@ function isRequestedExport(
 
 export type SignTask = Extract<WalletTask, { kind: 'sign' }>;
 
-/** Methods of rpc that sign transactions which the server completes or builds. */
+/** RPC methods that sign transactions which the server completes or builds. */
 const sendingMethods: Readonly<Record<string, (body: Body, task: SignTask) => boolean>> = {
   eth_sendTransaction: isSentTransaction,
   wallet_sendCalls: areSentCalls,
@@ -201,7 +200,10 @@ function isRequestedRpc(body: Body, task: SignTask): boolean {
     : isSame(task.params, body.params);
 }
 
-/** NOTE: of which of the owner's smart wallets the signature is, is not compared: the message is what was asked for. */
+/**
+ * NOTE: an owner can have several smart wallets. The signer does not compare which of them the signature is for; it
+ * compares only the message.
+ */
 function isForSmartAccount(body: Body, { smart_account: account, ...params }: Fields): boolean {
   return isSame(params, body.params) && isOfChain(body, (account as Fields | undefined)?.chain_id ?? 0);
 }
@@ -212,7 +214,10 @@ function isSentTron({ params }: Body, task: SignTask): boolean {
   return isCompletedBy((params as { raw_data: Fields }).raw_data, given, completedOnTron);
 }
 
-/** The calls of a body, as one transaction or as a user operation, or the delegation that either may need. */
+/**
+ * Whether the task has the calls of a body, as one transaction or as a user operation, or is the delegation that
+ * either may need.
+ */
 function areSentCalls(body: Body, task: SignTask): boolean {
   if (task.method === 'eth_signTransaction') {
     return isBatchOf(body, (task.params as { transaction: Fields }).transaction);
@@ -227,8 +232,9 @@ function isSponsored(body: Body, task: SignTask): boolean {
 }
 
 /**
- * The account that a task acts for, where the server says it: a batch is a transaction of the wallet to itself, a user
- * operation has a sender, a contract on Tron an owner. None for other tasks, and for what the owner has asked for by it.
+ * The accounts for which a task acts, if the server states them: the wallet in a batch, the sender of a user
+ * operation, or the owner of a contract on Tron. Empty for other tasks, and if the owner's request itself states the
+ * account.
  */
 export function accountsOf({ body }: EvidentRequest, task: WalletTask): readonly string[] {
   if (task.kind !== 'sign' || body.method === task.method) return [];
@@ -240,16 +246,14 @@ export function accountsOf({ body }: EvidentRequest, task: WalletTask): readonly
   return [String((task.params as { transaction: Fields }).transaction.to)];
 }
 
-/**
- * The accounts whose funds a task on Tron moves: a key signs for other accounts too, if they have given it a permission.
- */
+/** The accounts whose funds a task on Tron moves. A key can also sign for other accounts that gave it a permission. */
 export function contractOwnersOf(task: WalletTask): readonly string[] {
   if (task.kind !== 'sign' || task.method !== 'tron_signTransaction') return [];
   const { raw_data: rawData } = task.params as { raw_data: Fields };
   return (rawData.contract as readonly Fields[]).map((contract) => String(contract.owner_address));
 }
 
-/** The transaction to sign as the client sent it, and the fields that the server fills in. */
+/** Whether the task is the transaction that the client sent, with only those additions that the server may fill in. */
 function isSentTransaction(body: Body, task: SignTask): boolean {
   if (body.sponsor === true) return isSponsored(body, task);
   if (task.method !== 'eth_signTransaction') return false;
@@ -263,7 +267,7 @@ function isSentTransaction(body: Body, task: SignTask): boolean {
   );
 }
 
-/** The uses of a key by signed requests: paths after that of the wallet, and methods of rpc that send. */
+/** The uses of a key that signed requests allow: paths after the wallet, and sending methods of RPC. */
 export const comparedOperations = {
   paths: [...Object.keys(signingPaths), EXPORT_PATH, ...Object.keys(builtMethods)],
   sendingMethods: Object.keys(sendingMethods),

@@ -29,20 +29,20 @@ import {
 } from './completed-fields.ts';
 import type { SignTask } from './match-task.ts';
 
-// A transfer is read from the transaction that is to be signed, compared with the body, and built again as the server
-// builds it: what is built must be what is to be signed.
+// A transfer is read from the transaction to be signed, compared with the body, and built again as the server builds
+// it. The result must equal the transaction to be signed.
 
-/** The movement of a transaction. */
+/** The asset, amount and recipient that a transaction moves. */
 interface SignedMovement extends Movement {
-  /** Only where the transaction names its chain. */
+  /** Only set if the transaction names its chain. */
   readonly caip2?: string | undefined;
-  /** Only where the transaction names the decimals of the token, which the chain then compares. */
+  /** Only set if the transaction contains the decimals of the token, which the chain then checks. */
   readonly decimals?: number | undefined;
 }
 
 interface TransferForm {
   readonly method: string;
-  /** Undefined for a transaction that is anything else than one transfer. */
+  /** Undefined for a transaction that is not exactly one transfer. */
   readonly read: (params: Fields) => SignedMovement | undefined;
 }
 
@@ -58,7 +58,7 @@ export function movementOf({ method, params }: SignTask, chainType: string): Sig
   return form?.method === method ? form.read(params as Fields) : undefined;
 }
 
-/** The transfer of a body, and what a task moves; undefined if the task does anything else. */
+/** The transfer of a body, and the movement of a task. Undefined if the task does anything else. */
 function readRequested(
   body: Fields,
   task: SignTask,
@@ -72,9 +72,9 @@ function readRequested(
 }
 
 /**
- * Whether a task is the transfer that the body asks for, or the deposit to an exchange that it needs.
+ * Whether a task is the transfer of the body, or the deposit to an exchange for it.
  *
- * @param hasExchange whether the server has one.
+ * @param hasExchange whether the server has an exchange.
  * @throws NotComparableError for a transfer to another asset or chain without an exchange.
  */
 export function isTransferOf(
@@ -91,7 +91,10 @@ export function isTransferOf(
   return read !== undefined;
 }
 
-/** The action that policies evaluate for a transfer: its body, with the signed amount where an exchange decides it. */
+/**
+ * The action that policies evaluate for a transfer: its body, with the signed amount if an exchange determines the
+ * amount.
+ */
 export function requestedTransferAction(
   body: Fields,
   task: SignTask,
@@ -112,7 +115,7 @@ const ofTransfer: readonly string[] = [
   ...ofActions,
 ];
 
-/** As far as it is read; the server has validated what it accepts. */
+/** Checks only the fields that are read here. The server has validated the body. */
 function isTransferRequest(body: Fields): body is Fields & TransferRequest {
   const { amount, amount_type: type, source, destination } = body;
   return (
@@ -124,9 +127,9 @@ function isTransferRequest(body: Fields): body is Fields & TransferRequest {
 }
 
 /**
- * Whether the transaction moves what was asked for.
+ * Whether the transaction moves what the body requests.
  *
- * NOTE: to whom an exchange is paid is its own choice, and so is how much it takes to deliver a fixed amount.
+ * NOTE: an exchange chooses its own deposit address, and the amount that it needs to deliver a fixed amount.
  */
 function isAsked(terms: TransferTerms, movement: SignedMovement, chainType: string): boolean {
   const { source, destination, isExchange } = terms;
@@ -137,7 +140,7 @@ function isAsked(terms: TransferTerms, movement: SignedMovement, chainType: stri
   );
 }
 
-/** Whether a movement is of this asset, as far as it names its chain. */
+/** Whether a movement is of this asset. The chain is compared only if the movement names it. */
 export function isOfAsset(
   { caip2, tokenAddress }: SignedMovement,
   asset: { readonly chain: { readonly caip2: string }; readonly tokenAddress: string | null },
@@ -158,8 +161,8 @@ function isSameAddress(chainType: string, one: string, other: string): boolean {
 const anyDecimals: readonly number[] = Array.from({ length: 256 }, (_, index) => index);
 
 /**
- * CHOICE: the decimals of an ERC-20 token without a name are what the chain says, which the signer cannot ask, so that its
- * amount is compared except for the number of zeros after it.
+ * CHOICE: only the chain knows the decimals of an ERC-20 token without a name, and the signer cannot read the chain.
+ * So the amount of such a token is compared except for the number of trailing zeros.
  */
 function isAskedAmount(terms: TransferTerms, { rawAmount, decimals }: SignedMovement): boolean {
   if (fixesArrival(terms)) return true;
@@ -184,7 +187,7 @@ function readOnEthereum(params: Fields): SignedMovement | undefined {
   };
 }
 
-/** The movement of a call: value, or tokens. */
+/** The movement of a call: its value, or tokens. */
 function movementOfCall(
   to: string,
   { data, value }: { readonly data: Uint8Array; readonly value: bigint },
@@ -210,8 +213,7 @@ function readOnSolana({ transaction }: Fields): SignedMovement | undefined {
 }
 
 /**
- * The movement of the last instruction. For tokens, the instruction before it, which creates the account, names the
- * owner.
+ * The movement of the last instruction. For tokens, the previous instruction creates the account and names its owner.
  */
 function solanaMovement(
   signed: SolanaTransaction,
@@ -230,7 +232,8 @@ function solanaMovement(
   return { movement: { ...moved, decimals: Number(decimals) }, tokenProgram };
 }
 
-// Source: spl-associated-token-account instruction.rs: payer, account, owner, mint, programs.
+// The position of the owner among the accounts: payer, account, owner, mint, programs. Source:
+// spl-associated-token-account instruction.rs.
 const OWNER_OF_NEW_ACCOUNT = 2;
 
 function readOnTron(params: Fields): SignedMovement | undefined {

@@ -32,17 +32,17 @@ interface SigningWallet {
 
 interface AskedOfWallet {
   readonly request: EvidentRequest;
-  /** The path after that of the wallet. */
+  /** The part of the path after the wallet. */
   readonly rest: string;
-  /** The part that the task plays in an action that the server builds, if it is compared. */
+  /** The part of the task in an action that the server builds, if it is compared. */
   readonly part: BuiltPart | undefined;
 }
 
 /**
- * The action that policies evaluate for a task: decoded from what is to be signed, under the method that the signed
- * request asks for. The request asks for this task.
+ * The action that policies evaluate for a task: decoded from the data to be signed, under the method of the signed
+ * request. The caller has checked that the request asks for this task.
  *
- * @throws SigningInputError for what cannot be signed either.
+ * @throws SigningInputError for data that cannot be signed either.
  */
 export async function requestedAction(
   { request: { body }, rest, part }: AskedOfWallet,
@@ -64,14 +64,17 @@ function asKnown(action: PolicyAction): KnownAction {
   return { action, unknown: [] };
 }
 
-/** A transfer is judged by its body, which is compared with what is signed. */
+/** The action of a transfer. Policies evaluate its body, which was compared with the transaction. */
 function transferOf(body: EvidentRequest['body'], task: SignTask, { chainType }: SigningWallet): KnownAction {
   const action = requestedTransferAction(body, task, chainType);
   if (action === undefined) throw new UnauthorizedUseError('the signed request asks for something else');
   return asKnown(action);
 }
 
-/** CHOICE: what a delegation to one of our account contracts does is in the transactions that use it. */
+/**
+ * CHOICE: a delegation to one of our account contracts is evaluated by its method alone. Its effects are in the
+ * transactions that use it.
+ */
 function onlyMethod(method: string): KnownAction {
   return { action: { method, units: [{ label: method }] }, unknown: 'all' };
 }
@@ -82,7 +85,7 @@ async function rpcAction(
   { chainType, address }: SigningWallet,
 ): Promise<KnownAction> {
   const method = String(body.method);
-  // The same key could sign for another chain, of which the policy knows no methods.
+  // The same key could sign for another chain, whose methods the policy does not know.
   requireRpcMethod(chainType as ChainType, method);
   const isSent = method !== task.method;
   if (isSent && task.method === 'eth_sign7702Authorization') return onlyMethod(method);
@@ -100,7 +103,7 @@ async function rpcAction(
 
 const unreadable: readonly ActionUnit[] = [{ label: 'transaction', undecodable: 'it is of another kind' }];
 
-/** The units of a transaction that is signed to be sent; undefined for one that the method does not send. */
+/** The units of a transaction that is signed in order to be sent. Undefined if the method does not send it. */
 async function sentUnits(
   { method, experimental_data_suffix: given }: EvidentRequest['body'],
   { method: signing, params }: SignTask,

@@ -11,19 +11,19 @@ import { parseQuantity, type Quantity } from '../../signing/fields.ts';
 import type { EvidentRequest } from '../signed-evidence.ts';
 import type { WalletTask } from './match-task.ts';
 
-/** The operator's ceilings in place of the defaults, by chain. */
+/** The operator's ceilings that replace the defaults, by chain. */
 export type ConfiguredCeilings = ReadonlyMap<string, Partial<EvmCeilings>>;
 
-/** A signed request for something of a wallet. */
+/** A signed request about a wallet. */
 interface AskedOfWallet {
   readonly body: EvidentRequest['body'];
-  /** The path after that of the wallet. */
+  /** The part of the path after the wallet. */
   readonly rest: string;
 }
 
 /**
- * Requires that a fee which the server has filled in is within the ceilings of its chain. The task is one that the request
- * asks for: fields that it names are as it names them.
+ * Requires that a fee which the server has filled in is within the ceilings of its chain. The caller has checked that
+ * the request asks for this task, so fields that the request names are unchanged.
  *
  * @param request undefined for an automation.
  * @throws FeeAboveCeilingError; SigningInputError for a number that cannot be read.
@@ -45,18 +45,21 @@ export function requireFeesBelow(
   );
 }
 
-/** Whether the request contains all of what is signed. */
+/** Whether the request contains everything that is signed. */
 function isWhole(request: AskedOfWallet | undefined, method: string): boolean {
   return request?.rest === '/rpc' && request.body.method === method;
 }
 
 interface FilledFees {
   readonly chain_id?: Quantity | undefined;
-  /** Undefined for what pays no fee, or one that is not filled in. */
+  /** Undefined for a task without a fee, or with a fee that is not filled in. */
   readonly excessIn?: (ceilings: EvmCeilings) => FeeExcess | undefined;
 }
 
-/** NOTE: what a Solana or Tron transaction pays is compared with the request, as is the rest of it. */
+/**
+ * NOTE: the fee of a Solana or Tron transaction is not checked here, because it is compared with the request like the
+ * rest of the transaction.
+ */
 function feesOf(request: AskedOfWallet | undefined, { method, params }: SignTask): FilledFees {
   if (method === 'eth_signTransaction') {
     const { transaction } = params as { transaction: FeeFields & Pick<FilledFees, 'chain_id'> };

@@ -11,13 +11,13 @@ const SIGNATURE_BYTES = 64;
 
 /** A key that signs the checkpoints of a log. */
 export interface NoteVerifier {
-  /** The name of the key, which is the origin of the log as well. */
+  /** The name of the key. It is also the origin of the log. */
   readonly name: string;
   /** 32 bytes. */
   readonly publicKey: Uint8Array;
 }
 
-/** A checkpoint as it was signed: the size and the root of a log. */
+/** The size and the root of a log, which are signed. */
 export interface Checkpoint extends TreeHead {
   readonly origin: string;
 }
@@ -39,13 +39,13 @@ function keyId({ name, publicKey }: NoteVerifier): Buffer {
   return hash('sha256', key, 'buffer').subarray(0, ID_BYTES);
 }
 
-/** `<name>+<hex of key id>+<base64 of 0x01 || public key>`: how verifiers are configured. */
+/** A verifier key in its configuration format: `<name>+<hex of key id>+<base64 of 0x01 || public key>`. */
 export function writeVerifierKey(verifier: NoteVerifier): string {
   const key = Buffer.concat([Uint8Array.of(ED25519), verifier.publicKey]);
   return `${verifier.name}+${keyId(verifier).toString('hex')}+${key.toString('base64')}`;
 }
 
-/** Undefined for a text that is not a verifier key of Ed25519. */
+/** Parses a verifier key. Undefined for a text that is not a verifier key of Ed25519. */
 export function readVerifierKey(text: string): NoteVerifier | undefined {
   const [, name = '', id, encoded = ''] = /^([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/.exec(text) ?? [];
   const key = Buffer.from(encoded, 'base64');
@@ -56,7 +56,7 @@ export function readVerifierKey(text: string): NoteVerifier | undefined {
 
 /**
  * The checkpoint in a signed note; undefined if the note is malformed or has no valid signature by the verifier.
- * Signatures by others, such as witnesses, are ignored. So are lines after the root, but they are signed.
+ * Signatures by others, such as witnesses, are ignored. Lines after the root are ignored too, but they are signed.
  */
 export function openCheckpoint(note: string, verifier: NoteVerifier): Checkpoint | undefined {
   const end = note.lastIndexOf('\n\n');
@@ -67,7 +67,7 @@ export function openCheckpoint(note: string, verifier: NoteVerifier): Checkpoint
     .slice(end + 2, -1)
     .split('\n')
     .some((line) => {
-      // An em dash, escaped: the program must be ASCII, and the bundler escapes strings only.
+      // The em dash is escaped, because the program must be ASCII and the bundler only escapes strings.
       const [, name, value = ''] = /^\u2014 (\S+) ([A-Za-z0-9+/]+=*)$/.exec(line) ?? [];
       const bytes = Buffer.from(value, 'base64');
       if (bytes.toString('base64') !== value) return false;

@@ -17,13 +17,13 @@ function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   return hash('sha256', node, 'buffer');
 }
 
-/** The root of the tree without entries: the hash of nothing. */
+/** The root of the tree without entries: the hash of the empty string. */
 const emptyRoot: Buffer = hash('sha256', '', 'buffer');
 
-/** The hashes of complete subtrees of a tree: the one with 2^level leaves that begins at leaf index * 2^level. */
+/** Reads the hash of a complete subtree: the one with 2^level leaves that begins at leaf index * 2^level. */
 export type ReadSubtree = (level: number, index: number) => Promise<Uint8Array>;
 
-/** A number of leaves in a row: `begin` inclusive, `end` exclusive. */
+/** Consecutive leaves: `begin` inclusive, `end` exclusive. */
 interface Range {
   readonly begin: number;
   readonly end: number;
@@ -63,7 +63,10 @@ export async function inclusionProof(read: ReadSubtree, index: number, size: num
   return proof;
 }
 
-/** PROOF(first, D[0:size]): shows that the tree of `first` leaves is its beginning. RFC 6962 section 2.1.2. */
+/**
+ * PROOF(first, D[0:size]): shows that the tree of the first `first` leaves is the beginning of the tree. RFC 6962
+ * section 2.1.2.
+ */
 export async function consistencyProof(
   read: ReadSubtree,
   first: number,
@@ -88,7 +91,7 @@ export async function consistencyProof(
   return proof;
 }
 
-/** The root to which an inclusion proof leads; undefined for one of another length. RFC 9162 section 2.1.3.2. */
+/** The root to which an inclusion proof leads; undefined for a proof of the wrong length. RFC 9162 section 2.1.3.2. */
 export function rootOfInclusion(
   { leaf, index, size }: { readonly leaf: Uint8Array; readonly index: number; readonly size: number },
   proof: readonly Uint8Array[],
@@ -114,7 +117,7 @@ export interface TreeHead {
   readonly root: Uint8Array;
 }
 
-/** Whether the proof shows that the tree `first` is the beginning of `second`. RFC 9162 section 2.1.4.2. */
+/** Whether the proof shows that the tree `first` is the beginning of the tree `second`. RFC 9162 section 2.1.4.2. */
 export function isConsistent(first: TreeHead, second: TreeHead, proof: readonly Uint8Array[]): boolean {
   if (first.size > second.size) return false;
   if (first.size === second.size) return proof.length === 0 && isEqual(first.root, second.root);

@@ -2,10 +2,10 @@
 
 const HEADER = 'c2sp.org/tlog-proof@v1';
 
-/** That an entry is in a log, as a text that is verified offline. */
+/** The proof that an entry is in a log. It can be verified offline. */
 export interface LoggedProof {
   readonly index: number;
-  /** From the leaf's sibling to the root's child. */
+  /** The hashes from the leaf's sibling to the root's child. */
   readonly hashes: readonly Uint8Array[];
   /** The signed checkpoint, as a note. */
   readonly checkpoint: string;
@@ -16,7 +16,7 @@ export function writeProof({ index, hashes, checkpoint }: LoggedProof): string {
   return `${lines.join('\n')}\n\n${checkpoint}`;
 }
 
-/** Undefined for a text in another format. */
+/** Parses a proof. Undefined for a text in another format. */
 export function readProof(text: string): LoggedProof | undefined {
   const end = text.indexOf('\n\n');
   const [header, ...lines] = text.slice(0, end === -1 ? 0 : end).split('\n');

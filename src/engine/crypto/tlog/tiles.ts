@@ -7,13 +7,16 @@ export const TILE_WIDTH = 256;
 const HEIGHT = 8;
 export const HASH_BYTES = 32;
 
-/** The largest entry that a bundle can contain: its length is a 16-bit number. */
+/** The size of the largest entry in a bundle, because its length is a 16-bit number. */
 export const MAX_ENTRY_BYTES = 65_535;
 
-/** The hashes of a tile, concatenated: at level 0 of entries, above it of full tiles of the level below. */
+/**
+ * The hashes of a tile, concatenated. At level 0 they are hashes of entries, above it hashes of full tiles of the
+ * level below.
+ */
 export type ReadTile = (level: number, index: number) => Promise<Uint8Array>;
 
-/** The hashes of subtrees, from tiles. Level L of the tiles has the subtrees with 256^L leaves. */
+/** Reads the hashes of subtrees from tiles. Level L of the tiles has the subtrees with 256^L leaves. */
 export function subtreesOf(readTile: ReadTile): ReadSubtree {
   return async (height, index) => {
     const level = Math.floor(height / HEIGHT);
@@ -26,7 +29,7 @@ export function subtreesOf(readTile: ReadTile): ReadSubtree {
   };
 }
 
-/** A tile has fewer hashes than the size of its tree says. */
+/** A tile has fewer hashes than the size of its tree requires. */
 export class MissingHashesError extends Error {
   constructor(level: number, index: number) {
     super(`tile ${level}/${index} has fewer hashes than the tree needs`);
@@ -34,7 +37,7 @@ export class MissingHashesError extends Error {
   }
 }
 
-/** The hashes of a tile one by one, without copies. */
+/** The hashes of a tile as views, without copies. */
 export function hashesOf(tile: Uint8Array): Uint8Array[] {
   const hashes: Uint8Array[] = [];
   for (let at = 0; at + HASH_BYTES <= tile.length; at += HASH_BYTES) {
@@ -43,7 +46,7 @@ export function hashesOf(tile: Uint8Array): Uint8Array[] {
   return hashes;
 }
 
-/** A tile with the hashes that it is extended by. */
+/** A tile, and the hashes that are appended to it. */
 export interface ExtendedTile {
   readonly level: number;
   readonly index: number;
@@ -53,7 +56,7 @@ export interface ExtendedTile {
 /**
  * The tiles that change when leaves are appended to a tree of `size`.
  *
- * @param readTile is asked for partial tiles only.
+ * @param readTile is called for partial tiles only.
  */
 export async function appendToTiles(
   readTile: ReadTile,
@@ -80,7 +83,10 @@ export async function appendToTiles(
   return changed;
 }
 
-/** The tiles of one level of a tree: how many are full, and the width of the partial one, 0 without one. */
+/**
+ * The tiles of one level of a tree: the number of full tiles, and the width of the partial tile, or 0 if there is
+ * none.
+ */
 export function tilesAt(level: number, size: number): { readonly full: number; readonly partial: number } {
   const hashes = Math.floor(size / TILE_WIDTH ** level);
   return { full: Math.floor(hashes / TILE_WIDTH), partial: hashes % TILE_WIDTH };
@@ -105,7 +111,7 @@ export function writeBundle(entries: readonly Uint8Array[]): Buffer {
   return Buffer.concat(parts);
 }
 
-/** The entries of a bundle; undefined if it ends within one. */
+/** The entries of a bundle; undefined if the bundle ends within an entry. */
 export function readBundle(bundle: Uint8Array): Uint8Array[] | undefined {
   const entries: Uint8Array[] = [];
   let at = 0;

@@ -22,11 +22,12 @@ import {
   type ValueKind,
 } from '../values.ts';
 
-/** Items in the ABI of one condition. */
+/** The maximum number of items in the ABI of one condition. */
 const MAX_ABI_ITEMS = 200;
 const SELECTOR_BYTES = 4;
 /**
- * CHOICE: nesting of arrays and tuples. No real contract exceeds it, and the cost of reading calldata grows with it.
+ * CHOICE: the maximum nesting of arrays and tuples. No real contract exceeds it, and the cost of reading calldata
+ * grows with it.
  */
 const MAX_DEPTH = 16;
 
@@ -36,7 +37,11 @@ interface NamedFunction {
   /** The canonical signature, e.g. `transfer(address,uint256)`. */
   readonly signature: string;
   readonly inputs: readonly AbiParameter[];
-  /** Decodes arguments by position, so duplicate or missing parameter names lose nothing. Throws AbiEncodingError. */
+  /**
+   * Decodes arguments by position, so duplicate or missing parameter names lose nothing.
+   *
+   * @throws AbiEncodingError
+   */
   readonly readArguments: (argumentBytes: Uint8Array) => readonly AbiValue[];
 }
 
@@ -46,7 +51,7 @@ interface Leaf {
   readonly type: string;
 }
 
-/** The function called by the calldata and its arguments, or the reason that there are none. */
+/** The function that the calldata calls, with its arguments, or the reason why there is none. */
 type Decoded = { readonly fn: NamedFunction; readonly args: readonly AbiValue[] } | Observation;
 
 interface AbiItemInput {
@@ -75,12 +80,12 @@ function readFunction(
 }
 
 /**
- * CHOICE: the most functions in the different ABIs of a policy, or of an aggregation, because each one is hashed for its
- * selector.
+ * CHOICE: the maximum number of functions in the different ABIs of a policy, or of an aggregation, because each
+ * function is hashed for its selector.
  */
 const MAX_FUNCTIONS = 2_000;
 
-/** Refuses conditions with too many functions. The pointer of the error is that of the conditions. */
+/** Refuses conditions with too many functions. The pointer of the error points to the conditions. */
 export function requireFewFunctions(
   inputs: readonly { readonly abi?: readonly unknown[] | undefined }[],
 ): void {
@@ -90,7 +95,7 @@ export function requireFewFunctions(
   throw new PolicyFormatError('', `expected at most ${MAX_FUNCTIONS} items in different ABIs, got ${count}`);
 }
 
-/** Parsed ABIs by their JSON text: the conditions of a policy usually repeat the same ABI. */
+/** Parsed ABIs by their JSON text. The conditions of a policy usually repeat the same ABI. */
 const abiCache = new LRUCache<string, readonly NamedFunction[]>({ max: 1000 });
 
 function functionsOf(abi: readonly unknown[]): readonly NamedFunction[] {
@@ -124,7 +129,7 @@ function readFunctions(abi: readonly unknown[]): readonly NamedFunction[] {
   return functions;
 }
 
-/** Refuses different functions with the same selector: a call could mean either of them. */
+/** Refuses different functions with the same selector, because a call could mean either. */
 function requireUniqueSelector(
   functions: readonly NamedFunction[],
   { selector, signature }: Pick<NamedFunction, 'selector' | 'signature'>,
@@ -136,8 +141,8 @@ function requireUniqueSelector(
 // Solidity has no arrays of fixed length zero and no empty tuples.
 const ARRAYS = /(?<!\])(?:\[(?:[1-9][0-9]*)?\])+$/;
 const IDENTIFIER = /^[a-zA-Z$_][a-zA-Z0-9$_]*$/;
-// CHOICE: canonical type names only, as compilers emit them. With `uint` in place of `uint256`, the computed selector
-// would differ from the selector of the calls.
+// CHOICE: only canonical type names, as compilers emit them. With `uint` instead of `uint256`, the computed selector
+// would differ from the selector of calls.
 const ELEMENTARY =
   /^(?:address|bool|string|bytes(?:[1-9]|[12][0-9]|3[0-2])?|u?int(?:8|16|24|32|40|48|56|64|72|80|88|96|104|112|120|128|136|144|152|160|168|176|184|192|200|208|216|224|232|240|248|256)|tuple)$/;
 
@@ -172,7 +177,8 @@ function descend(
 ): Leaf | undefined {
   const array = /^(.*)\[[0-9]*\]$/.exec(type);
   if (array) {
-    // A number selects one element; without it the condition covers every element (see README, "Several values").
+    // A number selects one element. Without a number, the condition covers every element (see README, "Several
+    // values").
     const [head, ...rest] = path;
     const element = array[1] ?? '';
     return head !== undefined && /^[0-9]{1,6}$/.test(head)
@@ -197,7 +203,7 @@ function kindOf(type: string): ValueKind {
 type ReadArguments = readonly AbiValue[] | Observation;
 
 /**
- * Decoded arguments by calldata and function signature, so that calldata is decoded once even when conditions use
+ * Decoded arguments by calldata and function signature. Calldata is decoded only once, even if conditions use
  * different ABIs for the same function. INVARIANT: the bytes of a unit never change.
  */
 const argumentCache = new WeakMap<Uint8Array, Map<string, ReadArguments>>();
@@ -225,7 +231,7 @@ function cachedArguments(fn: NamedFunction, dataBytes: Uint8Array): ReadArgument
   return args;
 }
 
-/** Accepts the canonical encoding only: trailing bytes, gaps and non-zero padding are unreadable. */
+/** Accepts only the canonical encoding. Trailing bytes, gaps and non-zero padding are unreadable. */
 function decodeArguments(fn: NamedFunction, dataBytes: Uint8Array): ReadArguments {
   if (fn.inputs.length === 0) {
     return dataBytes.length === SELECTOR_BYTES ? [] : unreadable('trailing bytes after the calldata');
@@ -259,9 +265,9 @@ function walk(
 }
 
 /**
- * Resolves a field of a calldata condition: `function_name` or a function's name (both observe the name of the called
- * function), or `<function>.<parameter>`, continued with member names for tuples and indexes for arrays.
- * The selector distinguishes overloads; `read` handles every overload that has the field.
+ * Resolves a field of a calldata condition. `function_name` or a function's name observe the name of the called
+ * function. `<function>.<parameter>` observes an argument, and continues with member names for tuples and indexes for
+ * arrays. The selector distinguishes overloads; `read` handles every overload that has the field.
  */
 function resolveCalldataField(
   condition: ConditionInput,
@@ -271,7 +277,7 @@ function resolveCalldataField(
   if (field === 'function_name' || functions.some(({ name }) => name === field)) {
     return {
       kind: 'text',
-      // Calls outside the ABI have no name. Not to be one of them is a condition that calls can meet.
+      // Calls outside the ABI have no name. A call can therefore satisfy `neq` for every name.
       expectedInstead: (value) =>
         operator === 'neq' || functions.some(({ name }) => name === value)
           ? undefined

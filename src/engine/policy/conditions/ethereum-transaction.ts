@@ -10,7 +10,10 @@ export const ETHEREUM_CALL_METHODS: readonly string[] = [
   'wallet_sendCalls',
 ];
 
-/** Reads from the unit's Ethereum call: absent without one, unreadable when the bytes could not be decoded. */
+/**
+ * Reads from the unit's Ethereum call. The result is absent if there is no call, and unreadable if the bytes could
+ * not be decoded.
+ */
 export function readCall(unit: ActionUnit, read: (call: EthereumCall) => Observation): Observation {
   if (unit.undecodable !== undefined) return unreadable(unit.undecodable);
   return unit.ethereumCall === undefined ? absent('not an Ethereum call') : read(unit.ethereumCall);
@@ -19,8 +22,8 @@ export function readCall(unit: ActionUnit, read: (call: EthereumCall) => Observa
 export const ethereumTransaction: ConditionSource = {
   methods: ETHEREUM_CALL_METHODS,
   resolve({ field }, action) {
-    // A contract creation can run any code, and a transaction without a chain id is valid on every chain. A DENY rule on
-    // a recipient or a chain must not be bypassed by leaving the field out.
+    // A contract creation can run any code, and a transaction without a chain id is valid on every chain. Leaving the
+    // field out must not bypass a DENY rule on a recipient or a chain.
     const missing = action === 'DENY' ? unreadable : absent;
     switch (field) {
       case 'to':

@@ -10,10 +10,10 @@ type TypeMap = TypedData['types'];
 
 const METHODS = ['eth_signTypedData_v4'];
 const DOMAIN_TYPE = 'EIP712Domain';
-/** CHOICE: nesting of arrays within arrays. */
+/** CHOICE: the maximum nesting of arrays within arrays. */
 const MAX_ARRAY_DEPTH = 16;
 const ARRAY = /^(.*)\[[0-9]*\]$/;
-/** Marks a value that is not an array or struct as its type requires. */
+/** Marks a value that is not an array or struct although its type requires one. */
 const MALFORMED = Symbol('malformed');
 
 function readTypedData(unit: ActionUnit, read: (typedData: TypedData) => Observation): Observation {
@@ -21,7 +21,7 @@ function readTypedData(unit: ActionUnit, read: (typedData: TypedData) => Observa
   return unit.typedData === undefined ? absent('not typed data') : read(unit.typedData);
 }
 
-/** The text that a JSON value is compared as; undefined when the value does not have the EIP-712 type. */
+/** The text to compare for a JSON value; undefined when the value does not have the EIP-712 type. */
 function asText(kind: ValueKind, value: unknown): string | undefined {
   if (kind === 'number') {
     if (typeof value === 'bigint') return value.toString();
@@ -69,7 +69,7 @@ function kindOf(type: string): ValueKind {
   return /^bytes[0-9]*$/.test(type) ? 'hex' : 'text';
 }
 
-/** CHOICE: refuses types that signing refuses as well: a condition on them could never be true. */
+/** CHOICE: refuses types that signing also refuses, because a condition on them could never be true. */
 function assertTypes(types: TypeMap): void {
   try {
     readStructs(types, '/typed_data/types');
@@ -79,7 +79,7 @@ function assertTypes(types: TypeMap): void {
   }
 }
 
-/** The elementary type at the end of the path: member names lead into structs; array indexes are optional. */
+/** The elementary type at the end of the path. Member names lead into structs; array indexes are optional. */
 function findType(types: TypeMap, type: string, path: readonly string[]): string | undefined {
   const array = ARRAY.exec(type);
   if (array) {
@@ -100,13 +100,13 @@ function findType(types: TypeMap, type: string, path: readonly string[]): string
   return member && findType(types, member.type, rest);
 }
 
-/** A value of a message, with its type. */
+/** A value of a message with its type. */
 interface Place {
   readonly type: string;
   readonly value: unknown;
 }
 
-/** The place of the values of a field. */
+/** The path to the values of a field. */
 interface FieldPath {
   readonly types: TypeMap;
   readonly lookedThrough: PolicyFacts['lookedThrough'];
@@ -132,7 +132,7 @@ function walk(field: FieldPath, { type, value }: Place, path: readonly string[])
   if (struct === undefined) return [value];
   if (typeof value !== 'object' || value === null) return [MALFORMED];
   const [head, ...rest] = path;
-  // INVARIANT: findType walked the same path through the same types.
+  // INVARIANT: findType has already walked the same path through the same types.
   const member = struct.find(({ name }) => name === head)!;
   return walk(field, { type: member.type, value: (value as Record<string, unknown>)[member.name] }, rest);
 }
@@ -157,13 +157,13 @@ function sameTypes(left: TypeMap, right: TypeMap): boolean {
 /** The structs of a message by type, at any depth. */
 interface FoundStructs {
   readonly byType: ReadonlyMap<string, readonly unknown[]>;
-  /** The types of values that are not an array or struct as their type requires. */
+  /** The types of malformed values: values that are not an array or struct although their type requires one. */
   readonly malformed: ReadonlySet<string>;
 }
 
 /**
- * Caches the fields found in typed data, so that one search serves all conditions. INVARIANT: the typed data of a unit never
- * change.
+ * Caches the structs found in typed data, so that one search serves all conditions. INVARIANT: the typed data of a
+ * unit never change.
  */
 const searched = new WeakMap<TypedData, { found?: FoundStructs; readonly encoded: Map<string, string> }>();
 
@@ -173,7 +173,7 @@ function searchOf(typedData: TypedData) {
   return known;
 }
 
-/** The encodeType of a struct of typed data. */
+/** The EIP-712 encodeType of a struct of typed data. */
 function encodedType(typedData: TypedData, name: string): string {
   const { encoded } = searchOf(typedData);
   const known = encoded.get(name) ?? encodeType(new Map(Object.entries(typedData.types)), name);
@@ -199,7 +199,7 @@ function findStructs({ types, primaryType, message }: TypedData): FoundStructs {
     }),
   );
   const malformed = new Set<string>();
-  // A list of places, not a recursion: the depth is the client's.
+  // A work list instead of recursion, because the client determines the depth.
   const places: Place[] = [{ type: primaryType, value: message }];
   for (let place = places.pop(); place !== undefined; place = places.pop()) {
     const { type, value } = place;
@@ -209,20 +209,21 @@ function findStructs({ types, primaryType, message }: TypedData): FoundStructs {
       else for (const element of value) places.push({ type: array[1] ?? '', value: element });
       continue;
     }
-    // An absent struct has no content that is signed.
+    // An absent struct has no signed content.
     if (value === undefined || value === null) continue;
     const struct = structs.get(type);
     struct?.found.push(value);
     if (typeof value !== 'object') malformed.add(type);
     else {
-      // The members of the value, not of its type: a type may have thousands of members that a value omits.
+      // Iterates over the members of the value, not of its type, because a type may have thousands of members that a
+      // value omits.
       for (const [name, inner] of Object.entries(value)) {
         const innerType = struct?.members.get(name);
         if (innerType !== undefined) places.push({ type: innerType, value: inner });
       }
       for (const array of struct?.arrays ?? []) {
         if (Object.hasOwn(value, array.name)) continue;
-        // An array cannot be absent. Looked for until it was.
+        // An array cannot be absent, so a missing array makes the type malformed.
         malformed.add(baseOf(array.type));
         struct?.arrays.delete(array);
       }
@@ -232,8 +233,9 @@ function findStructs({ types, primaryType, message }: TypedData): FoundStructs {
 }
 
 /**
- * The values of the struct `wanted` in a message, at any depth: also in the trees of messages whose signature counts for
- * each leaf, such as bulk orders, and in those that wrap another message. Malformed values are `MALFORMED`.
+ * The values of the struct `wanted` in a message, at any depth. This includes trees of messages whose signature
+ * counts for each leaf, such as bulk orders, and messages that wrap another message. A malformed value is
+ * `MALFORMED`.
  */
 function occurrences(typedData: TypedData, wanted: string): readonly unknown[] {
   const { byType, malformed } = structsIn(typedData);
@@ -247,7 +249,7 @@ function baseOf(type: string): string {
   return type.split('[', 1)[0]!;
 }
 
-/** The structs that are the wanted one or have a member that leads to it. */
+/** The wanted struct, and all structs that lead to it through their members. */
 function structsContaining(types: TypeMap, wanted: string): ReadonlySet<string> {
   const users = new Map<string, Set<string>>();
   for (const [name, members] of Object.entries(types)) {
@@ -262,9 +264,9 @@ function structsContaining(types: TypeMap, wanted: string): ReadonlySet<string> 
 }
 
 /**
- * Returns what a condition on a declared type reads of a message: the message itself in an ALLOW rule, whose type maps
- * must be equal; in a DENY rule every struct of that type in the message. Other structs and a listed domain type do not
- * change what is signed.
+ * Returns a function that reads the structs of a message to which a condition on a declared type applies. In an ALLOW
+ * rule it is the message itself, whose type map must be equal. In a DENY rule it is every struct of that type in the
+ * message. Other structs and a listed domain type do not change what is signed.
  */
 function createReader(
   { types, primary_type: primaryType }: NonNullable<ConditionInput['typed_data']>,
@@ -281,7 +283,7 @@ function createReader(
       : [];
 }
 
-/** EIP-712 message. Absent unless it is of the declared type. */
+/** EIP-712 message. Absent unless the message has the declared type. */
 export const ethereumTypedDataMessage: ConditionSource = {
   methods: METHODS,
   resolve(condition, action) {
@@ -311,7 +313,7 @@ export const ethereumTypedDataMessage: ConditionSource = {
       read: (unit, { lookedThrough }) =>
         readTypedData(unit, (typedData) => {
           const structs = structsOf(typedData);
-          // The first is what any condition looks at.
+          // The first struct is read by any condition, so only further structs count.
           lookedThrough?.(Math.max(0, structs.length - 1));
           const found: FieldPath = { types: declared.types, lookedThrough };
           return structs.length === 0

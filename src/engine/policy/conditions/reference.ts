@@ -3,7 +3,7 @@ import { ORDERING } from '../operators.ts';
 import { absent, present, unreadable } from '../values.ts';
 
 const PREFIX = 'aggregation.';
-/** Without `in_condition_set`: condition sets are read before the total is known. */
+/** `in_condition_set` is excluded, because condition sets are read before the total is known. */
 const OPERATORS = ORDERING.filter((operator) => operator !== 'in_condition_set');
 
 /** The id in a field `aggregation.<id>`; undefined for any other field. */
@@ -12,7 +12,7 @@ export function referencedAggregation(field: string): string | undefined {
   return /^[a-z0-9]{1,64}$/.test(id) ? id : undefined;
 }
 
-/** The running total of an aggregation, this request included. */
+/** The running total of an aggregation, including this request. */
 export const reference: ConditionSource = {
   methods: ['eth_signTransaction', 'eth_signUserOperation'],
   resolve({ field }, action) {

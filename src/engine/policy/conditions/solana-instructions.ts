@@ -49,7 +49,7 @@ export const solanaProgramInstruction: ConditionSource = {
   },
 };
 
-/** Instructions that move the same tokens in the same way: a DENY on one of them is a DENY on both. */
+/** Instructions that move the same tokens in the same way. A DENY on one of them is a DENY on both. */
 const SIBLINGS: Readonly<Record<string, string>> = {
   Transfer: 'TransferChecked',
   TransferChecked: 'Transfer',
@@ -58,14 +58,17 @@ const SIBLINGS: Readonly<Record<string, string>> = {
 interface Program {
   readonly program: 'system' | 'token';
   readonly fields: readonly string[];
-  /** The sibling of an instruction, by name. */
+  /** Maps the name of an instruction to the name of its sibling. */
   readonly siblings: Readonly<Record<string, string>>;
 }
 
 const SYSTEM: Program = { program: 'system', fields: SYSTEM_FIELDS, siblings: {} };
 const TOKEN: Program = { program: 'token', fields: TOKEN_FIELDS, siblings: SIBLINGS };
 
-/** The names by which a condition knows an instruction: in a DENY rule also its sibling's, unless it must differ. */
+/**
+ * The names under which a condition sees an instruction. A DENY rule also sees the sibling's name, unless the
+ * condition is `neq`.
+ */
 function namesOf(
   { siblings }: Program,
   name: string,

@@ -9,8 +9,8 @@ export interface AptosRawTransaction {
   readonly sender: Uint8Array;
   readonly sequenceNumber: bigint;
   /**
-   * `address::module::function` of an entry function; undefined for a script, an empty multisig payload and a form that
-   * is not known here.
+   * `address::module::function` of an entry function. Undefined for a script, an empty multisig payload and an
+   * unknown form.
    */
   readonly entryFunction: string | undefined;
   /** BCS of the payload as 0x hex. */
@@ -27,15 +27,18 @@ const MAX_TYPE_DEPTH = 8;
 // max gas || gas price || expiration || chain id
 const TAIL_BYTES = 8 + 8 + 8 + 1;
 
-/** A variant that this decoder does not know: the chain adds some from time to time. */
+/** A variant that this decoder does not know. The chain adds variants from time to time. */
 class UnknownVariantError extends Error {}
 
 /**
- * Decodes the BCS bytes of a RawTransaction. Accepts the canonical encoding only: refuses trailing bytes and lengths in
- * more bytes than necessary. CHOICE: a payload with a variant that is not known is signed as it is: no policy reads
- * payloads, and what surrounds them has fixed sizes. Such are encrypted payloads, and the type tags above 10, which
- * aptos-core and its TypeScript library number differently.
- * Throws InvalidTransactionError. Source: aptos-core, types/src/transaction.
+ * Decodes the BCS bytes of a RawTransaction. Accepts only the canonical encoding: refuses trailing bytes and lengths
+ * in more bytes than necessary. Source: aptos-core, types/src/transaction.
+ *
+ * CHOICE: a payload with an unknown variant is signed as it is, because no policy reads payloads, and the fields
+ * around it have fixed sizes. Examples are encrypted payloads, and type tags above 10, which aptos-core and its
+ * TypeScript library number differently.
+ *
+ * @throws InvalidTransactionError
  */
 export function decodeAptosRawTransaction(bytes: Uint8Array): AptosRawTransaction {
   const reader = createByteReader(bytes);
@@ -121,7 +124,7 @@ function skipScript(reader: ByteReader): undefined {
   return undefined;
 }
 
-// Sizes of script arguments by variant; -1: a byte vector, -2: a bool
+// Sizes of script arguments by variant; -1 is a byte vector, -2 a bool.
 const SCRIPT_ARGUMENTS = [1, 8, 16, 32, -1, -2, 2, 4, 32, -1] as const;
 
 function skipScriptArgument(reader: ByteReader): void {
@@ -132,7 +135,7 @@ function skipScriptArgument(reader: ByteReader): void {
   else reader.bytes(size);
 }
 
-// TypeTag: 6 vector of a type, 7 struct; the others have no content
+// TypeTag: 6 is a vector of a type, 7 a struct; the others have no content.
 function skipTypeTag(reader: ByteReader, depth: number): void {
   if (depth > MAX_TYPE_DEPTH) throw new InvalidBytesError(`expected at most ${MAX_TYPE_DEPTH} nested types`);
   const variant = readBcsVariant(reader);

@@ -9,9 +9,8 @@ import { decodeAptosRawTransaction } from './raw-transaction.ts';
 const SINGLE_ED25519 = Uint8Array.of(0x00);
 
 /**
- * Aptos accounts. Movement uses the same address and transaction format.
- * `raw_sign` takes the signing message (prefix hash || BCS), not a digest. Source: AIP-40, single-signer
- * authentication.
+ * Aptos accounts. Movement uses the same address and transaction format. `raw_sign` takes the signing message (prefix
+ * hash || BCS) instead of a digest. Source: AIP-40, single-signer authentication.
  */
 export const aptosSigner: ChainSigner = {
   walletKeys(secret) {
@@ -21,7 +20,7 @@ export const aptosSigner: ChainSigner = {
   signPayload: signMessageEd25519,
 };
 
-/** sha3-256(key || 0x00), the account of a never-rotated ed25519 key, 32 bytes. */
+/** The account of an ed25519 key that was never rotated: sha3-256(key || 0x00), 32 bytes. */
 export function aptosAccount(publicKey: Uint8Array): Uint8Array {
   return sha3_256(concatBytes(publicKey, SINGLE_ED25519));
 }
@@ -29,8 +28,10 @@ export function aptosAccount(publicKey: Uint8Array): Uint8Array {
 const SIGNING_PREFIX = sha3_256(utf8ToBytes('APTOS::RawTransaction'));
 
 /**
- * `aptos_signTransaction`: the SignedTransaction as 0x hex, with the raw transaction unchanged. The sender must be the
- * wallet. Throws InvalidTransactionError, InvalidFieldError. Source: aptos-core, TransactionAuthenticator::Ed25519.
+ * `aptos_signTransaction`: returns the SignedTransaction as 0x hex, with the raw transaction unchanged. The sender
+ * must be the wallet. Source: aptos-core, TransactionAuthenticator::Ed25519.
+ *
+ * @throws InvalidTransactionError, InvalidFieldError
  */
 export function signAptosTransaction(
   secret: Uint8Array,

@@ -14,7 +14,7 @@ export type AbiValue = string | readonly AbiValue[];
 
 /** The bytes are not a canonical encoding of the arguments. */
 export class AbiEncodingError extends Error {
-  /** Whether bytes are missing; otherwise the encoding is not canonical. */
+  /** Whether bytes are missing. If not, the encoding is not canonical. */
   readonly isTruncated: boolean;
 
   constructor(isTruncated: boolean) {
@@ -30,14 +30,17 @@ const WORD_BYTES = 32;
 const WORD_DIGITS = 2 * WORD_BYTES;
 const ADDRESS_DIGITS = 40;
 const WORD_BITS = 256;
-/** Hex digits of the largest length or offset that is read: six bytes, exact as a JavaScript number. */
+/**
+ * The number of hex digits of the largest accepted length or offset: six bytes, which a JavaScript number holds
+ * exactly.
+ */
 const LENGTH_DIGITS = 12;
 const ALL_ZEROS = /^0*$/;
 const ARRAY = /^(.*)\[([0-9]*)\]$/;
 const INTEGER = /^(u?)int([0-9]+)$/;
 const FIXED_BYTES = /^bytes([0-9]+)$/;
 
-/** The bytes to decode; `tail` is the offset where the next dynamic content must start. */
+/** The bytes to decode. `tail` is the offset at which the next dynamic content must start. */
 interface Reader {
   readonly bytes: Uint8Array;
   readonly digits: string;
@@ -46,7 +49,7 @@ interface Reader {
 
 /** Decodes values of one type. */
 interface Codec {
-  /** Size in the head: that of a static value itself, or of the offset of a dynamic value. */
+  /** The size in the head: of a static value itself, or of the offset of a dynamic value. */
   readonly headBytes: number;
   readonly isDynamic: boolean;
   /** Reads the value at offset `at`. A dynamic value moves `tail` past its end. */
@@ -54,11 +57,11 @@ interface Codec {
 }
 
 /**
- * Compiles a decoder for the arguments of a function. It accepts the canonical encoding only: dynamic contents in
- * order and without gaps, zero padding, no trailing bytes. Decoding takes time linear in the bytes.
+ * Compiles a decoder for the arguments of a function. It accepts only the canonical encoding: dynamic contents in
+ * order and without gaps, zero padding, no trailing bytes. Decoding takes linear time.
  *
  * @param parameters with canonical type names; fixed arrays and tuples have at least one element.
- * @returns decodes the bytes that follow the selector. Throws AbiEncodingError.
+ * @returns a function that decodes the bytes after the selector, or throws AbiEncodingError.
  * @see the contract ABI specification of Solidity, "Formal Specification of the Encoding".
  */
 export function compileArguments(
@@ -92,8 +95,8 @@ export function compileValues(
 const SELECTOR_BYTES = 4;
 
 /**
- * Compiles a decoder for calls of one function. It returns the arguments, or undefined when the bytes are not a call of
- * that function in canonical encoding.
+ * Compiles a decoder for calls of one function. It returns the arguments, or undefined when the bytes are not a call
+ * of that function in canonical encoding.
  *
  * @param selector `0x` and 8 hex digits.
  */
@@ -151,7 +154,10 @@ function fixedArrayCodec(element: Codec, length: number): Codec {
   return siblingsCodec(length * element.headBytes, element.isDynamic, () => repeat(element, length));
 }
 
-/** Calls `codecs` only after checking that the head bytes exist: a type may declare any number of elements. */
+/**
+ * Calls `codecs` only after it has checked that the head bytes exist, because a type may declare any number of
+ * elements.
+ */
 function siblingsCodec(headBytes: number, isDynamic: boolean, codecs: () => readonly Codec[]): Codec {
   return {
     headBytes: isDynamic ? WORD_BYTES : headBytes,
@@ -203,7 +209,7 @@ function wordCodec(asText: (word: string) => string): Codec {
   return { headBytes: WORD_BYTES, isDynamic: false, read: (reader, at) => asText(readWord(reader, at)) };
 }
 
-/** Returns a function that turns the 64 hex digits of a word into the value's text. */
+/** Returns a function that converts the 64 hex digits of a word to the value's text. */
 function wordReader(type: string): (word: string) => string {
   const integer = INTEGER.exec(type);
   if (integer) {
@@ -261,7 +267,7 @@ function readText(content: Uint8Array): string {
   }
 }
 
-/** Reads a length or an offset. One that exceeds every possible request counts as truncated. */
+/** Reads a length or an offset. A value that exceeds every possible request counts as truncated bytes. */
 function readLength(reader: Reader, at: number): number {
   const word = readWord(reader, at);
   if (!ALL_ZEROS.test(word.slice(0, -LENGTH_DIGITS))) throw new AbiEncodingError(true);

@@ -8,17 +8,21 @@ import type { SignedAuthorization } from './transaction.ts';
 
 export interface AuthorizationParams {
   readonly contract: string;
-  /** 0 authorizes on every chain. */
+  /** 0 is valid on every chain. */
   readonly chain_id: Quantity;
   readonly nonce?: Quantity | undefined;
-  /** The wallet also sends the transaction with the authorization, which increments its nonce first. */
+  /**
+   * Whether the wallet also sends the transaction with the authorization. The transaction then increments the nonce
+   * first.
+   */
   readonly executor?: 'self' | undefined;
 }
 
 /**
- * `eth_sign7702Authorization`: the signed authorization, with numbers in the caller's notation. `transactionCount` is
- * the default nonce; with `executor: self` the default is one higher.
- * Throws InvalidFieldError. Source: EIP-7702.
+ * `eth_sign7702Authorization`: returns the signed authorization, with numbers in the caller's notation. The default
+ * nonce is `transactionCount`, or one more with `executor: self`. Source: EIP-7702.
+ *
+ * @throws InvalidFieldError
  */
 export function signAuthorization(
   secret: Uint8Array,
@@ -41,7 +45,11 @@ export function signAuthorization(
   };
 }
 
-/** The bytes whose keccak256 hash an authorization signs. Throws InvalidFieldError. */
+/**
+ * The bytes whose keccak256 hash an authorization signs.
+ *
+ * @throws InvalidFieldError
+ */
 export function encodeAuthorization(params: AuthorizationParams): Uint8Array {
   const address = parseEvmAddress(params.contract, '/contract') as `0x${string}`;
   const chainId = parseQuantity(params.chain_id, '/chain_id', 52);
@@ -56,7 +64,7 @@ function numberHex(value: bigint): `0x${string}` {
   return `0x${digits.padStart(digits.length + (digits.length % 2), '0')}`;
 }
 
-// CHOICE: `executor: self` raises only the default nonce; a nonce in the params is signed as given.
+// CHOICE: `executor: self` raises only the default nonce. A nonce in the params is signed as given.
 function nonceOf(params: AuthorizationParams, transactionCount: bigint): bigint {
   if (params.nonce !== undefined) return parseQuantity(params.nonce, '/nonce', 64);
   return params.executor === 'self' ? transactionCount + 1n : transactionCount;

@@ -10,11 +10,11 @@ export interface BatchCall {
 }
 
 /**
- * The contract that an account delegates to (EIP-7702) to run a batch: the public Basic EOA Batch Executor. It
+ * The contract to which an account delegates (EIP-7702) to run a batch: the public Basic EOA Batch Executor. It
  * implements ERC-7821 and accepts batches from the account itself only.
  *
- * CHOICE: the specification does not name a contract for batches. This one has no owner and no state and is deployed at
- * the same address on the large chains. Simulated chains support it everywhere.
+ * CHOICE: the specification names no contract for batches. This one has no owner and no state, and is deployed at the
+ * same address on the large chains. Simulated chains support it everywhere.
  */
 export const BATCH_EXECUTOR_ADDRESS = '0x00000000bebedb7c30ee418158e26e31a5a8f3e2';
 
@@ -30,8 +30,8 @@ const batchInputs = AbiParameters.from([
 ]);
 
 /**
- * Calldata for a delegated account that runs the calls in order and atomically.
- * execute(bytes32 mode, bytes abi.encode(Call[])). Source: ERC-7821.
+ * Calldata for a delegated account that runs the calls in order and atomically: execute(bytes32 mode, bytes
+ * abi.encode(Call[])). Source: ERC-7821.
  */
 export function encodeBatch(calls: readonly BatchCall[]): Uint8Array {
   const items = calls.map(({ to, value, data }) => ({
@@ -47,14 +47,14 @@ export function encodeBatch(calls: readonly BatchCall[]): Uint8Array {
 // supportsExecutionMode(bytes32 mode)
 const SUPPORTS_SELECTOR = 'd03c7914';
 
-/** Calldata of the ERC-7821 query whether an account supports such batches; it returns a bool. */
+/** Calldata of the ERC-7821 query whether an account supports such batches. It returns a bool. */
 export function encodeSupportsBatches(): Uint8Array {
   return hexToBytes(SUPPORTS_SELECTOR + BATCH_MODE.slice(2));
 }
 
 /**
- * Decodes a batch in canonical encoding, as `encodeBatch` produces it; undefined for other calldata. The executor
- * treats a call to address 0 as a call to the account itself.
+ * Decodes a batch in the canonical encoding of `encodeBatch`; undefined for other calldata. The executor treats a
+ * call to address 0 as a call to the account itself.
  */
 export function decodeCanonicalBatch(data: Uint8Array): readonly BatchCall[] | undefined {
   const execution = decodeExecution(data);
@@ -62,8 +62,8 @@ export function decodeCanonicalBatch(data: Uint8Array): readonly BatchCall[] | u
 }
 
 /**
- * Decodes a batch as leniently as the executor does, e.g. with trailing bytes; undefined when the calldata is not a
- * batch in this mode. The executor treats a call to address 0 as a call to the account itself.
+ * Decodes a batch as leniently as the executor does, for example with trailing bytes. Undefined when the calldata is
+ * not a batch in this mode. The executor treats a call to address 0 as a call to the account itself.
  */
 export function decodeBatch(data: Uint8Array): readonly BatchCall[] | undefined {
   const hex = bytesTo0xHex(data);

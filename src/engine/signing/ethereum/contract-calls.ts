@@ -16,7 +16,7 @@ export interface ContractAbi<Name extends string> {
   /** Undefined for other functions and for malformed arguments. */
   decodeCall(data: Uint8Array): { readonly name: Name; readonly args: readonly AbiValue[] } | undefined;
   encodeResult(name: Name, ...values: AbiValue[]): Uint8Array;
-  /** Undefined when `data` is not what the function returns, for example nothing. */
+  /** Undefined when `data` is not a result of the function, for example when it is empty. */
   decodeResult(name: Name, data: Uint8Array): readonly AbiValue[] | undefined;
 }
 
@@ -27,7 +27,7 @@ export function contractAbi<const Signature extends string>(
   signatures: readonly Signature[],
 ): ContractAbi<NameOf<Signature>> {
   type Name = NameOf<Signature>;
-  // Read on first use: contracts are declared when the program starts, and few requests call them.
+  // Parsed on first use, because contracts are declared when the program starts, and few requests call them.
   const functions = once(() => {
     const items = signatures.map(
       (signature) => AbiFunction.from(signature as string) as AbiFunction.AbiFunction,
@@ -66,7 +66,7 @@ export function contractAbi<const Signature extends string>(
   };
 }
 
-// ox writes addresses with their checksum.
+// ox returns addresses with their checksum.
 function lowerCase(values: unknown): readonly AbiValue[] {
   return (values as AbiValue[]).map((value) => {
     if (typeof value === 'string') return /^0x[0-9a-fA-F]{40}$/.test(value) ? value.toLowerCase() : value;
@@ -83,11 +83,11 @@ function orUndefined<T>(decode: () => T): T | undefined {
 }
 
 /*
- * The Merkle trees of reward distributors, with hashes as lower-case 0x hex. A node is the hash of its two children in
- * ascending order, so a proof needs no positions. Source: AngleProtocol/merkl-contracts, Distributor.
+ * The Merkle trees of reward distributors, with hashes as lower-case 0x hex. A node is the hash of its two children
+ * in ascending order, so a proof needs no positions. Source: AngleProtocol/merkl-contracts, Distributor.
  */
 
-/** The total of a token that an account was given, in base units. Addresses are lower-case 0x hex. */
+/** The total amount of a token that was awarded to an account, in base units. Addresses are lower-case 0x hex. */
 export interface CumulativeReward {
   readonly user: string;
   readonly token: string;
@@ -106,12 +106,12 @@ export function parentHash(one: string, other: string): string {
   return bytesTo0xHex(keccak_256(hexToBytes(low.slice(2) + high.slice(2))));
 }
 
-/** The root that a leaf has with the siblings in `proof`. */
+/** The root that follows from a leaf and the siblings in `proof`. */
 export function rootOfProof(leaf: string, proof: readonly string[]): string {
   return proof.reduce(parentHash, leaf);
 }
 
-/** A Uniswap-V2-shaped router, as far as swaps need it. Source: v2-periphery, IUniswapV2Router02. */
+/** The functions of a Uniswap-V2-shaped router that swaps need. Source: v2-periphery, IUniswapV2Router02. */
 export const swapRouter = contractAbi([
   'function factory() view returns (address)',
   'function WETH() view returns (address)',
@@ -134,7 +134,7 @@ export const pairFactory = contractAbi([
   'function allPairsLength() view returns (uint256)',
 ]);
 
-/** The ERC-20 token that stands for the native asset. Source: WETH9. */
+/** The ERC-20 token that wraps the native asset. Source: WETH9. */
 export const wrappedNative = contractAbi(['function deposit() payable', 'function withdraw(uint256 wad)']);
 
 /** An ERC-4626 vault without its ERC-20 functions. Source: ERC-4626. */

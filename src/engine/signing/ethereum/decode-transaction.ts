@@ -34,8 +34,10 @@ const CODECS = {
 } as const;
 
 /**
- * Decodes wire bytes (0x hex, signed or unsigned) of any transaction type. Refuses bytes that do not encode to
- * themselves again. Throws InvalidTransactionError. Source: EIP-155, 2718, 2930, 1559, 7702; Tempo 0x76.
+ * Decodes wire bytes (0x hex, signed or unsigned) of any transaction type. Refuses bytes that encode differently
+ * after decoding. Source: EIP-155, 2718, 2930, 1559, 7702; Tempo 0x76.
+ *
+ * @throws InvalidTransactionError
  */
 export async function decodeEthereumTransaction(serialized: string): Promise<EthereumTransactionView> {
   const hex = serialized.toLowerCase() as Hex;
@@ -50,7 +52,7 @@ export async function decodeEthereumTransaction(serialized: string): Promise<Eth
   throw new InvalidTransactionError('', 'expected a serialized transaction in canonical encoding');
 }
 
-// `as never`: each codec's types require its literal prefix, which is only known at run time.
+// Uses `as never`, because each codec's types require its literal prefix, which is only known at run time.
 function decodeStandard(
   prefix: string,
   hex: Hex,

@@ -9,7 +9,7 @@ import { hashTypedData } from './typed-data.ts';
 export interface LightAccountFactory {
   /** `0x` and 40 hex digits. */
   readonly factoryAddress: string;
-  /** The implementation behind the factory's proxies. */
+  /** The implementation contract behind the factory's proxies. */
   readonly implementationAddress: string;
   /** The API's `smart_wallet_version`. */
   readonly version: string;
@@ -36,10 +36,11 @@ const PROXY_TAIL = hexToBytes(
 const CREATE2_MARK = Uint8Array.of(0xff);
 
 /**
- * The counterfactual address of the smart wallet of `owner`; it can receive assets before the factory deploys it.
+ * The counterfactual address of the smart wallet of `owner`. It can receive assets before the factory deploys it.
+ * Source: EIP-1014; LightAccountFactory.getAddress.
  *
  * @param owner `0x` and 40 hex digits; salt: 32 bytes, all zero for an owner's first wallet.
- * @returns EIP-55 address. Source: EIP-1014; LightAccountFactory.getAddress.
+ * @returns the EIP-55 address.
  */
 export function lightAccountAddress(
   { factoryAddress, implementationAddress }: LightAccountFactory,
@@ -58,7 +59,7 @@ function account(address: string): Uint8Array {
   return hexToBytes(address.slice(2));
 }
 
-/** The smart wallet that is to verify a signature (ERC-1271). */
+/** The smart wallet that has to verify a signature (ERC-1271). */
 export interface VerifyingAccount {
   readonly chain_id: number;
   readonly address: string;
@@ -88,8 +89,8 @@ const wrapped = AbiParameters.from('address factory, bytes factoryCalldata, byte
 const WRAPPER_MAGIC = '6492'.repeat(16);
 
 /**
- * The signature of a smart wallet that its factory has not deployed yet, of the owner's first wallet: verifiers deploy
- * it before they ask it. abi.encode(factory, call, signature) || magic. Source: ERC-6492.
+ * The signature of an owner's first smart wallet before its factory has deployed it. Verifiers deploy the wallet
+ * before they call it: abi.encode(factory, call, signature) || magic. Source: ERC-6492.
  */
 export function wrapForDeployment(
   { factoryAddress }: LightAccountFactory,

@@ -20,8 +20,10 @@ const SIGN_PAYLOADS = {
 } as const;
 
 /**
- * The signer of a transaction, lower-case 0x hex. `view`: the result of `decodeEthereumTransaction` for the same bytes.
- * Throws InvalidTransactionError when the transaction is unsigned or not signed by a secp256k1 key.
+ * The signer of a transaction as lower-case 0x hex.
+ *
+ * @param view the result of `decodeEthereumTransaction` for the same bytes.
+ * @throws InvalidTransactionError when the transaction is unsigned or not signed by a secp256k1 key.
  */
 export async function recoverEthereumSender(serialized: Hex, view: EthereumTransactionView): Promise<string> {
   if (view.tempo !== undefined) {
@@ -37,7 +39,8 @@ export async function recoverEthereumSender(serialized: Hex, view: EthereumTrans
 
 /**
  * The account that pays the gas: on Tempo the signer of the fee payer signature, if any, otherwise the sender.
- * Throws InvalidTransactionError.
+ *
+ * @throws InvalidTransactionError
  */
 export async function recoverFeePayer(
   serialized: Hex,
@@ -51,7 +54,10 @@ export async function recoverFeePayer(
 }
 
 /**
- * The signer of a 32-byte digest. `signature`: r || s || v with v = 27 or 28, 0x hex. Throws InvalidTransactionError.
+ * The signer of a 32-byte digest.
+ *
+ * @param signature r || s || v with v = 27 or 28, 0x hex.
+ * @throws InvalidTransactionError
  */
 export function recoverDigestSigner(digest: Uint8Array, signature: string): string {
   const v = Number.parseInt(signature.slice(-2), 16);
@@ -59,7 +65,8 @@ export function recoverDigestSigner(digest: Uint8Array, signature: string): stri
 }
 
 /**
- * The signer of an EIP-7702 authorization; undefined when the signature is invalid, so the authorization has no effect.
+ * The signer of an EIP-7702 authorization. Undefined when the signature is invalid; the authorization then has no
+ * effect.
  */
 export function recoverAuthority(
   authorization: EthereumTransactionView['authorizations'][number],
@@ -74,7 +81,12 @@ export function recoverAuthority(
   }
 }
 
-/** `signature`: r || s || parity as 0x hex. Throws InvalidTransactionError. */
+/**
+ * The signer of a payload.
+ *
+ * @param signature r || s || parity as 0x hex.
+ * @throws InvalidTransactionError
+ */
 function recoverSigner(payload: Hex, signature: string | undefined): string {
   try {
     const bytes = hexToBytes((signature ?? '0x').slice(2));

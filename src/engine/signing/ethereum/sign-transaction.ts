@@ -8,7 +8,7 @@ import { ethereumAddress, signatureTuple } from './signer.ts';
 import type { TempoTransaction } from './tempo-transaction.ts';
 import { type PreparedTransaction, prepareTransaction, type StandardTransaction } from './transaction.ts';
 
-/** The length of the signing bytes in hex. Shorter ones take a few milliseconds. */
+/** Longer signing bytes are processed in slices. In hex characters; shorter ones take a few milliseconds. */
 const LARGE_CHARACTERS = 200_000;
 
 const loadTempo = loadOnce(() => import('./tempo-transaction.ts'));
@@ -16,9 +16,11 @@ const loadTempo = loadOnce(() => import('./tempo-transaction.ts'));
 export type EthereumTransaction = StandardTransaction | TempoTransaction;
 
 /**
- * `eth_signTransaction`: the signed wire bytes as 0x hex, with exactly the given fields. Types 0 (EIP-155 with a chain
- * id), 1 (EIP-2930), 2 (EIP-1559), 4 (EIP-7702), 118 (Tempo). `from`, if given, must be the wallet.
- * Throws InvalidTransactionError, InvalidFieldError.
+ * `eth_signTransaction`: returns the signed wire bytes as 0x hex, with exactly the given fields. Supports types 0
+ * (EIP-155 with a chain id), 1 (EIP-2930), 2 (EIP-1559), 4 (EIP-7702) and 118 (Tempo). `from`, if given, must be the
+ * wallet.
+ *
+ * @throws InvalidTransactionError, InvalidFieldError
  */
 export async function signEthereumTransaction(
   secret: Uint8Array,
@@ -37,7 +39,8 @@ export function signPreparedTransaction(secret: Uint8Array, prepared: PreparedTr
 
 /**
  * Validates a transaction of any type. Policies evaluate `decodeEthereumTransaction(prepared.wireBytes())`.
- * Throws InvalidTransactionError, InvalidFieldError.
+ *
+ * @throws InvalidTransactionError, InvalidFieldError
  */
 export async function prepareEthereumTransaction(
   transaction: EthereumTransaction,

@@ -12,20 +12,20 @@ export function ethereumAddress(secret: Uint8Array): string {
   return checksumAddress(bytesToHex(evmAccount(secret)));
 }
 
-/** The 20-byte account of a secret: keccak256(X || Y)[12..32]. TRON shares it. */
+/** The 20-byte account of a secret: keccak256(X || Y)[12..32]. TRON uses the same. */
 export function evmAccount(secret: Uint8Array): Uint8Array {
   const publicKey = ecBackend.publicKey(secret, false);
   return keccak_256(publicKey.subarray(1)).subarray(12);
 }
 
-/** 40 hex digits without 0x to an address with the EIP-55 case. */
+/** Converts 40 hex digits without 0x to an address with the EIP-55 case. */
 export function checksumAddress(accountHex: string): string {
   const lower = accountHex.toLowerCase();
   const hash = bytesToHex(keccak_256(utf8ToBytes(lower)));
   let address = '0x';
   for (let index = 0; index < 40; index += 1) {
     const digit = lower.charAt(index);
-    // upper case where the same digit of keccak256(lower case text) is 8 or more
+    // Upper case if the same digit of keccak256(lower-case text) is 8 or more.
     address += hash.charAt(index) >= '8' ? digit.toUpperCase() : digit;
   }
   return address;
@@ -79,7 +79,7 @@ export interface PersonalSignParams {
   readonly message: string;
   /** `hex` accepts an optional 0x. */
   readonly encoding: 'utf-8' | 'hex';
-  /** Added by the server: the smart wallet that verifies the signature in place of the key. */
+  /** The smart wallet that verifies the signature instead of the key. The server adds this field. */
   readonly smart_account?: VerifyingAccount | undefined;
 }
 
@@ -90,15 +90,21 @@ export function hashPersonalMessage(message: Uint8Array): Uint8Array {
   return keccak_256(concatBytes(head, message));
 }
 
-/** `personal_sign`: 0x hex of r || s || v (27/28). Throws InvalidFieldError. Source: EIP-191. */
+/**
+ * `personal_sign`: returns 0x hex of r || s || v (27/28). Source: EIP-191.
+ *
+ * @throws InvalidFieldError
+ */
 export function signPersonalMessage(secret: Uint8Array, params: PersonalSignParams): `0x${string}` {
   const message = parseMessage(params.message, params.encoding, '/message');
   return signDigestHex(hashPersonalMessage(message), secret);
 }
 
 /**
- * `secp256k1_sign`: signs the given digest as is, a shorter number padded with zeros on the left to 32 bytes; 0x hex of
- * r || s || v (27/28). Throws InvalidFieldError.
+ * `secp256k1_sign`: signs the given digest directly. A shorter number is padded with zeros on the left to 32 bytes.
+ * Returns 0x hex of r || s || v (27/28).
+ *
+ * @throws InvalidFieldError
  */
 export function signSecp256k1Digest(secret: Uint8Array, { hash }: { readonly hash: string }): `0x${string}` {
   const isNumber = /^0x[0-9a-f]{1,64}$/i.test(hash);
@@ -112,6 +118,6 @@ export const ethereumSigner: ChainSigner = {
     address: ethereumAddress(secret),
     publicKey: bytesToHex(compressedKey(secret)),
   }),
-  // CHOICE: r || s || v, the format of `secp256k1_sign`.
+  // CHOICE: r || s || v, the same format as for `secp256k1_sign`.
   signPayload: (secret, payload) => recoverableBytes(ecBackend.sign(requireDigest(payload), secret)),
 };

@@ -4,12 +4,12 @@ import { hexToBytes } from '../../crypto/encoding.ts';
 import type { BatchCall } from './batch-executor.ts';
 
 /**
- * The contract that an account delegates to (EIP-7702) to execute user operations: the Simple7702Account by the authors
- * of ERC-4337, deployed at the same address on the large chains. It verifies the signature of the account's own key
- * over the operation's hash.
+ * The contract to which an account delegates (EIP-7702) to execute user operations: the Simple7702Account by the
+ * authors of ERC-4337, deployed at the same address on the large chains. It verifies the signature of the account's
+ * own key over the operation's hash. Source: eth-infinitism/account-abstraction v0.8, Simple7702Account.sol.
  *
- * CHOICE: the specification does not name an account contract for sponsored gas. This one has no owner other than the
- * account's key, no state and no modules. Source: eth-infinitism/account-abstraction v0.8, Simple7702Account.sol.
+ * CHOICE: the specification names no account contract for sponsored gas. This one has no owner other than the
+ * account's key, no state and no modules.
  */
 export const SIMPLE_ACCOUNT_ADDRESS = '0xe6cae83bde06e4c305530e199d7217f42808555b';
 /** Entry point 0.8. */

@@ -26,7 +26,7 @@ export function encodeSponsoredOperation(operation: SponsoredOperation): Uint8Ar
   return utf8ToBytes(JSON.stringify(operation));
 }
 
-/** Throws InvalidTransactionError when the bytes are not a signed user operation. */
+/** @throws InvalidTransactionError when the bytes are not a signed user operation. */
 export function decodeSponsoredOperation(bytes: Uint8Array): SponsoredOperation {
   try {
     const decoded = JSON.parse(bytesToUtf8(bytes) ?? '') as Partial<SponsoredOperation>;

@@ -29,7 +29,7 @@ export interface TempoTransaction {
   readonly from?: string | undefined;
   readonly chain_id?: Quantity | undefined;
   readonly nonce?: Quantity | undefined;
-  /** Lane of the two-dimensional nonce, 192 bits. */
+  /** The lane of the two-dimensional nonce, 192 bits. */
   readonly nonce_key?: Quantity | undefined;
   readonly gas_limit?: Quantity | undefined;
   readonly max_fee_per_gas?: Quantity | undefined;
@@ -56,9 +56,11 @@ interface TempoAuthorization {
 }
 
 /**
- * Validates a Tempo transaction without filling in defaults. With a fee payer signature, the sender's signed bytes omit
- * the fee token and contain a fee payer marker, as the chain requires.
- * Throws InvalidTransactionError, InvalidFieldError. Source: Tempo transaction specification, type 0x76.
+ * Validates a Tempo transaction without filling in defaults. With a fee payer signature, the sender's signed bytes
+ * omit the fee token and contain a fee payer marker, as the chain requires. Source: Tempo transaction specification,
+ * type 0x76.
+ *
+ * @throws InvalidTransactionError, InvalidFieldError
  */
 export function prepareTempoTransaction(transaction: TempoTransaction): PreparedTransaction {
   if (transaction.chain_id === undefined) {
@@ -85,11 +87,16 @@ export function prepareTempoTransaction(transaction: TempoTransaction): Prepared
   };
 }
 
-/** Decodes wire bytes for policies. Throws InvalidTransactionError. */
+/**
+ * Decodes wire bytes for policies.
+ *
+ * @throws InvalidTransactionError
+ */
 export function decodeTempoTransaction(hex: `0x${string}`): EthereumTransactionView {
   try {
     const envelope = Tempo.deserialize(hex as Tempo.Serialized);
-    // Refuses key authorizations, which would give another key control of the account; the API has no field for them.
+    // Key authorizations are refused, because they would give another key control of the account, and the API has no
+    // field for them.
     if (envelope.keyAuthorization === undefined && Tempo.serialize(envelope) === hex) return toView(envelope);
   } catch {
     // refused below
@@ -207,7 +214,8 @@ function readAuthorization(entry: TempoAuthorization, at: string) {
   };
 }
 
-// Refuses a signature that encodes differently: the wallet would sign bytes other than those given.
+// Refuses a signature that would be encoded differently. Otherwise the wallet would sign other bytes than the given
+// ones.
 function readSignature(value: string, field: string) {
   const hex = parseHexText(value, field);
   try {
@@ -220,8 +228,10 @@ function readSignature(value: string, field: string) {
 }
 
 /**
- * The signer of a Tempo transaction. `recover` returns the signer of a 32-byte payload for r || s || parity.
- * Throws InvalidTransactionError when the signature is not a secp256k1 signature.
+ * The signer of a Tempo transaction.
+ *
+ * @param recover returns the signer of a 32-byte payload for r || s || parity.
+ * @throws InvalidTransactionError when the signature is not a secp256k1 signature.
  */
 export function recoverTempoSender(
   hex: `0x${string}`,

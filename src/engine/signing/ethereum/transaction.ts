@@ -39,17 +39,17 @@ interface EnvelopeSignature {
   readonly yParity: number;
 }
 
-/** A validated transaction, encoded on demand as 0x hex. */
+/** A validated transaction, which is encoded to 0x hex on demand. */
 export interface PreparedTransaction {
   /** The bytes whose keccak256 is signed. */
   signingBytes(): `0x${string}`;
-  /** The wire bytes; without a signature, for policy evaluation. */
+  /** The wire bytes. Without a signature they are for policy evaluation. */
   wireBytes(signature?: EnvelopeSignature): `0x${string}`;
 }
 
 type FeeField = 'gas_price' | 'max_fee_per_gas' | 'max_priority_fee_per_gas' | 'authorization_list';
 
-// The fields of each transaction type beyond the common ones.
+// The additional fields of each transaction type.
 const FIELDS_OF_TYPE: Readonly<Record<0 | 1 | 2 | 4, readonly FeeField[]>> = {
   0: ['gas_price'],
   1: ['gas_price'],
@@ -67,8 +67,10 @@ const ALL_FEE_FIELDS = Object.keys({
 const MAX_CHAIN_ID = Math.floor((Number.MAX_SAFE_INTEGER - 36) / 2);
 
 /**
- * Validates a transaction and determines its type. Absent numbers are 0, absent `data` and `to` empty; nothing is
- * looked up. Throws InvalidTransactionError or InvalidFieldError with pointers below `/transaction`.
+ * Validates a transaction and determines its type. Absent numbers are 0, absent `data` and `to` are empty; nothing is
+ * looked up.
+ *
+ * @throws InvalidTransactionError or InvalidFieldError with pointers below `/transaction`.
  */
 export function prepareTransaction(transaction: StandardTransaction): PreparedTransaction {
   const type = typeOf(transaction);
@@ -102,7 +104,7 @@ function prepared(encode: PreparedTransaction['wireBytes']): PreparedTransaction
   return { signingBytes: () => encode(), wireBytes: encode };
 }
 
-// CHOICE: the type defaults to 2, unless the transaction has a field of another type.
+// CHOICE: the type defaults to 2 unless the transaction has a field of another type.
 function typeOf(transaction: StandardTransaction): 0 | 1 | 2 | 4 {
   const { type } = transaction;
   if (type === 0 || type === 1 || type === 2 || type === 4) return type;
@@ -149,7 +151,7 @@ function readDynamicFees(transaction: StandardTransaction) {
 
 function readAuthorizations(transaction: StandardTransaction): Authorization.List<true> {
   const list = transaction.authorization_list ?? [];
-  // EIP-7702: invalid with an empty list or without a destination.
+  // EIP-7702: a transaction with an empty list or without a destination is invalid.
   if (list.length === 0) {
     throw new InvalidTransactionError(
       '/transaction/authorization_list',
@@ -194,7 +196,7 @@ function readWei(transaction: StandardTransaction, field: Exclude<FeeField, 'aut
   return readNumber(transaction[field], `/transaction/${field}`, 256);
 }
 
-/** Parses a quantity; an absent one is 0, as in the encodings. */
+/** Parses a quantity. An absent quantity is 0, as in the encodings. */
 export function readNumber(value: Quantity | undefined, field: string, bits: number): bigint {
   return value === undefined ? 0n : parseQuantity(value, field, bits);
 }
@@ -209,7 +211,7 @@ export interface EthereumTransactionView {
   readonly gasPrice: bigint | undefined;
   readonly maxFeePerGas: bigint | undefined;
   readonly maxPriorityFeePerGas: bigint | undefined;
-  /** One call, or several in a Tempo batch; `to` is undefined for a contract creation. */
+  /** One call, or several in a Tempo batch. `to` is undefined for a contract creation. */
   readonly calls: readonly {
     readonly to: string | undefined;
     readonly value: bigint;
@@ -225,7 +227,7 @@ export interface EthereumTransactionView {
   readonly accessList: readonly { readonly address: string; readonly storageKeys: readonly string[] }[];
   /** 0x hex of r || s || parity, or the bytes of a Tempo signature; undefined while unsigned. */
   readonly signature: string | undefined;
-  /** Set for Tempo transactions only. */
+  /** Set only for Tempo transactions. */
   readonly tempo:
     | {
         readonly feeToken: string | undefined;

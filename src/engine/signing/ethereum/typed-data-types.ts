@@ -17,8 +17,9 @@ export function isElementaryType(type: string): boolean {
 }
 
 /**
- * Encodes one value of an elementary type as the 32-byte word of encodeData (EIP-712). Throws InvalidTypedDataError at
- * `pointer`.
+ * Encodes one value of an elementary type as the 32-byte word of encodeData (EIP-712).
+ *
+ * @throws InvalidTypedDataError at `pointer`.
  */
 export function encodeElementaryValue(type: string, value: unknown, pointer: string): Uint8Array {
   const word = encodeWord(type, value);
@@ -49,7 +50,7 @@ function encodeBytes(type: string, value: unknown): Uint8Array | undefined {
   return word;
 }
 
-// Two's complement over 256 bits. Large integers come as decimal or 0x hex strings.
+// Two's complement over 256 bits. Large integers are decimal or 0x hex strings.
 function encodeInteger(type: string, value: unknown): Uint8Array | undefined {
   const integer = readInteger(value);
   if (integer === undefined) return undefined;
@@ -100,22 +101,22 @@ const DOMAIN_FIELDS: readonly TypedDataField[] = [
   { name: 'verifyingContract', type: 'address' },
   { name: 'salt', type: 'bytes32' },
 ];
-// CHOICE: far above the types of real applications. The encoded type of each struct repeats all structs that it refers
+// CHOICE: far more than real applications have. The encoded type of each struct repeats all structs that it refers
 // to, so without a limit one request could block the process for minutes.
 const MAX_TYPES = 128;
 const MAX_TYPES_LENGTH = 32_768;
 
-// encodeType is `name(type member,type member)name(...)`. It has one reading if no name contains its punctuation, and
-// no struct name a space: the first space of a member then ends its type. Applications have members such as
-// `Wallet address` and `/`.
+// The encodeType is `name(type member,type member)name(...)`. It is unambiguous if no name contains its punctuation
+// and no struct name contains a space, because the first space of a member then ends its type. Real applications have
+// members such as `Wallet address` and `/`.
 const MEMBER_NAME = /^[^(),[\]]*$/u;
 const STRUCT_NAME = /^[^(),[\] ]+$/u;
 const ARRAY_SIZES = /^(?:\[[0-9]*\])*$/u;
 
 /** The fields of a domain without a declared type, in the order of EIP-712. */
 export function deriveDomainFields(domain: Readonly<Record<string, unknown>>): readonly TypedDataField[] {
-  // CHOICE: an empty string, null or an absent key means "not part of the domain", except an empty `name`, which
-  // published clients include.
+  // CHOICE: an empty string, null or an absent key means "not part of the domain". The exception is an empty `name`,
+  // which published clients include.
   return DOMAIN_FIELDS.filter(({ name }) => {
     const value = domain[name];
     if (value === undefined || value === null) return false;
@@ -124,8 +125,10 @@ export function deriveDomainFields(domain: Readonly<Record<string, unknown>>): r
 }
 
 /**
- * The declared structs by name. Throws InvalidTypedDataError for types that can never be signed. As in ethers, geth and
- * eth-account, each member's type must be known, also if no value of the message has it.
+ * The declared structs by name. The type of each member must be known, even if no value of the message has the
+ * member, as in ethers, geth and eth-account.
+ *
+ * @throws InvalidTypedDataError for types that can never be signed.
  */
 export function readStructs(
   declared: Readonly<Record<string, readonly TypedDataField[]>>,
@@ -178,7 +181,7 @@ function assertFields(structs: Structs, fields: readonly TypedDataField[], point
   }
 }
 
-/** The type before the first bracket, and the brackets. */
+/** Splits a type into the part before the first bracket, and the brackets. */
 function splitType(type: string): [base: string, sizes: string] {
   const end = type.indexOf('[');
   return end === -1 ? [type, ''] : [type.slice(0, end), type.slice(end)];
@@ -200,8 +203,8 @@ export function escapePointer(name: string): string {
 }
 
 /**
- * EIP-712's encodeType: name(type member,...) of the struct, followed by that of every referenced struct, sorted by
- * name. Structs of equal encodeType have equal type hashes, so equal values of them have equal digests.
+ * EIP-712's encodeType: name(type member,...) of the struct, followed by the encoding of every referenced struct,
+ * sorted by name. Structs with equal encodeType have equal type hashes, so equal values have equal digests.
  */
 export function encodeType(structs: Structs, struct: string): string {
   const referred = new Set<string>([struct]);

@@ -18,7 +18,7 @@ import {
 /** EIP-712 typed data with the API contract's names. */
 export interface TypedData {
   readonly domain: Readonly<Record<string, unknown>>;
-  /** Without `EIP712Domain`, its fields are derived from the domain's keys. */
+  /** If it lacks `EIP712Domain`, the fields of that type are derived from the domain's keys. */
   readonly types: Readonly<Record<string, readonly TypedDataField[]>>;
   readonly primary_type: string;
   readonly message: Readonly<Record<string, unknown>>;
@@ -39,32 +39,39 @@ interface PreparedStruct {
 }
 
 interface Encoder {
-  /** How many members may still be hashed. */
+  /** The number of members that may still be hashed. */
   membersLeft: number;
-  /** Work that is left until the next pause. */
+  /** The work left until the next pause. */
   untilPause: number;
   readonly structs: Structs;
   readonly prepared: Map<string, PreparedStruct>;
 }
 
-/** Pauses now and then, and ends with the digest. */
+/** Pauses from time to time, and ends with the digest. */
 type Steps = Generator<undefined, Uint8Array>;
 
-// CHOICE: as deep as a body may nest. The only other limits are the size of the body, because a tree of orders of the
-// height that Seaport signs has thousands of values, and the members that are hashed, of absent structs too.
+// CHOICE: the same depth as for a body. There is no limit on the number of values except the size of the body,
+// because a Seaport order tree has thousands of values. The number of hashed members is limited, including those of
+// absent structs.
 const MAX_DEPTH = 128;
-/** One word each: a type may have thousands of members that each of thousands of values leaves out. */
+/**
+ * Each member takes one word. The limit is needed because thousands of values can each leave out the thousands of
+ * members of their type.
+ */
 const MAX_MEMBERS = 1_000_000;
-// Work between two pauses, about 10 ms: a value counts 1, and so does each block of a hash.
+// The work between two pauses, about 10 ms. A value counts 1, and so does each block of a hash.
 const WORK_AT_ONCE = 2_000;
 const BLOCK_BYTES = 136;
 const BYTES_AT_ONCE = 1_000 * BLOCK_BYTES;
 const WORD_BYTES = 32;
-// eth-sig-util's V4 writes zeros in place of the hash of a struct that is null or absent, so that types can recurse.
+// A struct that is null or absent is encoded as zeros instead of its hash, as in V4 of eth-sig-util. This permits
+// recursive types.
 const NO_STRUCT = new Uint8Array(WORD_BYTES);
 
 /**
- * `eth_signTypedData_v4`: 0x hex of r || s || v (27/28). Throws InvalidTypedDataError. Source: EIP-712.
+ * `eth_signTypedData_v4`: returns 0x hex of r || s || v (27/28). Source: EIP-712.
+ *
+ * @throws InvalidTypedDataError
  */
 export async function signTypedData(
   secret: Uint8Array,
@@ -74,8 +81,10 @@ export async function signTypedData(
 }
 
 /**
- * The digest of a request's typed data. Hashes in slices, because typed data of the size of a body takes up to a second.
- * Throws InvalidTypedDataError.
+ * The digest of a request's typed data. It is hashed in slices, because typed data of the size of a body takes up to
+ * a second.
+ *
+ * @throws InvalidTypedDataError
  */
 export async function digestOfRequest(params: { readonly typed_data: TypedData }): Promise<Uint8Array> {
   const steps = hashSteps(params.typed_data, '/typed_data');
@@ -90,7 +99,9 @@ export async function digestOfRequest(params: { readonly typed_data: TypedData }
 /**
  * The 32-byte EIP-712 digest. Every declared field must have a value of its type; a struct may be null or absent.
  * Domain keys outside the domain type are refused, because the signature would not cover them.
- * `pointer`: prefix of the pointers in errors. Throws InvalidTypedDataError.
+ *
+ * @param pointer prefix of the pointers in errors.
+ * @throws InvalidTypedDataError
  */
 export function hashTypedData(typedData: TypedData, pointer = ''): Uint8Array {
   const steps = hashSteps(typedData, pointer);
@@ -114,7 +125,8 @@ function* hashSteps(typedData: TypedData, pointer: string): Steps {
     structs,
     prepared: new Map(),
   };
-  // 0x19 || 0x01 || hashStruct(domain) || hashStruct(message), the latter omitted when the domain is the primary type
+  // 0x19 || 0x01 || hashStruct(domain) || hashStruct(message). The message is omitted when the domain is the primary
+  // type.
   const parts = [
     Uint8Array.of(0x19, 0x01),
     yield* hashStruct(encoder, DOMAIN, domain, `${pointer}/domain`, 0),

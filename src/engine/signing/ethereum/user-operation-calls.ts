@@ -30,21 +30,21 @@ const readCalls = decoderOf(AbiFunction.from([call, 'function executeBatch(Call[
 // Accounts of ERC-7579, such as Kernel, and of ERC-7821.
 const readExecution = decoderOf(AbiFunction.from('function execute(bytes32 mode, bytes executionData)'));
 const readExecutions = compileValues(AbiParameters.from([call, 'Call[] calls']));
-// executeUserOp(PackedUserOperation,bytes32): such accounts execute the call data after this selector.
+// executeUserOp(PackedUserOperation,bytes32): accounts with this function execute the call data after its selector.
 // Source: account-abstraction, IAccountExecute.sol; Kernel.sol.
 const EXECUTE_USER_OP = '0x8dd7712f';
 const SELECTOR_BYTES = 4;
 
 /**
- * Decodes the calls in a user operation's call data, in canonical encoding. Undefined for other functions; the effect of
- * the operation is then unknown.
+ * Decodes the calls in a user operation's call data in canonical encoding. Undefined for other functions, because the
+ * effect of the operation is then unknown.
  */
 export function decodeUserOperationCalls(callData: Uint8Array): readonly AccountCall[] | undefined {
   const isWrapped = bytesTo0xHex(callData.subarray(0, SELECTOR_BYTES)) === EXECUTE_USER_OP;
   return decodeAccountCalls(isWrapped ? callData.subarray(SELECTOR_BYTES) : callData);
 }
 
-/** The same for a call of an account to itself. */
+/** Decodes the calls of an account's call to itself, in the same way. */
 export function decodeAccountCalls(callData: Uint8Array): readonly AccountCall[] | undefined {
   const single = readExecute(callData);
   if (single !== undefined) return [accountCall(single)];
@@ -57,13 +57,14 @@ export function decodeAccountCalls(callData: Uint8Array): readonly AccountCall[]
   const calls = readCalls(callData);
   if (calls !== undefined) return (calls[0] as readonly AbiValue[]).map(accountCall);
   const executed = decodeExecution(callData)?.calls;
-  // CHOICE: accounts of ERC-7821 take address 0 as themselves, others as that address, so nothing is known of the call.
+  // CHOICE: for accounts of ERC-7821, address 0 means the account itself; for other accounts it is that address. So
+  // the call counts as unknown.
   return executed?.some(({ to }) => NO_ADDRESS.test(to)) ? undefined : executed;
 }
 
 const NO_ADDRESS = /^0x0{40}$/;
-// ERC-7579: call type (00 one call, 01 a batch), execution type (00 all or nothing, 01 as many as succeed), no selector
-// and no payload. Other modes, such as delegate calls, have other effects.
+// ERC-7579: call type (00 for one call, 01 for a batch), execution type (00 all or nothing, 01 as many as succeed),
+// no selector and no payload. Other modes, such as delegate calls, have other effects.
 const MODE = /^0x(0[01])0[01]0{60}$/;
 const ONE_CALL = '00';
 const VALUE_OFFSET = 20;
@@ -88,7 +89,7 @@ export function decodeExecution(
   return read && { mode, calls: (read[0] as readonly AbiValue[]).map(accountCall) };
 }
 
-/** The call data of an account that makes one call. */
+/** The call data with which an account makes one call. */
 export function encodeAccountCall({ to, value, data }: AccountCall): Uint8Array {
   const dataHex = AbiFunction.encodeData(execute, [to as `0x${string}`, value, bytesTo0xHex(data)]);
   return hexToBytes(dataHex.slice(2));

@@ -37,7 +37,8 @@ interface EntryPoint {
 
 const V07: EntryPoint = { address: '0x0000000071727de22e5e9d8baf0edac6f37da032', version: '0.7' };
 
-// Accepted values of `contract`: an entry point, or an account contract that is documented to use one.
+// Accepted values of `contract`: an entry point, or an account contract that is documented to use a certain entry
+// point.
 const ENTRY_POINTS: ReadonlyMap<string, EntryPoint> = new Map<string, EntryPoint>([
   [
     '0x5ff137d4b0fdcd49dca30c7cf57e578a026d2789',
@@ -59,18 +60,19 @@ const ENTRY_POINTS: ReadonlyMap<string, EntryPoint> = new Map<string, EntryPoint
 ]);
 
 /**
- * `eth_signUserOperation`: 0x hex of r || s || v (27/28). Throws InvalidTransactionError, InvalidFieldError.
- * Source: ERC-4337.
+ * `eth_signUserOperation`: returns 0x hex of r || s || v (27/28). Source: ERC-4337.
+ *
+ * @throws InvalidTransactionError, InvalidFieldError
  */
 export function signUserOperation(secret: Uint8Array, params: UserOperationParams): `0x${string}` {
   const { hash, version } = hashUserOperation(params);
-  // Accounts of entry points 0.6 and 0.7 verify the hash as an EIP-191 message. Since 0.8 the hash is an EIP-712 digest
-  // and is signed as is.
+  // Accounts of entry points 0.6 and 0.7 verify the hash as an EIP-191 message. Since 0.8 the hash is an EIP-712
+  // digest and is signed directly.
   const isTypedData = version === '0.8' || version === '0.9';
   return signDigestHex(isTypedData ? hash : hashPersonalMessage(hash), secret);
 }
 
-/** The user operation hash under the rules of the entry point that `contract` determines. */
+/** The hash of a user operation under the rules of the entry point of `contract`. */
 export function hashUserOperation(params: UserOperationParams): { hash: Uint8Array; version: Version } {
   const contract = parseEvmAddress(params.contract, '/contract');
   const entryPoint = ENTRY_POINTS.get(contract);
@@ -105,7 +107,10 @@ function hashedOperation({ version }: EntryPoint, operation: Operation, input: U
 /** 0x7702 and 18 zero bytes. Source: account-abstraction v0.8, Eip7702Support.sol. */
 const DELEGATE_MARKER = '0x7702000000000000000000000000000000000000';
 
-/** CHOICE: refused, because the entry point replaces the marker by the delegate, which the request does not name. */
+/**
+ * CHOICE: the delegate marker is refused, because the entry point replaces it by the delegate, which the request does
+ * not name.
+ */
 function refuseDelegateMarker({ factory }: { readonly factory?: string }): void {
   if (factory !== DELEGATE_MARKER) return;
   throw new InvalidTransactionError(
@@ -120,8 +125,8 @@ const PAYMASTER_SIGNATURE_MAGIC = '22e325a297439656';
 const LENGTH_DIGITS = 4;
 
 /**
- * The operation as entry point 0.9 hashes it: of paymaster data that end with a signature, its length (2 bytes) and the
- * magic number, signature and length are left out, because the paymaster may sign after the account.
+ * The operation as entry point 0.9 hashes it. If the paymaster data ends with a signature, its length (2 bytes) and
+ * the magic number, then the signature and the length are left out, because the paymaster may sign after the account.
  */
 function withoutPaymasterSignature(operation: Operation): object {
   const { paymasterData = '0x' } = operation as { readonly paymasterData?: string };
@@ -184,7 +189,8 @@ function readPaymaster(input: UserOperationInput, paymaster: string) {
   };
 }
 
-// The hash covers factory and paymaster fields only together with the factory's or paymaster's address.
+// Requires the address of the factory or paymaster if other fields of it are given, because the hash covers these
+// fields only together with the address.
 function assertPairs(input: UserOperationInput): void {
   const unpaired =
     input.factory === undefined && input.factory_data !== undefined

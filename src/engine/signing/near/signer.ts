@@ -16,9 +16,11 @@ export const nearSigner: ChainSigner = {
 };
 
 /**
- * `near_signTransaction`: the signed transaction in base64, with the transaction bytes unchanged. Its public key must
- * be the wallet's; the signer may be a named account with that key.
- * Throws InvalidTransactionError, InvalidFieldError. Source: NEAR protocol specification, transactions.
+ * `near_signTransaction`: returns the signed transaction in base64, with the transaction bytes unchanged. Its public
+ * key must be the wallet's; the signer may be a named account with that key. Source: NEAR protocol specification,
+ * transactions.
+ *
+ * @throws InvalidTransactionError, InvalidFieldError
  */
 export function signNearTransaction(secret: Uint8Array, params: { readonly transaction: string }): string {
   const bytes = decodeField('/transaction', () => base64ToBytes(params.transaction));

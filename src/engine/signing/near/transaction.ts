@@ -4,7 +4,7 @@ import { InvalidTransactionError } from '../signing-errors.ts';
 
 /** A decoded transaction with the names of its actions. */
 export interface NearTransaction {
-  /** 1 has the nonces of gas keys and a nonce mode. */
+  /** Version 1 has the nonces of gas keys and a nonce mode. */
   readonly version: 0 | 1;
   readonly signerId: string;
   /** 32 bytes of ed25519. */
@@ -43,9 +43,11 @@ const DELEGATES: readonly string[] = ['Delegate', 'DelegateV2'];
 export const nearActionNames: readonly string[] = ACTIONS.map(({ name }) => name);
 
 /**
- * Decodes the Borsh bytes of a transaction. Refuses trailing bytes and unknown actions. Throws InvalidTransactionError.
- * Source: NEAR protocol specification, transactions; NEP-366 and NEP-611 for delegate actions, NEP-591 for global
- * contracts, NEP-616 for deterministic accounts.
+ * Decodes the Borsh bytes of a transaction. Refuses trailing bytes and unknown actions. Source: NEAR protocol
+ * specification, transactions; NEP-366 and NEP-611 for delegate actions, NEP-591 for global contracts, NEP-616 for
+ * deterministic accounts.
+ *
+ * @throws InvalidTransactionError
  */
 export function decodeNearTransaction(bytes: Uint8Array): NearTransaction {
   const reader = createByteReader(bytes);
@@ -73,7 +75,7 @@ export function decodeNearTransaction(bytes: Uint8Array): NearTransaction {
   }
 }
 
-// Version 0 has no tag: its second byte belongs to the length of the signer's id and is 0.
+// Version 0 has no tag. Its second byte belongs to the length of the signer's id and is 0.
 function readVersion(reader: ByteReader, bytes: Uint8Array): 0 | 1 {
   if ((bytes[1] ?? 0) === 0) return 0;
   const version = reader.u8();
@@ -81,7 +83,7 @@ function readVersion(reader: ByteReader, bytes: Uint8Array): 0 | 1 {
   return 1;
 }
 
-// 0 nonce, 1 nonce of a gas key and its index
+// 0 is a nonce, 1 a nonce of a gas key and its index
 function readNonce(reader: ByteReader): bigint {
   const variant = readVariant(reader, 'nonce', 1);
   const nonce = reader.u64();
@@ -100,7 +102,7 @@ function readAction(reader: ByteReader, mayDelegate: boolean): string {
   return action.name;
 }
 
-/** The variant of an enum whose last one is `last`. */
+/** Reads the variant of an enum whose largest variant is `last`. */
 function readVariant(reader: ByteReader, what: string, last: number): number {
   const variant = reader.u8();
   if (variant > last) throw new InvalidBytesError(`expected a known ${what}, got variant ${variant}`);
@@ -175,7 +177,7 @@ function skipSignedDelegate(reader: ByteReader): void {
   skipDelegate(reader, () => reader.u64());
 }
 
-// V2 { the same with a nonce that may be of a gas key } || signature
+// V2 { the same with a nonce that can belong to a gas key } || signature
 function skipVersionedDelegate(reader: ByteReader): void {
   readVariant(reader, 'delegate action', 0);
   skipDelegate(reader, () => readNonce(reader));
@@ -199,7 +201,7 @@ function skipPublicKey(reader: ByteReader): void {
   reader.bytes(KEY_BYTES[readVariant(reader, 'key type', 2)] ?? 0);
 }
 
-/** The most actions of a transaction. Source: nearcore, core/parameters, `max_actions_per_receipt`. */
+/** The maximum number of actions of a transaction. Source: nearcore, core/parameters, `max_actions_per_receipt`. */
 const MAX_ACTIONS = 100;
 
 function readActions<T>(reader: ByteReader, read: () => T): T[] {

@@ -21,11 +21,11 @@ export interface TokenMint {
 }
 
 export interface SolanaTransfer {
-  /** Fee payer and signer, base58. */
+  /** Fee payer and signer in base58. */
   readonly from: string;
-  /** A wallet address, never a token account. */
+  /** A wallet address, not a token account. */
   readonly to: string;
-  /** Undefined for lamports. */
+  /** Undefined for a transfer of lamports. */
   readonly mint: TokenMint | undefined;
   /** In base units, below 2^64. */
   readonly rawAmount: bigint;
@@ -45,8 +45,8 @@ export interface Instruction {
 
 /**
  * The wire bytes of an unsigned legacy transaction that transfers one asset between wallets. The caller fills in the
- * blockhash, which is all zeros. Tokens go to the recipient's associated token account; the sender pays for creating it
- * when it does not exist.
+ * blockhash, which is all zeros. Tokens go to the recipient's associated token account; the sender pays for creating
+ * it if it does not exist.
  *
  * wire = signatures || header || keys || blockhash || instructions. Source: Solana docs, transaction structure.
  */
@@ -55,7 +55,7 @@ export function encodeSolanaTransfer(transfer: SolanaTransfer): Uint8Array {
   return encodeSolanaInstructions(transfer.from, instructions);
 }
 
-/** The wire bytes of an unsigned legacy transaction of these instructions, with zeros as its blockhash. */
+/** The wire bytes of an unsigned legacy transaction with these instructions. Its blockhash is all zeros. */
 export function encodeSolanaInstructions(from: string, instructions: readonly Instruction[]): Uint8Array {
   const writable = new Set<string>();
   const readonly = new Set<string>();
@@ -72,7 +72,7 @@ export function encodeSolanaInstructions(from: string, instructions: readonly In
   const indexOf = (address: string): number => keys.indexOf(address);
   return concatBytes(
     list([new Uint8Array(SIGNATURE_BYTES)]),
-    // Header: one signer (the writable fee payer), no read-only signers, the number of other read-only accounts.
+    // The header: one signer (the writable fee payer), no read-only signers, the number of other read-only accounts.
     Uint8Array.of(1, 0, readonly.size),
     list(keys.map(base58ToBytes)),
     new Uint8Array(BLOCKHASH_BYTES),
@@ -128,7 +128,7 @@ function tokens({ from, to, rawAmount }: SolanaTransfer, mint: TokenMint): Instr
   return [createAccount, transfer];
 }
 
-/** compact-u16 length || items. INVARIANT: fewer than 128 items, so the length takes one byte. */
+/** compact-u16 length || items. INVARIANT: there are fewer than 128 items, so the length takes one byte. */
 function list(items: readonly Uint8Array[]): Uint8Array {
   return concatBytes(Uint8Array.of(items.length), ...items);
 }

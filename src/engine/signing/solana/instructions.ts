@@ -13,11 +13,11 @@ export interface SolanaInstruction {
   readonly program: 'system' | 'token' | 'other';
   /** Undefined for other programs and for unknown instructions. */
   readonly instructionName: string | undefined;
-  /** The known part of an instruction without a name, of a known program. */
+  /** What is known about an instruction of a known program that has no name. */
   readonly unread?: string | undefined;
   /**
-   * The instruction's named fields, when its layout is known. A field is undefined when its account comes from an
-   * address lookup table, whose content is not part of the transaction.
+   * The instruction's named fields, if its layout is known. A field is undefined if its account comes from an address
+   * lookup table, whose content is not part of the transaction.
    */
   readonly fields: Readonly<Record<string, InstructionField | undefined>> | undefined;
 }
@@ -26,7 +26,7 @@ interface Layout {
   readonly name: string;
   /** Names of the leading accounts. */
   readonly accounts?: readonly string[] | undefined;
-  /** Reads the data that follows the discriminator. */
+  /** Reads the data after the discriminator. */
   readonly data?: (reader: ByteReader) => Readonly<Record<string, InstructionField>> | undefined;
 }
 
@@ -94,8 +94,9 @@ const TOKEN_LAYOUTS: readonly Layout[] = [
 ];
 
 /**
- * Instructions of the token program that rules cannot read: they move lamports, or contain others. They have no names,
- * so that a DENY on the fields of another instruction denies them too. Source: p-token, pinocchio-interface.
+ * Instructions of the token program that rules cannot read, because they move lamports or contain other instructions.
+ * They have no names, so a DENY on the fields of another instruction also denies them. Source: p-token,
+ * pinocchio-interface.
  */
 export const unreadTokenInstructions: Readonly<Record<number, string>> = {
   38: 'WithdrawExcessLamports',

@@ -14,7 +14,11 @@ export const solanaSigner: ChainSigner = {
   signPayload: signMessageEd25519,
 };
 
-/** `signMessage`: base64 of the 64-byte ed25519 signature over the bytes of the base64 message. Throws InvalidFieldError. */
+/**
+ * `signMessage`: returns base64 of the 64-byte ed25519 signature over the bytes of the base64 message.
+ *
+ * @throws InvalidFieldError
+ */
 export function signSolanaMessage(
   secret: Uint8Array,
   params: { readonly message: string; readonly encoding: 'base64' },
@@ -24,15 +28,16 @@ export function signSolanaMessage(
 }
 
 export interface SolanaTransactionParams {
-  /** Base64 of the wire bytes, legacy or version 0 or 1. */
+  /** The wire bytes in base64, of a legacy, version 0 or version 1 transaction. */
   readonly transaction: string;
   readonly encoding: 'base64';
 }
 
 /**
  * `signTransaction`: fills the wallet's signature slot and leaves the message and the other signatures unchanged.
- * Returns the wire bytes in base64, unchanged when the wallet is not a required signer.
- * Throws InvalidSolanaTransactionError.
+ * Returns the wire bytes in base64. They are unchanged when the wallet is not a required signer.
+ *
+ * @throws InvalidSolanaTransactionError
  */
 export function signSolanaTransaction(secret: Uint8Array, params: SolanaTransactionParams): string {
   const wire = parseSolanaWire(params.transaction);
@@ -45,7 +50,11 @@ export function signSolanaTransaction(secret: Uint8Array, params: SolanaTransact
   return bytesToBase64(wire);
 }
 
-/** Base64 to wire bytes. Throws InvalidSolanaTransactionError. */
+/**
+ * Converts base64 to wire bytes.
+ *
+ * @throws InvalidSolanaTransactionError
+ */
 export function parseSolanaWire(base64: string): Uint8Array {
   try {
     return base64ToBytes(base64);

@@ -3,8 +3,8 @@ import { bytesToHex, concatBytes } from '../../crypto/encoding.ts';
 import { InvalidSolanaTransactionError } from '../signing-errors.ts';
 
 /*
- * Decodes the wire format without a client library: a signer must refuse non-canonical encodings (overlong lengths,
- * trailing bytes) and must sign the message bytes unchanged.
+ * Decodes the wire format without a client library, because a signer must refuse non-canonical encodings (overlong
+ * lengths, trailing bytes) and must sign the message bytes unchanged.
  */
 
 /** A compiled instruction. Indexes refer to the static keys followed by the accounts from lookup tables. */
@@ -23,35 +23,36 @@ interface AddressTableLookup {
 /** A decoded transaction. All bytes are views into the wire bytes. */
 export interface SolanaTransaction {
   readonly version: 'legacy' | 0 | 1;
-  /** 64 bytes each, in the order of the required signers; all zeros where a signature is missing. */
+  /** 64 bytes each, in the order of the required signers. A missing signature is all zeros. */
   readonly signatures: readonly Uint8Array[];
   /** The bytes that are signed. */
   readonly message: Uint8Array;
   readonly requiredSignatures: number;
-  /** The last N of the signers are read-only. */
+  /** The number of read-only accounts at the end of the signers. */
   readonly readonlySigned: number;
-  /** The last N of the other static keys are read-only. */
+  /** The number of read-only accounts at the end of the other static keys. */
   readonly readonlyUnsigned: number;
-  /** 32 bytes each; the first `requiredSignatures` must sign, the first one pays the fee. */
+  /** 32 bytes each. The first `requiredSignatures` must sign, and the first one pays the fee. */
   readonly staticKeys: readonly Uint8Array[];
   readonly recentBlockhash: Uint8Array;
   readonly instructions: readonly CompiledInstruction[];
   readonly lookups: readonly AddressTableLookup[];
-  /** Version 1: the mask of fees and limits that are requested, and their values; empty in other versions. */
+  /** Only in version 1: the mask of requested fees and limits, and their values. Empty in other versions. */
   readonly config: Uint8Array;
 }
 
 const VERSION_BIT = 0x80;
 const VERSION_1 = VERSION_BIT | 1;
 const MAX_ACCOUNTS = 256;
-// The size of a packet; only version 1 may be larger (SIMD-0385).
+// The size of a packet. Only version 1 may be larger (SIMD-0385).
 const MAX_WIRE_BYTES = 1_232;
 const MAX_VERSION_1 = { wireBytes: 4_096, signatures: 12, accounts: 64, instructions: 64 };
 
 /**
- * Decodes a legacy transaction, or one of version 0 or 1. Accepts the canonical encoding only.
- * Throws InvalidSolanaTransactionError. Source: Solana docs, transaction and message structure; SIMD-0001 lookups;
- * SIMD-0385 version 1.
+ * Decodes a legacy transaction, or one of version 0 or 1. Accepts only the canonical encoding. Source: Solana docs,
+ * transaction and message structure; SIMD-0001 lookups; SIMD-0385 version 1.
+ *
+ * @throws InvalidSolanaTransactionError
  */
 export function decodeSolanaTransaction(wire: Uint8Array): SolanaTransaction {
   try {
@@ -64,7 +65,7 @@ export function decodeSolanaTransaction(wire: Uint8Array): SolanaTransaction {
 }
 
 function readTransaction(wire: Uint8Array): SolanaTransaction {
-  // The first byte of a version before 1 is the number of signatures, of which 128 do not fit.
+  // In versions before 1, the first byte is the number of signatures, and 128 of them do not fit.
   const first = wire[0] ?? 0;
   if (first === VERSION_1) return readVersion1(wire);
   if (first > VERSION_1) throw unknownVersion(first & 0x7f);
@@ -108,7 +109,7 @@ function unknownVersion(version: number): InvalidBytesError {
   return new InvalidBytesError(`expected a legacy transaction, or version 0 or 1, got version ${version}`);
 }
 
-// With the top bit set, the first message byte is the version; otherwise it belongs to the legacy header.
+// If its top bit is set, the first message byte is the version; otherwise it belongs to the legacy header.
 function readVersion(reader: ByteReader, message: Uint8Array): 'legacy' | 0 {
   if (((message[0] ?? 0) & VERSION_BIT) === 0) return 'legacy';
   const version = reader.u8() & 0x7f;
@@ -174,7 +175,7 @@ function readConfigValues(reader: ByteReader, mask: number): Uint8Array {
   return reader.since(start);
 }
 
-/** The priority fee that a transaction of version 1 offers, in lamports; others offer it by an instruction. */
+/** The priority fee of a version 1 transaction, in lamports. Other versions set it by an instruction. */
 export function priorityFeeOf({ config }: Pick<SolanaTransaction, 'config'>): bigint {
   if (config.length === 0) return 0n;
   const reader = createByteReader(config);
@@ -225,7 +226,8 @@ function assertHeader({
   }
 }
 
-// As the runtime does, refuses a fee payer or a looked-up account as program, indexes out of range, and empty lookups.
+// Makes the checks of the runtime: refuses a fee payer or a looked-up account as program, indexes out of range, and
+// empty lookups.
 function assertIndexes({ staticKeys, instructions, lookups }: SolanaTransaction): void {
   const total = lookups.reduce((count, lookup) => {
     const loaded = lookup.writableIndexes.length + lookup.readonlyIndexes.length;

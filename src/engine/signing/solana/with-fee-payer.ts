@@ -7,7 +7,7 @@ import { type CompiledInstruction, decodeSolanaTransaction, type SolanaTransacti
  * signatures, because the message changes.
  *
  * @param feePayer base58 of 32 bytes.
- * Throws InvalidSolanaTransactionError when the fee payer is already an account of the transaction.
+ * @throws InvalidSolanaTransactionError when the fee payer is already an account of the transaction.
  */
 export function withFeePayer(wire: Uint8Array, feePayer: string): Uint8Array {
   const transaction = decodeSolanaTransaction(wire);
@@ -23,7 +23,11 @@ export function withFeePayer(wire: Uint8Array, feePayer: string): Uint8Array {
   return concatBytes(compact(transaction.requiredSignatures + 1), signatures, messageOf(transaction, payer));
 }
 
-/** Fills a signature slot. `slot`: the signer's index among the required signers. */
+/**
+ * Fills a signature slot.
+ *
+ * @param slot the signer's index among the required signers.
+ */
 export function withSignature(wire: Uint8Array, slot: number, signature: Uint8Array): Uint8Array {
   const signed = wire.slice();
   // The decoded fields are views into the wire bytes, so this changes the transaction.

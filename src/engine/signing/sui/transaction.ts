@@ -3,14 +3,14 @@ import { bytesTo0xHex } from '../../crypto/encoding.ts';
 import { readBcsBool, readBcsBytes, readBcsMany, readBcsText, readBcsVariant } from '../bcs.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 
-/** A command of a programmable transaction, decoded for policies; `encoded` is its BCS as 0x hex. */
+/** A command of a programmable transaction, decoded for policies. `encoded` is its BCS as 0x hex. */
 export type SuiCommand = { readonly encoded: string } & (
   | {
       readonly commandName: 'TransferObjects';
       /** 0x and 64 hex digits; undefined unless it is a pure input of the transaction. */
       readonly recipient: string | undefined;
       /**
-       * Sum of the transferred coins in base units; undefined unless this transaction splits off every one of them with
+       * The sum of the transferred coins in base units. Undefined unless this transaction splits off every coin with
        * a pure amount and merges nothing into it.
        */
       readonly amount: bigint | undefined;
@@ -22,7 +22,7 @@ export type SuiCommand = { readonly encoded: string } & (
 export interface SuiTransaction {
   /** 0x and 64 hex digits. */
   readonly sender: string;
-  /** Pays the gas; differs from the sender in a sponsored transaction. */
+  /** The account that pays the gas. In a sponsored transaction it differs from the sender. */
   readonly gasOwner: string;
   /** MIST per unit. */
   readonly gasPrice: bigint;
@@ -72,10 +72,11 @@ export const suiCommandNames: readonly string[] = [
 const TRANSACTION_INTENT = 0;
 
 /**
- * Decodes the transaction in an intent message, for policies; undefined for another intent, such as a personal message.
- * Throws InvalidTransactionError when the transaction does not decode completely, has a command other than
- * TransferObjects, SplitCoins and MergeCoins, or merges coins into one that another account may own. Source: sui-types,
- * transaction.rs.
+ * Decodes the transaction in an intent message for policies. Undefined for another intent, such as a personal
+ * message. Source: sui-types, transaction.rs.
+ *
+ * @throws InvalidTransactionError when the transaction does not decode completely, has a command other than
+ * TransferObjects, SplitCoins and MergeCoins, or merges coins into a coin that another account may own.
  */
 export function decodeSuiIntentMessage(message: Uint8Array): SuiTransaction | undefined {
   const isTransaction =
@@ -117,7 +118,7 @@ function readTransactionData(reader: ByteReader): SuiTransaction {
   };
 }
 
-/** Reads a value and returns it with the bytes it was read from, as 0x hex. */
+/** Reads a value and returns it with its bytes as 0x hex. */
 function encodedOf<T>(reader: ByteReader, read: () => T): { value: T; encoded: string } {
   const start = reader.offset();
   const value = read();
@@ -161,10 +162,10 @@ function skipFundsWithdrawal(reader: ByteReader): void {
   if (from === 2) reader.bytes(64);
 }
 
-// Limit of the chain on the nesting of types.
+// The chain's limit on the nesting of types.
 const MAX_TYPE_DEPTH = 16;
 
-// TypeTag: 6 vector of a type, 7 struct; the others have no content
+// TypeTag: 6 is a vector of a type, 7 a struct; the others have no content.
 function skipTypeTag(reader: ByteReader, depth: number): void {
   if (depth > MAX_TYPE_DEPTH) throw new InvalidBytesError(`expected at most ${MAX_TYPE_DEPTH} nested types`);
   const variant = readBcsVariant(reader);
@@ -227,8 +228,8 @@ function skipDigest(reader: ByteReader): void {
   if (readBcsBytes(reader).length !== 32) throw new InvalidBytesError('expected a digest of 32 bytes');
 }
 
-// TransactionExpiration: 0 none, 1 epoch, 2 ValidDuring { four optional bounds, chain, nonce }, 3 Validity, the same
-// with optional proposers { epoch, their indexes }
+// TransactionExpiration: 0 none, 1 epoch, 2 ValidDuring { four optional bounds, chain, nonce }, 3 Validity, which
+// also has optional proposers { epoch, their indexes }
 function skipExpiration(reader: ByteReader): void {
   const variant = readBcsVariant(reader);
   if (variant === 0) return;
@@ -254,8 +255,8 @@ function expectVariant(reader: ByteReader, expected: number, what: string): void
 }
 
 /**
- * Refuses merges that give coins away: into a shared object, which anyone may spend, and, where one account pays the gas
- * of another, between the gas coin and coins of the sender.
+ * Refuses merges that give coins away: into a shared object, which anyone may spend, and between the gas coin and
+ * coins of the sender if another account pays the gas.
  */
 function requireOwnMerges(
   commands: readonly Command[],
@@ -265,7 +266,7 @@ function requireOwnMerges(
   if (merges.some((to) => to.kind === 'input' && inputs[to.index]?.isOwned !== true)) {
     throw new InvalidBytesError('expected merges into coins of the sender, got one into another object');
   }
-  // A result may come from the gas coin.
+  // A result may contain the gas coin.
   const usesGas = commands.some((command) => argumentsOf(command).some(({ kind }) => kind === 'gas'));
   if (isSponsored && usesGas && merges.length > 0) {
     throw new InvalidBytesError('expected merges of coins of one account, got the gas coin of a sponsor');
@@ -299,12 +300,12 @@ function toViews(commands: readonly Command[], inputs: readonly Input[]): readon
   });
 }
 
-/** The key of a result; equal for the whole result and for its first output. */
+/** The key of a result. It is equal for the whole result and for its first output. */
 function outputKey(argument: Argument): string {
   return argument.kind === 'result' ? `${argument.command}:${argument.output ?? 0}` : argument.kind;
 }
 
-/** The amount that a coin was split off with. */
+/** The amount with which a coin was split off. */
 function splitAmount(
   object: Argument,
   commands: readonly Command[],

@@ -2,11 +2,11 @@ import { type ByteReader, createByteReader, InvalidBytesError } from '../../cryp
 import { concatBytes } from '../../crypto/encoding.ts';
 
 /*
- * The protobuf wire types that TRON messages use, in the canonical encoding that its nodes write: fields in ascending
- * order, defaults omitted, minimal lengths.
+ * The protobuf wire types of TRON messages, in the canonical encoding of its nodes: fields in ascending order,
+ * defaults omitted, minimal lengths.
  */
 
-/** One decoded field: a varint, or length-delimited bytes. */
+/** A decoded field: a varint, or length-delimited bytes. */
 export type ProtobufField =
   | { readonly number: number; readonly varint: bigint }
   | { readonly number: number; readonly bytes: Uint8Array };
@@ -14,12 +14,12 @@ export type ProtobufField =
 const VARINT = 0;
 const LENGTH_DELIMITED = 2;
 
-/** An int64 field with a value from 0 to 2^63 - 1; empty for 0, the default. */
+/** An int64 field with a value from 0 to 2^63 - 1. Empty for 0, the default. */
 export function int64Field(number: number, value: bigint): Uint8Array {
   return value === 0n ? new Uint8Array() : concatBytes(varint(tag(number, VARINT)), varint(value));
 }
 
-/** A bytes, string or message field; empty without bytes, the default. */
+/** A bytes, string or message field. Empty without bytes, the default. */
 export function bytesField(number: number, bytes: Uint8Array): Uint8Array {
   if (bytes.length === 0) return new Uint8Array();
   return concatBytes(varint(tag(number, LENGTH_DELIMITED)), varint(BigInt(bytes.length)), bytes);
@@ -40,10 +40,17 @@ function varint(value: bigint): Uint8Array {
   return Uint8Array.from(bytes);
 }
 
-/** No message that is read here has as many fields; one of 150 KB that has 75,000 would hold the thread. */
+/**
+ * No TRON message that is read here has this many fields. Without a limit, a message of 150 KB with 75,000 fields
+ * would block the event loop.
+ */
 const MAX_FIELDS = 64;
 
-/** The fields of a message in order of appearance. Throws InvalidBytesError for a message that is malformed or has more than `MAX_FIELDS`. */
+/**
+ * The fields of a message in order of appearance.
+ *
+ * @throws InvalidBytesError for a message that is malformed or has more than `MAX_FIELDS`.
+ */
 export function readProtobuf(message: Uint8Array): readonly ProtobufField[] {
   const reader = createByteReader(message);
   const fields: ProtobufField[] = [];

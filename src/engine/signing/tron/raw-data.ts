@@ -31,7 +31,7 @@ export interface TronRawData {
 export type TronContract = TronTransfer | TronTrigger;
 
 interface OfAnyContract {
-  /** The permission of the owner that signs; 0, the owner's own, if absent. Not in the API contract. */
+  /** The permission of the owner that signs. If absent it is 0, the owner's own permission. Not in the API contract. */
   readonly permission_id?: number | undefined;
 }
 
@@ -53,7 +53,10 @@ export interface TronTrigger extends OfAnyContract {
   readonly token_id?: number | undefined;
 }
 
-/** ContractType; the names also follow `type.googleapis.com/protocol.` in the type URL. Only two of them are encoded. */
+/**
+ * ContractType. The names also follow `type.googleapis.com/protocol.` in the type URL. Only two of the types can be
+ * encoded.
+ */
 export const tronContractTypes = {
   AccountCreateContract: 0n,
   TransferContract: 1n,
@@ -101,9 +104,11 @@ const TYPE_URL = 'type.googleapis.com/protocol.';
 const HEX_ADDRESS = /^41[0-9a-fA-F]{40}$/;
 
 /**
- * Encodes a transaction's raw data as canonical protobuf, the bytes that are hashed and signed.
- * Throws InvalidFieldError, InvalidTransactionError under `/raw_data`. Source: TRON protocol, core/Tron.proto
+ * Encodes a transaction's raw data as canonical protobuf. The result is hashed and signed. Source: TRON protocol,
+ * core/Tron.proto
  * `Transaction.raw`.
+ *
+ * @throws InvalidFieldError, InvalidTransactionError under `/raw_data`.
  */
 export function encodeTronRawData(rawData: TronRawData): Uint8Array {
   const [contract] = rawData.contract;
@@ -178,8 +183,10 @@ function amount(value: number | undefined, field: string): bigint {
 }
 
 /**
- * Decodes raw data for policies; undefined when the bytes are not a transaction. Throws InvalidTransactionError for a
- * transaction with another contract type, which the message names, unknown fields or a non-canonical encoding.
+ * Decodes raw data for policies; undefined when the bytes are not a transaction.
+ *
+ * @throws InvalidTransactionError for a transaction with another contract type, which the message names, unknown
+ * fields or a non-canonical encoding.
  */
 export function decodeTronRawData(bytes: Uint8Array): TronRawData | undefined {
   const fields = readFields(bytes);
@@ -194,7 +201,7 @@ export function decodeTronRawData(bytes: Uint8Array): TronRawData | undefined {
   throw new InvalidTransactionError('', `expected one TRON transfer or contract call, got ${kindOf(fields)}`);
 }
 
-/** The description of a transaction that rules cannot read: the types of its contracts. */
+/** Describes a transaction that rules cannot read by the types of its contracts. */
 function kindOf(fields: readonly ProtobufField[]): string {
   const contracts = fields.flatMap((field) => (field.number === 11 && 'bytes' in field ? [field.bytes] : []));
   const names = [...new Set(contracts.map((bytes) => typeOf(readFields(bytes) ?? [])))];
@@ -267,7 +274,8 @@ function toContract(bytes: Uint8Array): TronContract {
   throw new InvalidBytesError('expected a transfer or a contract call');
 }
 
-// Drops repeated and unknown fields; `decodeTronRawData` detects them because re-encoding yields other bytes.
+// Drops repeated and unknown fields. `decodeTronRawData` detects them, because encoding the result again gives other
+// bytes.
 function indexFields(fields: readonly ProtobufField[]) {
   const byNumber = new Map(fields.map((field) => [field.number, field]));
   return {

@@ -32,11 +32,13 @@ export function tronAddressText(account: Uint8Array): string {
 }
 
 /**
- * `tron_signTransaction`: raw data || signature (r || s || v, v 27/28) as hex without 0x. The transaction id is
- * sha256(raw data). Throws InvalidFieldError, InvalidTransactionError.
+ * `tron_signTransaction`: returns raw data || signature (r || s || v, v 27/28) as hex without 0x. The transaction id
+ * is sha256(raw data).
  *
- * CHOICE: the contract's owner may be a different account that has granted the wallet's key a permission.
- * Nodes check it.
+ * CHOICE: the contract's owner may be a different account that has granted the wallet's key a permission. Nodes check
+ * this.
+ *
+ * @throws InvalidFieldError, InvalidTransactionError
  */
 export function signTronTransaction(secret: Uint8Array, params: { readonly raw_data: TronRawData }): string {
   const rawData = encodeTronRawData(params.raw_data);

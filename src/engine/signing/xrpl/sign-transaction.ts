@@ -20,13 +20,15 @@ export interface XrplTransactionParams {
 export interface XrplSignedTransaction {
   /** DER, upper-case hex. */
   readonly txn_signature: string;
-  /** The blob ready to submit, upper-case hex. */
+  /** The transaction blob, ready to submit, in upper-case hex. */
   readonly signed_transaction: string;
 }
 
 /**
  * `xrpl_signTransaction`: single-signs the transaction with the wallet's key as `SigningPubKey`. The account must be
- * the wallet, and the transaction must not contain a signature yet. Throws InvalidTransactionError.
+ * the wallet, and the transaction must not contain a signature yet.
+ *
+ * @throws InvalidTransactionError
  */
 export function signXrplTransaction(
   secret: Uint8Array,

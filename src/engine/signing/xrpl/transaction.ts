@@ -2,20 +2,22 @@ import { DEFAULT_DEFINITIONS, decode, encode } from 'ripple-binary-codec';
 import { bytesToHex, concatBytes, hexToBytes } from '../../crypto/encoding.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 
-// The codec copies all remaining bytes at each read and decodes nested objects again at every level: 33 kilobytes of memos
-// take it a tenth of a second, and eight kilobytes of nested objects minutes. So it reads the plain fields of one object
-// at a time. rippled nests at most ten deep. The largest transaction is a Batch of eight transactions with eight signers
-// that are lists of 32 keys each: 35 kilobytes and 1,500 fields. A payment has at most six paths of eight steps.
+// The limits of what is passed to the codec. It copies all remaining bytes at each read, and decodes nested objects
+// again at every level: 33 kilobytes of memos take a tenth of a second, and eight kilobytes of nested objects take
+// minutes. So the codec only gets the plain fields of one object at a time.
+//
+// The largest real transaction is a Batch of eight transactions with eight signers that are lists of 32 keys each: 35
+// kilobytes and 1,500 fields. rippled nests at most ten deep. A payment has at most six paths of eight steps.
 const MAX_BYTES = 40 * 1024;
 const MAX_DEPTH = 10;
 const MAX_FIELDS = 1_600;
 const MAX_STEPS = 100;
-/** The most signers of a list. Source: XRPL docs, SignerListSet. */
+/** The maximum number of signers of a list. Source: XRPL docs, SignerListSet. */
 const MAX_SIGNERS = 32;
 
 type Definition = ReturnType<typeof DEFAULT_DEFINITIONS.field.fromString>;
 
-/** The part of the codec's parser that its types read values with. */
+/** The part of the codec's parser from which its types read values. */
 interface Cursor {
   at: number;
   read(count: number): Uint8Array;
@@ -32,7 +34,7 @@ interface Cursor {
 /** A transaction as JSON with the ledger's field names. */
 export type XrplTransaction = Readonly<Record<string, unknown>>;
 
-/** A field of a transaction, by its place in the bytes. */
+/** A field of a transaction and its position in the bytes. */
 interface PlacedField {
   readonly definition: Definition;
   readonly start: number;
@@ -43,11 +45,11 @@ interface PlacedField {
 export interface ReadXrplTransaction {
   readonly transaction: XrplTransaction;
   readonly bytes: Uint8Array;
-  /** In the order of the bytes, which is that of the definitions. */
+  /** In the order of the bytes, which is the order of the definitions. */
   readonly fields: readonly PlacedField[];
 }
 
-/** How much of a transaction has been read. */
+/** The progress of reading a transaction, for its limits. */
 interface Progress {
   fields: number;
   depth: number;
@@ -62,12 +64,11 @@ const END_OF_OBJECT = 0xe1;
 const END_OF_ARRAY = 0xf1;
 
 /**
- * Reads the fields of an object, up to the end of the bytes or, within another field, up to its mark.
+ * Reads the fields of an object, up to the end of the bytes or, within another field, up to its end mark. Source:
+ * XRPL docs, serialization format.
  *
- * INVARIANT: fields that are not in the order of the definitions, and values in another form than the codec's, are
- * refused: what is shown to policies is what the bytes say to every reader.
- *
- * Source: XRPL docs, serialization format.
+ * INVARIANT: fields that are not in the order of the definitions are refused, and so are values in another form than
+ * the codec's. Policies see what every reader of the bytes sees.
  */
 function readObject(cursor: Cursor, bytes: Uint8Array, progress: Progress, isInner: boolean): ReadObject {
   const fields: PlacedField[] = [];
@@ -123,7 +124,7 @@ function enter(progress: Progress): void {
   if (progress.depth > MAX_DEPTH) throw tooLarge(`${MAX_DEPTH} nested objects and arrays`, progress.depth);
 }
 
-/** Fields without others in them, as the codec has them. */
+/** Decodes fields that contain no other fields, with the codec. */
 function readPlain(fields: readonly Uint8Array[]): Record<string, unknown> {
   if (fields.length === 0) return {};
   const hex = bytesToHex(concatBytes(...fields)).toUpperCase();
@@ -132,7 +133,7 @@ function readPlain(fields: readonly Uint8Array[]): Record<string, unknown> {
   return json;
 }
 
-/** The definition of the field whose header comes next. */
+/** Reads the next header and returns the definition of its field. */
 function readDefinition(cursor: Cursor, progress: Progress): Definition {
   const start = cursor.at;
   const first = cursor.readUInt8();
@@ -205,8 +206,10 @@ const SIGNING_PREFIX = '53545800';
 const HEX = /^(?:[0-9A-F]{2})+$/;
 
 /**
- * Reads a serialized transaction from hex, with or without the signing prefix. Throws InvalidTransactionError for one that
- * is too large, and for one that does not encode to the same bytes again.
+ * Reads a serialized transaction from hex, with or without the signing prefix.
+ *
+ * @throws InvalidTransactionError for a transaction that is too large, or that does not encode to the same bytes
+ * again.
  */
 export function readXrplTransaction(hex: string): ReadXrplTransaction {
   const upper = hex.toUpperCase();
@@ -221,7 +224,7 @@ export function readXrplTransaction(hex: string): ReadXrplTransaction {
     if (typeof json.TransactionType === 'string') return { transaction: json, bytes, fields };
   } catch (error) {
     if (error instanceof InvalidTransactionError) throw error;
-    // Other types are rejected below, by the codec or for a malformed field.
+    // Other types are rejected below, by the codec or because of a malformed field.
   }
   throw new InvalidTransactionError('/transaction', 'expected one transaction in canonical serialization');
 }
@@ -231,7 +234,7 @@ export function decodeXrplTransaction(hex: string): XrplTransaction {
   return readXrplTransaction(hex).transaction;
 }
 
-/** Values of fields of a transaction, as the codec takes them. */
+/** Values for fields of a transaction, in the codec's format. */
 type SetFields = Readonly<Record<string, string>>;
 
 /** The bytes to sign with these fields set, including the prefix, as upper-case hex. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';
 import { acmeWallet } from '../../../../mocks/wallets.ts';
-import type { KeyVault } from '../../../../src/ports/key-vault.ts';
+import type { KeyStore } from '../../../../src/ports/key-store.ts';
 import {
   type OperationsOptions,
   openOperations,
@@ -15,19 +15,19 @@ const shop = '0x6Fac4D18c912343BF86fa7049364Dd4E424Ab9C0';
 const baker = '0x9858EfFD232B4033E47d90003D41EC34EcaEda94';
 
 /** A vault that signs when the test lets it. */
-function gatedVault() {
+function gatedKeyStore() {
   let open = (): void => undefined;
   const opened = new Promise<void>((resolve) => (open = resolve));
   const signWithWallet = vi.fn();
-  const replaceVault = (vault: KeyVault): KeyVault => ({
-    ...vault,
-    signWithWallet: async (...args: Parameters<KeyVault['signWithWallet']>) => {
+  const replaceKeyStore = (keyStore: KeyStore): KeyStore => ({
+    ...keyStore,
+    signWithWallet: async (...args: Parameters<KeyStore['signWithWallet']>) => {
       signWithWallet();
       await opened;
-      return vault.signWithWallet(...args) as never;
+      return keyStore.signWithWallet(...args) as never;
     },
   });
-  return { replaceVault, signWithWallet, open: () => open() };
+  return { replaceKeyStore, signWithWallet, open: () => open() };
 }
 
 /** Payments of a wallet that may pay 100 in an hour. */
@@ -66,18 +66,18 @@ async function payFrom(operations: TestOperations, path: { wallet_id: string }, 
 }
 
 test('a signature is not given out when another request has used up the cap while it was made', async () => {
-  const { open, ...vault } = gatedVault();
-  const { operations, pay } = await underCap(vault);
+  const { open, ...keyStore } = gatedKeyStore();
+  const { operations, pay } = await underCap(keyStore);
   await using _ = operations;
   const two = [pay(60), pay(60)];
   // Neither waits for the other.
-  await vi.waitFor(() => expect(vault.signWithWallet).toHaveBeenCalledTimes(2));
+  await vi.waitFor(() => expect(keyStore.signWithWallet).toHaveBeenCalledTimes(2));
   open();
   expect((await Promise.all(two)).sort()).toEqual(['policy_violation', 'signed']);
   // Judged again without asking the vault again; what was refused does not count.
-  expect(vault.signWithWallet).toHaveBeenCalledTimes(2);
+  expect(keyStore.signWithWallet).toHaveBeenCalledTimes(2);
   expect(await pay(41)).toBe('policy_violation');
-  expect(vault.signWithWallet).toHaveBeenCalledTimes(2);
+  expect(keyStore.signWithWallet).toHaveBeenCalledTimes(2);
   expect(await pay(40)).toBe('signed');
   expect(await pay(1)).toBe('policy_violation');
 });
@@ -106,7 +106,7 @@ test('those who wait for the totals of a wallet hold no connection', async () =>
 
 test('each receiver has a total of its own, also after another one was paid', async () => {
   const { operations, pay } = await underCap(
-    { replaceVault: (vault) => ({ ...vault }) },
+    { replaceKeyStore: (keyStore) => ({ ...keyStore }) },
     { group_by: [{ field_source: 'ethereum_transaction', field: 'to' }] },
   );
   await using _ = operations;
@@ -120,7 +120,7 @@ test('each receiver has a total of its own, also after another one was paid', as
 });
 
 test('what was paid before the window does not count', async () => {
-  const { operations, pay } = await underCap({ replaceVault: (vault) => ({ ...vault }) });
+  const { operations, pay } = await underCap({ replaceKeyStore: (keyStore) => ({ ...keyStore }) });
   await using _ = operations;
   expect(await pay(60)).toBe('signed');
   operations.clock.nowMs += 1000;

@@ -58,7 +58,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
         { caip2, address: eurc, symbol: 'EURC', decimals: 6 },
       ],
     });
-    server = await openOperations(kind, { chains, replaceVault: behindProtocol((task) => tamper(task)) });
+    server = await openOperations(kind, { chains, replaceKeyStore: behindProtocol((task) => tamper(task)) });
     clock.nowMs = server.clock.nowMs;
     const swapRoutes = routersOnChain({ chains, clock: server.services.clock, routerOf: () => router });
     Object.assign(server.services, { swapRoutes, incentives: chains.earn, vaultRates: chains.earn });

@@ -79,7 +79,7 @@ describe.each(databaseKinds)('on %s, with a signer that compares', (kind) => {
   beforeAll(async () => {
     const clock = { now: () => server?.clock.nowMs ?? 0 };
     chains = openSimulatedChains({ file: ':memory:', clock, confirmAfterMs: undefined });
-    server = await openOperations(kind, { chains, replaceVault: behindProtocol((task) => tamper(task)) });
+    server = await openOperations(kind, { chains, replaceKeyStore: behindProtocol((task) => tamper(task)) });
     const exchange = chains.exchange({
       ...{ ids: server.services.ids, prices: fixedPrices, supports: chains.has },
     });

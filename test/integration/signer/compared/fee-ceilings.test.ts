@@ -31,7 +31,7 @@ describe.each(databaseKinds)('on %s, behind the protocol of the signer', (kind) 
     chain = Object.assign(scripted, { ceilings: ceilingsOf(caip2, ofServer) });
     server = await openOperations(kind, {
       chains: chain,
-      replaceVault: behindProtocol((task) => tamper(task)),
+      replaceKeyStore: behindProtocol((task) => tamper(task)),
       feeCeilings: new Map([[caip2, ofSigner]]),
     });
     const body = { chain_type: 'ethereum', owner: { public_key: owner.publicKey } };

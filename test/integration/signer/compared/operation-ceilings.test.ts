@@ -5,7 +5,8 @@ import { ceilingsOf, type EvmCeilings } from '../../../../src/engine/assets/fee-
 import type { Bundler } from '../../../../src/ports/chains.ts';
 import { caip2, scriptChain } from '../../../support/scripted-chain.ts';
 
-// The server refuses what its signer would refuse: all gas of a sponsored operation counts, not that of its calls alone.
+// The server refuses what its signer would refuse: all gas of a sponsored operation counts, not that of its calls
+// alone.
 
 const address = '0x9858EfFD232B4033E47d90003D41EC34EcaEda94';
 const [units, callGas] = [100_000n, 120_000n];

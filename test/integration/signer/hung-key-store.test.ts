@@ -3,21 +3,21 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { silentLog } from '../../../src/adapters/log.ts';
 import { isUnavailable } from '../../../src/errors.ts';
 import { SignerUnavailableError } from '../../../src/keys/signer-errors.ts';
-import type { KeyVault } from '../../../src/ports/key-vault.ts';
+import type { KeyStore } from '../../../src/ports/key-store.ts';
 import { createAdmission } from '../../../src/server/admission.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 
-/** A vault that can be stopped: calls then get no answer until it ends. */
-function stoppableVault() {
+/** A key store that can be stopped: calls then get no answer until it ends. */
+function stoppableKeyStore() {
   let stopped: PromiseWithResolvers<void> | undefined;
   const calls: string[] = [];
   return {
     calls,
-    around: (vault: KeyVault): KeyVault =>
-      new Proxy(vault, {
+    around: (keyStore: KeyStore): KeyStore =>
+      new Proxy(keyStore, {
         get(target, name) {
-          const member = target[name as keyof KeyVault];
+          const member = target[name as keyof KeyStore];
           if (typeof member !== 'function') return member;
           return async (...args: never[]) => {
             calls.push(String(name));
@@ -44,13 +44,13 @@ function stoppableVault() {
 const sign = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
 
 describe.each(databaseKinds)('on %s, while the signer hangs', (kind) => {
-  const vault = stoppableVault();
+  const keyStore = stoppableKeyStore();
   let server: TestOperations;
   let walletId: string;
   beforeAll(async () => {
     server = await openOperations(kind, {
       poolSize: 2,
-      replaceVault: vault.around,
+      replaceKeyStore: keyStore.around,
       admission: createAdmission({
         limits: { requests: 1_000, concurrent: { reads: 4, writes: 4, signing: 4 }, delayMs: 100 },
         signing: ['walletRpc'],
@@ -92,8 +92,8 @@ describe.each(databaseKinds)('on %s, while the signer hangs', (kind) => {
       chain_type: 'ethereum',
       rules: [{ name: 'all', method: '*', conditions: [], action: 'ALLOW' }],
     };
-    vault.stop();
-    // With an idempotency key, a transaction is open when the vault is needed.
+    keyStore.stop();
+    // With an idempotency key, a transaction is open when the key store is needed.
     const needKeys = Array.from({ length: 12 }, (_, index) =>
       [signing(), signing(`sign ${index}`), creating(), creating(`create ${index}`)].map(outcomeOf),
     ).flat();
@@ -110,7 +110,7 @@ describe.each(databaseKinds)('on %s, while the signer hangs', (kind) => {
       expect(needNone.map(({ status }) => status)).toEqual([200, 200, 200]);
     }
     expect(performance.now() - startedMs).toBeLessThan(10_000);
-    vault.end();
+    keyStore.end();
     expect(new Set(await Promise.all(needKeys))).toEqual(new Set(['unavailable', 200]));
     const after = await Promise.all([signing('sign 0'), creating('create 0'), signing(), creating()]);
     expect(after.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
@@ -128,19 +128,19 @@ describe.each(databaseKinds)('on %s, while the signer hangs', (kind) => {
       const denying = await server.run('createPolicy', {
         body: { version: '1.0', name: 'none', chain_type: 'ethereum', rules: [denial] },
       });
-      vault.stop();
-      vault.calls.length = 0;
+      keyStore.stop();
+      keyStore.calls.length = 0;
       const signed = server.run('walletRpc', { ...own, body: sign, ...(key && { idempotencyKey: key }) });
-      await expect.poll(() => vault.calls).toEqual(['signWithWallet']);
+      await expect.poll(() => keyStore.calls).toEqual(['signWithWallet']);
       const policyIds = [(denying.body as { id: string }).id];
       expect(await server.run('updateWallet', { ...own, body: { policy_ids: policyIds } })).toMatchObject({
         status: 200,
       });
       server.clock.nowMs += waitedMs;
-      vault.resume();
+      keyStore.resume();
       expect(await signed).toMatchObject({ status: 400, body: { code: 'policy_violation' } });
       // The signature was made, and not given out.
-      expect(vault.calls).toEqual(['signWithWallet']);
+      expect(keyStore.calls).toEqual(['signWithWallet']);
     },
   );
 

@@ -13,15 +13,15 @@ import {
 } from '../../../src/engine/signing/signing-errors.ts';
 import { isUnavailable } from '../../../src/errors.ts';
 import { encodeFrame, frameKinds } from '../../../src/keys/frames.ts';
-import { createKeyVault } from '../../../src/keys/key-operations.ts';
+import { createKeyStore } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import { serveConnection } from '../../../src/keys/serve-connection.ts';
-import { openSignerVault } from '../../../src/keys/signer-client.ts';
+import { openSignerKeyStore } from '../../../src/keys/signer-client.ts';
 import { connectTo } from '../../../src/keys/signer-connection.ts';
 
 const masterKeyBytes = randomBytes(32);
-const vaultInside = () =>
-  createKeyVault({
+const keyStoreInside = () =>
+  createKeyStore({
     masterKeys: [localMasterKey('test', masterKeyBytes, systemEntropy)],
     entropy: systemEntropy,
   });
@@ -35,7 +35,11 @@ function signer(masterKeyIds = ['test']) {
     opened += 1;
     const [ours, its] = duplexPair();
     streams.push(its);
-    serveConnection(its, { vault: vaultInside(), masterKeyIds, report: (fields) => reported.push(fields) });
+    serveConnection(its, {
+      keyStore: keyStoreInside(),
+      masterKeyIds,
+      report: (fields) => reported.push(fields),
+    });
     return { stream: Promise.resolve(ours), end: async () => void ours.destroy() };
   };
   return { open, reported, opened: () => opened, kill: () => streams.at(-1)!.destroy() };
@@ -44,78 +48,80 @@ function signer(masterKeyIds = ['test']) {
 const binding = { purpose: 'ethereum', rowId: 'wallet', appId: 'acme' };
 const hello = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } } as const;
 
-test('a signer elsewhere does what the vault itself does, and returns its errors', async () => {
+test('a signer elsewhere does what the key store itself does, and returns its errors', async () => {
   const { open, reported } = signer();
-  const { vault, close } = await openSignerVault(open, { log: silentLog });
-  const direct = vaultInside();
-  const { sealed, address } = await vault.createWalletKey(binding);
-  expect(await vault.signWithWallet(sealed, binding, hello)).toEqual(
+  const { keyStore, close } = await openSignerKeyStore(open, { log: silentLog });
+  const direct = keyStoreInside();
+  const { sealed, address } = await keyStore.createWalletKey(binding);
+  expect(await keyStore.signWithWallet(sealed, binding, hello)).toEqual(
     await direct.signWithWallet(sealed, binding, hello),
   );
 
   const { privateKeyBytes, publicKeyBytes } = await hpkeRecipientFromSeed(randomBytes(32));
-  const exported = await vault.exportWalletKey(sealed, binding, {
+  const exported = await keyStore.exportWalletKey(sealed, binding, {
     ...{ form: 'private-key', recipient: publicKeyBytes },
   });
   const text = Buffer.from(await openHpke({ recipientPrivateKeyBytes: privateKeyBytes, ...exported! }));
   const hex = text.toString().replace(/^0x/, '');
   expect(privateKeyToAccount(`0x${hex}`).address).toBe(address);
 
-  const begun = await vault.createImportKey({ ...binding, rowId: 'import' });
+  const begun = await keyStore.createImportKey({ ...binding, rowId: 'import' });
   const message = { recipientPublicKeyBytes: begun.publicKey, ephemeralSeed: randomBytes(32) };
   const submit = async (plaintext: Uint8Array, info = 'info') => {
     const sent = await sealHpke({ ...message, plaintext }, { aead: 'AES_GCM256', info: Buffer.from('info') });
     const parameters = { aead: 'AES_GCM256', info: Buffer.from(info) } as const;
     const submitted = { ...sent, parameters, form: 'private-key' } as const;
-    return vault.importWalletKey(begun.sealed, { ...binding, rowId: 'import' }, submitted, binding);
+    return keyStore.importWalletKey(begun.sealed, { ...binding, rowId: 'import' }, submitted, binding);
   };
   expect((await submit(Buffer.from(hex, 'hex'))).address).toBe(address);
   await expect(submit(Buffer.from(hex, 'hex'), 'other')).rejects.toThrow('cannot be decrypted');
   await expect(submit(Buffer.from('short'))).rejects.toThrow('is not a private key of ethereum');
 
   const webhook = { ...binding, purpose: 'webhook-secret' };
-  const secret = await vault.seal(Buffer.from('secret'), webhook);
-  expect(Buffer.from(await vault.open(await vault.rewrap(secret, webhook), webhook)).toString()).toBe(
+  const secret = await keyStore.seal(Buffer.from('secret'), webhook);
+  expect(Buffer.from(await keyStore.open(await keyStore.rewrap(secret, webhook), webhook)).toString()).toBe(
     'secret',
   );
-  await expect(vault.open(sealed, binding)).rejects.toThrow('does not leave the vault');
+  await expect(keyStore.open(sealed, binding)).rejects.toThrow('does not leave the key store');
   const fingerprints = { ...binding, purpose: 'fingerprint-key' };
-  const key = await vault.createFingerprintKey(fingerprints);
-  expect(await vault.fingerprint(key, fingerprints, 'ü')).toBe(
+  const key = await keyStore.createFingerprintKey(fingerprints);
+  expect(await keyStore.fingerprint(key, fingerprints, 'ü')).toBe(
     await direct.fingerprint(key, fingerprints, 'ü'),
   );
   const tokens = { ...binding, purpose: 'app-signing-key' };
-  expect(await vault.signToken((await vault.createTokenKey(tokens)).sealed, tokens, 'x')).toHaveLength(64);
-  expect((await vault.createUserKey(undefined)).privateKey).toEqual(expect.any(String));
-  expect((await vault.createUserKey(publicKeyBytes)).privateKey).toHaveProperty('ciphertext');
+  expect(await keyStore.signToken((await keyStore.createTokenKey(tokens)).sealed, tokens, 'x')).toHaveLength(
+    64,
+  );
+  expect((await keyStore.createUserKey(undefined)).privateKey).toEqual(expect.any(String));
+  expect((await keyStore.createUserKey(publicKeyBytes)).privateKey).toHaveProperty('ciphertext');
 
   const solana = { ...binding, purpose: 'solana' };
-  const { sealed: other } = await vault.createWalletKey(solana);
+  const { sealed: other } = await keyStore.createWalletKey(solana);
   const broken = { method: 'signTransaction', params: { transaction: 'AAAA', encoding: 'base64' } } as const;
-  const refusal = await vault.signWithWallet(other, solana, broken).catch((error: unknown) => error);
+  const refusal = await keyStore.signWithWallet(other, solana, broken).catch((error: unknown) => error);
   expect(refusal).toBeInstanceOf(InvalidSolanaTransactionError);
   const unsupported = { method: 'raw_sign', params: { hash: '0x00' } } as const;
   const spark = { ...binding, purpose: 'spark' };
-  const { sealed: sparkKey } = await vault.createWalletKey(spark);
-  const method = await vault.signWithWallet(sparkKey, spark, unsupported).catch((error: unknown) => error);
+  const { sealed: sparkKey } = await keyStore.createWalletKey(spark);
+  const method = await keyStore.signWithWallet(sparkKey, spark, unsupported).catch((error: unknown) => error);
   expect(method).toBeInstanceOf(UnsupportedMethodError);
   expect((method as SigningInputError).field).toBe('/method');
   // What is unexpected is reported by its kind only.
   const nonsense = { method: 'eth_signTransaction', params: null } as never;
-  await expect(vault.signWithWallet(sealed, binding, nonsense)).rejects.toThrow('the signer failed');
+  await expect(keyStore.signWithWallet(sealed, binding, nonsense)).rejects.toThrow('the signer failed');
   expect(reported).toEqual([{ operation: 'signWithWallet', error: 'TypeError' }]);
   await close();
 });
 
 test('a signer that ends is replaced; calls until then are refused as unavailable', async () => {
   const { open, opened, kill } = signer();
-  const { vault, check, close } = await openSignerVault(open, { log: silentLog });
-  const { sealed } = await vault.createWalletKey(binding);
-  const inFlight = vault.createWalletKey(binding).catch((error: unknown) => error);
+  const { keyStore, check, close } = await openSignerKeyStore(open, { log: silentLog });
+  const { sealed } = await keyStore.createWalletKey(binding);
+  const inFlight = keyStore.createWalletKey(binding).catch((error: unknown) => error);
   kill();
   expect(isUnavailable(await inFlight)).toBe(true);
   await expect(check()).rejects.toThrow('is being restarted');
-  expect(isUnavailable(await vault.signWithWallet(sealed, binding, hello).catch((error) => error))).toBe(
+  expect(isUnavailable(await keyStore.signWithWallet(sealed, binding, hello).catch((error) => error))).toBe(
     true,
   );
   while (
@@ -126,7 +132,7 @@ test('a signer that ends is replaced; calls until then are refused as unavailabl
   )
     await pause(10);
   expect(opened()).toBe(2);
-  expect(await vault.signWithWallet(sealed, binding, hello)).toHaveProperty('signature');
+  expect(await keyStore.signWithWallet(sealed, binding, hello)).toHaveProperty('signature');
   await close();
   expect(opened()).toBe(2);
 });
@@ -135,7 +141,7 @@ test('a signer with other master keys is not used', async () => {
   const [first, other] = [signer(), signer(['test', 'another'])];
   let isFirst = true;
   const open = () => (isFirst ? first.open() : other.open());
-  const { check, close } = await openSignerVault(open, { log: silentLog });
+  const { check, close } = await openSignerKeyStore(open, { log: silentLog });
   isFirst = false;
   first.kill();
   while (other.opened() < 2) await pause(10);
@@ -171,8 +177,8 @@ test('contracts of a server that its signer lacks are named at the start, and wh
     streams.push(its);
     return { stream: Promise.resolve(ours), end: async () => void ours.destroy() };
   };
-  const { vault, close } = await openSignerVault(open, { log, contracts: [one, other] });
-  expect(vault.contracts).toEqual([one, 'router eip155:10=0x1']);
+  const { keyStore, close } = await openSignerKeyStore(open, { log, contracts: [one, other] });
+  expect(keyStore.contracts).toEqual([one, 'router eip155:10=0x1']);
   for (let count = 1; count < hellos.length; count += 1) {
     streams.at(-1)!.destroy();
     while (streams.length === count) await pause(10);
@@ -206,7 +212,7 @@ test.each([
   ['a result', encodeFrame({ kind: frameKinds.result, id: 1, operation: 0, parts: [], json: undefined })],
 ])('a server that sends %s loses its connection', async (_, bytes) => {
   const [ours, its] = duplexPair();
-  serveConnection(its, { vault: vaultInside(), masterKeyIds: ['test'], report: () => undefined });
+  serveConnection(its, { keyStore: keyStoreInside(), masterKeyIds: ['test'], report: () => undefined });
   ours.resume();
   ours.write(bytes);
   await new Promise((resolve) => its.once('close', resolve));
@@ -218,7 +224,7 @@ test.each([
   ['a call without its bytes', 1, [], { key: 'test', binding }],
 ])('%s is refused, and the next call is answered', async (_, operation, parts, json) => {
   const [ours, its] = duplexPair();
-  serveConnection(its, { vault: vaultInside(), masterKeyIds: ['test'], report: () => undefined });
+  serveConnection(its, { keyStore: keyStoreInside(), masterKeyIds: ['test'], report: () => undefined });
   const connection = await connectTo(ours);
   await expect(connection.call(operation, parts, json)).rejects.toThrow('the signer failed');
   expect((await connection.call(3, [], { binding })).parts).toHaveLength(2);

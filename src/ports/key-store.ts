@@ -59,7 +59,7 @@ export interface NewUserKey {
   readonly publicKey: string;
   /** Base64 PKCS #8, as it is or encrypted to a recipient. */
   readonly privateKey: string | HpkeMessage;
-  /** Undefined if the vault does not vouch for the key. */
+  /** Undefined if the key store does not vouch for the key. */
   readonly voucher?: Voucher | undefined;
 }
 
@@ -92,14 +92,14 @@ export interface SubmittedKey extends HpkeMessage {
  * Holds the master keys. Private keys are made, used and encrypted inside; what leaves is what the name of the method
  * says. So an implementation may run in a process of its own.
  *
- * Methods reject with a `VaultError` when a secret cannot be sealed or opened. An implementation elsewhere rejects
+ * Methods reject with a `KeyStoreError` when a secret cannot be sealed or opened. An implementation elsewhere rejects
  * with an error that `isUnavailable` recognizes while it cannot be reached.
  */
-export interface KeyVault {
+export interface KeyStore {
   /** The master key that seals. */
   readonly currentMasterKeyId: string;
   /**
-   * Whether it computes in this process and waits for nothing else. Other vaults are called while no connection is
+   * Whether it computes in this process and waits for nothing else. Other key stores are called while no connection is
    * held.
    */
   readonly isLocal?: boolean;
@@ -151,18 +151,21 @@ export interface KeyVault {
   sealUnderAuthority(sealed: SealedKey, binding: SealBinding, authority: WalletAuthority): Promise<SealedKey>;
   /**
    * Generates the secret of a policy and seals it under the policy's content. `name` is the value that wallets pin. No
-   * other secret has it, and the secret never leaves the vault.
+   * other secret has it, and the secret never leaves the key store.
    */
   sealPolicy(
     binding: SealBinding,
     content: Omit<PolicyContent, 'appId' | 'id'>,
   ): Promise<SealedPolicy & { readonly name: string }>;
-  /** Seals the secret of a policy under the content after a change. Throws UnauthorizedUseError unless its owner agreed. */
+  /**
+   * Seals the secret of a policy under the content after a change. Throws UnauthorizedUseError unless its owner
+   * agreed.
+   */
   changePolicy(sealed: SealedKey, binding: SealBinding, change: PolicyChange): Promise<SealedPolicy>;
   /**
    * Seals a random secret under the changes of a key quorum, the last of which its members have signed a request for
-   * now; the record has the seal of those before it. What opens under them shows that this vault has seen each when it
-   * was made. Throws UnauthorizedUseError.
+   * now; the record has the seal of those before it. What opens under them shows that this key store has seen each
+   * when it was made. Throws UnauthorizedUseError.
    */
   sealQuorumChange(
     binding: SealBinding,
@@ -193,10 +196,10 @@ export interface KeyVault {
    *
    * Shape: `recipient` 65-byte point; without one, the private key is returned as it is.
    *
-   * @param login what the vault verifies to vouch for the key. It does not if the token is not valid.
+   * @param login what the key store verifies to vouch for the key. It does not if the token is not valid.
    */
   createUserKey(recipient: Uint8Array | undefined, login?: UserLogin): Promise<NewUserKey>;
-  /** Draws the key under which the vault vouches for keys of an app's users. No other one has the `name`. */
+  /** Draws the key under which the key store vouches for keys of an app's users. No other one has the `name`. */
   createVoucherKey(binding: SealBinding): Promise<{ readonly sealed: SealedKey; readonly name: string }>;
 
   /** Draws a key for fingerprints. */

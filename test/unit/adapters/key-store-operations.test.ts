@@ -6,23 +6,25 @@ import { systemEntropy } from '../../../src/adapters/runtime.ts';
 import * as bindings from '../../../src/domain/base/sealed-keys/sealed-keys.ts';
 import { hpkeRecipientFromSeed, sealHpke } from '../../../src/engine/crypto/hpke.ts';
 import type { SigningMethod, SigningTask } from '../../../src/engine/signing/sign-with-key.ts';
-import { createKeyVault } from '../../../src/keys/key-operations.ts';
-import { createMasterKeyVault, localMasterKey } from '../../../src/keys/master-keys.ts';
+import { createKeyStore } from '../../../src/keys/key-operations.ts';
+import { createMasterKeyEnvelopes, localMasterKey } from '../../../src/keys/master-keys.ts';
 
 const masterKey = localMasterKey('test', randomBytes(32), systemEntropy);
-const vault = createKeyVault({ masterKeys: [masterKey], entropy: systemEntropy });
-const envelopes = createMasterKeyVault({ masterKeys: [masterKey], entropy: systemEntropy });
+const keyStore = createKeyStore({ masterKeys: [masterKey], entropy: systemEntropy });
+const envelopes = createMasterKeyEnvelopes({ masterKeys: [masterKey], entropy: systemEntropy });
 const row = { id: 'row', app_id: 'acme', chain_type: 'ethereum' };
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 
-describe('what leaves the vault as it is', () => {
+describe('what leaves the key store as it is', () => {
   test.each([
     ['webhook secrets', bindings.webhookSecretBinding(row)],
     ['payment instructions', bindings.depositInstructionsBinding(row)],
     ['codes of test accounts', bindings.testCodeBinding('acme', 'account')],
     ['the known value', bindings.masterKeyCheckBinding],
   ])('%s', async (_, binding) => {
-    expect(text(await vault.open(await vault.seal(Buffer.from('secret'), binding), binding))).toBe('secret');
+    expect(text(await keyStore.open(await keyStore.seal(Buffer.from('secret'), binding), binding))).toBe(
+      'secret',
+    );
   });
 
   test.each([
@@ -31,23 +33,23 @@ describe('what leaves the vault as it is', () => {
     ["apps' signing keys", bindings.signingKeyBinding(row)],
     ['keys for fingerprints', bindings.fingerprintKeyBinding(row)],
   ])('not %s', async (_, binding) => {
-    await expect(vault.seal(Buffer.from('secret'), binding)).rejects.toThrow('callers cannot seal one');
+    await expect(keyStore.seal(Buffer.from('secret'), binding)).rejects.toThrow('callers cannot seal one');
     const sealed = await envelopes.seal(Buffer.from('secret'), binding);
-    await expect(vault.open(sealed, binding)).rejects.toThrow('does not leave the vault');
+    await expect(keyStore.open(sealed, binding)).rejects.toThrow('does not leave the key store');
   });
 });
 
 test('a key signs only as its purpose says', async () => {
   const [wallet, tokens] = [bindings.walletKeyBinding(row), bindings.signingKeyBinding(row)];
-  const { sealed: walletKey } = await vault.createWalletKey(wallet);
-  const { sealed: tokenKey, publicKey } = await vault.createTokenKey(tokens);
+  const { sealed: walletKey } = await keyStore.createWalletKey(wallet);
+  const { sealed: tokenKey, publicKey } = await keyStore.createTokenKey(tokens);
   const task = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } } as const;
-  await expect(vault.signToken(walletKey, wallet, 'hello')).rejects.toThrow('expected the purpose');
-  await expect(vault.signWithWallet(tokenKey, tokens, task)).rejects.toThrow(
+  await expect(keyStore.signToken(walletKey, wallet, 'hello')).rejects.toThrow('expected the purpose');
+  await expect(keyStore.signWithWallet(tokenKey, tokens, task)).rejects.toThrow(
     "expected the purpose of a wallet's key",
   );
-  await expect(vault.fingerprint(walletKey, wallet, 'hello')).rejects.toThrow('expected the purpose');
-  const signature = await vault.signToken(tokenKey, tokens, 'hello');
+  await expect(keyStore.fingerprint(walletKey, wallet, 'hello')).rejects.toThrow('expected the purpose');
+  const signature = await keyStore.signToken(tokenKey, tokens, 'hello');
   const key = { key: publicKey, format: 'der', type: 'spki', encoding: 'base64' } as const;
   const verified = createVerify('sha256')
     .update('hello')
@@ -63,13 +65,13 @@ describe('the key of an import', () => {
   const task = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } } as const;
 
   test('is not a wallet: it neither signs nor is exported', async () => {
-    const { sealed } = await vault.createImportKey(begun);
+    const { sealed } = await keyStore.createImportKey(begun);
     for (const binding of asWallet) {
-      await expect(vault.exportWalletKey(sealed, binding, what)).rejects.toThrow();
-      await expect(vault.signWithWallet(sealed, binding, task)).rejects.toThrow();
-      await expect(vault.open(sealed, binding)).rejects.toThrow('does not leave the vault');
+      await expect(keyStore.exportWalletKey(sealed, binding, what)).rejects.toThrow();
+      await expect(keyStore.signWithWallet(sealed, binding, task)).rejects.toThrow();
+      await expect(keyStore.open(sealed, binding)).rejects.toThrow('does not leave the key store');
       await expect(
-        vault.sealUnderAuthority(sealed, binding, { owner: null, signers: [], isAutomated: false }),
+        keyStore.sealUnderAuthority(sealed, binding, { owner: null, signers: [], isAutomated: false }),
       ).rejects.toThrow();
     }
   });
@@ -80,8 +82,8 @@ describe('the key of an import', () => {
     async (size) => {
       const key = Uint8Array.of(1, size, ...randomBytes(30));
       const sealed = await envelopes.seal(key, wallet);
-      await expect(vault.exportWalletKey(sealed, wallet, what)).rejects.toThrow('another length');
-      await expect(vault.signWithWallet(sealed, wallet, task)).rejects.toThrow('another length');
+      await expect(keyStore.exportWalletKey(sealed, wallet, what)).rejects.toThrow('another length');
+      await expect(keyStore.signWithWallet(sealed, wallet, task)).rejects.toThrow('another length');
     },
   );
 
@@ -94,21 +96,21 @@ describe('the key of an import', () => {
     const submitted = { ...sent, parameters: {}, form: 'private-key' } as const;
     const expected = privateKeyToAddress(`0x${privateKey.toString('hex')}`);
     for (const binding of [begun, wallet]) {
-      for (const each of [sealed, await vault.rewrap(sealed, begun)]) {
-        const imported = await vault.importWalletKey(each, binding, submitted, wallet);
+      for (const each of [sealed, await keyStore.rewrap(sealed, begun)]) {
+        const imported = await keyStore.importWalletKey(each, binding, submitted, wallet);
         expect(imported.address).toBe(expected);
       }
     }
   });
 
   test('is not that of a wallet', async () => {
-    const { sealed } = await vault.createWalletKey(wallet);
+    const { sealed } = await keyStore.createWalletKey(wallet);
     const submitted = {
       ...({ form: 'private-key', parameters: {} } as const),
       ...{ encapsulatedKey: recipient, ciphertext: randomBytes(48) },
     };
     for (const binding of [begun, wallet]) {
-      await expect(vault.importWalletKey(sealed, binding, submitted, wallet)).rejects.toThrow(
+      await expect(keyStore.importWalletKey(sealed, binding, submitted, wallet)).rejects.toThrow(
         'expected the key of an import',
       );
     }
@@ -117,9 +119,9 @@ describe('the key of an import', () => {
 
 test('inherited members of the table of methods sign nothing: some would return the key', async () => {
   const binding = bindings.walletKeyBinding(row);
-  const { sealed } = await vault.createWalletKey(binding);
+  const { sealed } = await keyStore.createWalletKey(binding);
   for (const method of ['constructor', 'valueOf', 'toString', '__proto__', '']) {
     const task = { method: method as SigningMethod, params: {} } as SigningTask;
-    await expect(vault.signWithWallet(sealed, binding, task)).rejects.toThrow('a method that signs');
+    await expect(keyStore.signWithWallet(sealed, binding, task)).rejects.toThrow('a method that signs');
   }
 });

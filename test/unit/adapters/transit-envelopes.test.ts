@@ -7,10 +7,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemEntropy } from '../../../src/adapters/runtime.ts';
 import { isUnavailable } from '../../../src/errors.ts';
 import {
-  createMasterKeyVault,
+  createMasterKeyEnvelopes,
+  KeyStoreError,
   localMasterKey,
   MasterKeyUnavailableError,
-  VaultError,
 } from '../../../src/keys/master-keys.ts';
 import { fromSentError, toSentError } from '../../../src/keys/signer-errors.ts';
 import { keepTokenAlive, transitClient, transitMasterKey } from '../../../src/keys/transit.ts';
@@ -28,28 +28,28 @@ afterEach(() => service[Symbol.asyncDispose]());
 const clientOf = (more: object = {}) =>
   transitClient({ url: service.url, key: 'wallet keys', token: service.token, ...more });
 const keyOf = (more: object = {}) => transitMasterKey(clientOf(more));
-const vaultOf = (more: object = {}) =>
-  createMasterKeyVault({ masterKeys: [keyOf(more)], entropy: systemEntropy });
-type Vault = ReturnType<typeof vaultOf>;
-const open = (vault: Vault, sealed: Awaited<ReturnType<Vault['seal']>>, under = binding) =>
-  vault.withSecret(sealed, under, (bytes) => Buffer.from(bytes).toString());
+const envelopesOf = (more: object = {}) =>
+  createMasterKeyEnvelopes({ masterKeys: [keyOf(more)], entropy: systemEntropy });
+type Envelopes = ReturnType<typeof envelopesOf>;
+const open = (envelopes: Envelopes, sealed: Awaited<ReturnType<Envelopes['seal']>>, under = binding) =>
+  envelopes.withSecret(sealed, under, (bytes) => Buffer.from(bytes).toString());
 
-async function failureOf(work: Promise<unknown>): Promise<VaultError> {
+async function failureOf(work: Promise<unknown>): Promise<KeyStoreError> {
   const error = await work.then(
     () => undefined,
     (thrown: unknown) => thrown,
   );
-  expect(error).toBeInstanceOf(VaultError);
-  return error as VaultError;
+  expect(error).toBeInstanceOf(KeyStoreError);
+  return error as KeyStoreError;
 }
 
-describe('a vault with the key of a key management service', () => {
+describe('envelopes with the key of a key management service', () => {
   test('opens what it sealed; the service receives data keys and never a secret', async () => {
-    const vault = vaultOf();
-    const sealed = await vault.seal(secret, binding);
+    const envelopes = envelopesOf();
+    const sealed = await envelopes.seal(secret, binding);
     expect(sealed.masterKeyId).toBe('transit:wallet keys');
     expect(Buffer.from(sealed.wrappedDataKey).toString()).toMatch(/^vault:v1:[A-Za-z0-9+/]+=*$/);
-    expect(await open(vault, sealed)).toBe(secret.toString());
+    expect(await open(envelopes, sealed)).toBe(secret.toString());
     expect(service.requests.map(({ path }) => path)).toEqual([
       '/v1/transit/encrypt/wallet%20keys',
       '/v1/transit/decrypt/wallet%20keys',
@@ -61,29 +61,31 @@ describe('a vault with the key of a key management service', () => {
   });
 
   test('opens nothing under another binding or with a changed byte', async () => {
-    const vault = vaultOf();
-    const sealed = await vault.seal(secret, binding);
+    const envelopes = envelopesOf();
+    const sealed = await envelopes.seal(secret, binding);
     for (const other of [{ rowId: 'x' }, { appId: 'b' }, { purpose: 'solana' }]) {
-      const { message } = await failureOf(open(vault, sealed, { ...binding, ...other }));
+      const { message } = await failureOf(open(envelopes, sealed, { ...binding, ...other }));
       expect(message).toBe('the key management service of `transit:wallet keys` refused to decrypt (400)');
     }
     const changed = Buffer.from(sealed.sealedSecret);
     changed[15] = changed[15]! ^ 1;
-    await failureOf(open(vault, { ...sealed, sealedSecret: changed }));
+    await failureOf(open(envelopes, { ...sealed, sealedSecret: changed }));
   });
 
   test('replaces a local key, which opens what it wrapped while it is configured', async () => {
     const local = localMasterKey('local', randomBytes(32), systemEntropy);
-    const before = await createMasterKeyVault({ masterKeys: [local], entropy: systemEntropy }).seal(
+    const before = await createMasterKeyEnvelopes({ masterKeys: [local], entropy: systemEntropy }).seal(
       secret,
       binding,
     );
-    const both = createMasterKeyVault({ masterKeys: [keyOf(), local], entropy: systemEntropy });
+    const both = createMasterKeyEnvelopes({ masterKeys: [keyOf(), local], entropy: systemEntropy });
     expect(await open(both, before)).toBe(secret.toString());
     const moved = await both.rewrap(before, binding);
     expect(moved.masterKeyId).toBe('transit:wallet keys');
-    expect(await open(vaultOf(), moved)).toBe(secret.toString());
-    expect((await failureOf(open(vaultOf(), before))).message).toBe('master key `local` is not configured');
+    expect(await open(envelopesOf(), moved)).toBe(secret.toString());
+    expect((await failureOf(open(envelopesOf(), before))).message).toBe(
+      'master key `local` is not configured',
+    );
   });
 });
 
@@ -91,32 +93,32 @@ describe('when the service fails, the error says so without secrets', () => {
   const place = 'the key management service of `transit:wallet keys`';
 
   /** Every way in which it could be printed. */
-  function expectNoSecret(error: VaultError, ...hidden: string[]): void {
+  function expectNoSecret(error: KeyStoreError, ...hidden: string[]): void {
     const printed = inspect(error, { depth: 20, showHidden: true }) + JSON.stringify(error) + error.stack;
     for (const text of [service.token, ...hidden]) expect(printed).not.toContain(text);
   }
 
   test('a wrong token is reported without the token', async () => {
-    const error = await failureOf(vaultOf({ token: 's.wrong-token' }).seal(secret, binding));
+    const error = await failureOf(envelopesOf({ token: 's.wrong-token' }).seal(secret, binding));
     expect(error.message).toBe(`${place} refused to encrypt (403)`);
     expectNoSecret(error, 's.wrong-token');
   });
 
   test('a token that is not a valid header value', async () => {
-    const error = await failureOf(vaultOf({ token: 's.first\ns.second' }).seal(secret, binding));
+    const error = await failureOf(envelopesOf({ token: 's.first\ns.second' }).seal(secret, binding));
     expect(error.message).toMatch(/cannot be reached/);
     expectNoSecret(error, 's.first', 's.second');
   });
 
   test('an unknown key', async () => {
-    const error = await failureOf(vaultOf({ key: 'other' }).seal(secret, binding));
+    const error = await failureOf(envelopesOf({ key: 'other' }).seal(secret, binding));
     expect(error.message).toBe('the key management service of `transit:other` refused to encrypt (404)');
   });
 
   test('nothing listens on the port', async () => {
     const gone = await startTransitService();
     await gone[Symbol.asyncDispose]();
-    const error = await failureOf(vaultOf({ url: gone.url }).seal(secret, binding));
+    const error = await failureOf(envelopesOf({ url: gone.url }).seal(secret, binding));
     expect(error.message).toBe(`${place} cannot be reached (ECONNREFUSED)`);
     expectNoSecret(error);
   });
@@ -129,20 +131,20 @@ describe('when the service fails, the error says so without secrets', () => {
     ['null', () => 'null', 'JSON'],
     ['a null in its place', () => '{"data":null}', '`plaintext`'],
   ])('its response is %s', async (_, answerOf, expected) => {
-    const vault = vaultOf();
-    const sealed = await vault.seal(secret, binding);
+    const envelopes = envelopesOf();
+    const sealed = await envelopes.seal(secret, binding);
     const dataKey = service.requests[0]!.body.plaintext!;
     service.interrupt((response) => response.end(answerOf(dataKey)));
-    const error = await failureOf(open(vault, sealed));
+    const error = await failureOf(open(envelopes, sealed));
     expect(error.message).toBe(`expected ${expected} from ${place}`);
     expectNoSecret(error, dataKey, dataKey.slice(0, 8));
   });
 
   test('its response is a data key of another length', async () => {
-    const vault = vaultOf();
-    const sealed = await vault.seal(secret, binding);
+    const envelopes = envelopesOf();
+    const sealed = await envelopes.seal(secret, binding);
     service.interrupt((response) => response.end(JSON.stringify({ data: { plaintext: 'c2hvcnQ=' } })));
-    const error = await failureOf(open(vault, sealed));
+    const error = await failureOf(open(envelopes, sealed));
     expect(error.message).toBe('expected a data key of 32 bytes from master key `transit:wallet keys`');
   });
 
@@ -151,9 +153,9 @@ describe('when the service fails, the error says so without secrets', () => {
       response.writeHead(200, { 'content-length': '100' }).write('{"data"');
       response.destroy();
     });
-    expect((await failureOf(vaultOf().seal(secret, binding))).message).toMatch(/cannot be reached \(/);
+    expect((await failureOf(envelopesOf().seal(secret, binding))).message).toMatch(/cannot be reached \(/);
     service.interrupt((response) => response.writeHead(307, { location: `${service.url}/elsewhere` }).end());
-    const error = await failureOf(vaultOf().seal(secret, binding));
+    const error = await failureOf(envelopesOf().seal(secret, binding));
     expect(error.message).toMatch(/cannot be reached \(/);
     // The token is not carried along.
     expect(service.requests.map(({ path }) => path)).not.toContain('/elsewhere');
@@ -164,28 +166,28 @@ describe('the token of a key management service', () => {
   test('is read again from its file when the service refuses it', async () => {
     const tokenFile = join(mkdtempSync(join(tmpdir(), 'custos-test-')), 'token');
     writeFileSync(tokenFile, 'ended');
-    const vault = vaultOf({ token: 'ended', tokenFile });
-    const refused = await failureOf(vault.seal(secret, binding));
+    const envelopes = envelopesOf({ token: 'ended', tokenFile });
+    const refused = await failureOf(envelopes.seal(secret, binding));
     expect(refused.message).toContain('refused to encrypt (403)');
     expect(isUnavailable(refused)).toBe(true);
     writeFileSync(tokenFile, `${service.token}\n`);
-    const sealed = await Promise.all([vault.seal(secret, binding), vault.seal(secret, binding)]);
-    expect(await open(vault, sealed[1])).toBe(secret.toString());
+    const sealed = await Promise.all([envelopes.seal(secret, binding), envelopes.seal(secret, binding)]);
+    expect(await open(envelopes, sealed[1])).toBe(secret.toString());
     const asked = service.requests.length;
-    await vault.seal(secret, binding);
+    await envelopes.seal(secret, binding);
     expect(service.requests).toHaveLength(asked + 1);
   });
 
   test('a service that is away or fails is unavailable; a secret that is not its own is an error', async () => {
-    const vault = vaultOf();
-    const sealed = await vault.seal(secret, binding);
+    const envelopes = envelopesOf();
+    const sealed = await envelopes.seal(secret, binding);
     service.interrupt((response) => response.writeHead(503).end());
-    expect(isUnavailable(await failureOf(open(vault, sealed)))).toBe(true);
+    expect(isUnavailable(await failureOf(open(envelopes, sealed)))).toBe(true);
     service.interrupt(undefined);
-    expect(isUnavailable(await failureOf(open(vault, sealed, { ...binding, appId: 'b' })))).toBe(false);
+    expect(isUnavailable(await failureOf(open(envelopes, sealed, { ...binding, appId: 'b' })))).toBe(false);
     const sent = fromSentError(toSentError(new MasterKeyUnavailableError('away')));
     expect(isUnavailable(sent)).toBe(true);
-    expect(sent).toBeInstanceOf(VaultError);
+    expect(sent).toBeInstanceOf(KeyStoreError);
   });
 });
 
@@ -196,11 +198,13 @@ test('the engine may have another mount and a namespace, which the token belongs
   });
   const place = { url: elsewhere.url, key: 'k', token: elsewhere.token };
   const whole = { ...place, mount: 'team a/transit', namespace: 'payments/eu' };
-  const vault = vaultOf(whole);
-  expect(await open(vault, await vault.seal(secret, binding))).toBe(secret.toString());
+  const envelopes = envelopesOf(whole);
+  expect(await open(envelopes, await envelopes.seal(secret, binding))).toBe(secret.toString());
   expect(elsewhere.requests[0]!.path).toBe('/v1/team%20a/transit/encrypt/k');
   for (const lacking of [place, { ...whole, namespace: undefined }, { ...whole, mount: undefined }])
-    await failureOf(vaultOf({ mount: undefined, namespace: undefined, ...lacking }).seal(secret, binding));
+    await failureOf(
+      envelopesOf({ mount: undefined, namespace: undefined, ...lacking }).seal(secret, binding),
+    );
 });
 
 describe('a token that ends', () => {
@@ -229,7 +233,7 @@ describe('a token that ends', () => {
   }
   const lease = (seconds: number, more: object = {}) =>
     Object.assign(service.lease, { seconds, renewable: true, endsAtS: nowS + seconds, ...more });
-  const seals = () => vaultOf().seal(secret, binding);
+  const seals = () => envelopesOf().seal(secret, binding);
 
   test('is renewed at half of its lease, for as long as the service lets it', async () => {
     lease(3_600);

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { seededEntropy, systemEntropy } from '../../../src/adapters/runtime.ts';
-import { createMasterKeyVault, localMasterKey, VaultError } from '../../../src/keys/master-keys.ts';
+import { createMasterKeyEnvelopes, KeyStoreError, localMasterKey } from '../../../src/keys/master-keys.ts';
 
 const current = { id: 'k2', key: randomBytes(32) };
 const former = { id: 'k1', key: randomBytes(32) };
@@ -11,27 +11,32 @@ const secret = Buffer.from('a secret of thirty-three bytes...');
 
 type NamedKey = typeof current;
 
-function vaultOf(first: NamedKey, ...others: NamedKey[]) {
+function envelopesOf(first: NamedKey, ...others: NamedKey[]) {
   const local = ({ id, key }: NamedKey) => localMasterKey(id, key, systemEntropy);
-  return createMasterKeyVault({ masterKeys: [local(first), ...others.map(local)], entropy: systemEntropy });
+  return createMasterKeyEnvelopes({
+    masterKeys: [local(first), ...others.map(local)],
+    entropy: systemEntropy,
+  });
 }
 
 const open = (
-  vault: ReturnType<typeof vaultOf>,
-  sealed: Awaited<ReturnType<typeof vault.seal>>,
+  envelopes: ReturnType<typeof envelopesOf>,
+  sealed: Awaited<ReturnType<typeof envelopes.seal>>,
   under = binding,
-) => vault.withSecret(sealed, under, (bytes) => Buffer.from(bytes).toString());
+) => envelopes.withSecret(sealed, under, (bytes) => Buffer.from(bytes).toString());
 
-describe('a vault', () => {
+describe('envelopes under master keys', () => {
   test('opens any secret that it sealed', async () => {
-    const vault = vaultOf(current);
+    const envelopes = envelopesOf(current);
     await fc.assert(
       fc.asyncProperty(
         fc.uint8Array(),
         fc.record({ rowId: fc.string(), appId: fc.string(), purpose: fc.string() }),
         async (bytes, under) => {
-          const sealed = await vault.seal(bytes, under);
-          expect(await vault.withSecret(sealed, under, (opened) => new Uint8Array(opened))).toEqual(bytes);
+          const sealed = await envelopes.seal(bytes, under);
+          expect(await envelopes.withSecret(sealed, under, (opened) => new Uint8Array(opened))).toEqual(
+            bytes,
+          );
         },
       ),
       { numRuns: 50 },
@@ -39,8 +44,8 @@ describe('a vault', () => {
   });
 
   test('seals the same secret differently each time, without revealing it', async () => {
-    const vault = vaultOf(current);
-    const [one, two] = [await vault.seal(secret, binding), await vault.seal(secret, binding)];
+    const envelopes = envelopesOf(current);
+    const [one, two] = [await envelopes.seal(secret, binding), await envelopes.seal(secret, binding)];
     expect(one.sealedSecret).not.toEqual(two.sealedSecret);
     expect(one.wrappedDataKey).not.toEqual(two.wrappedDataKey);
     expect(Buffer.from(one.sealedSecret).includes(secret.subarray(0, 8))).toBe(false);
@@ -54,14 +59,14 @@ describe('a vault', () => {
     const draw = () => {
       const entropy = seededEntropy('vault');
       const masterKeys = [localMasterKey(current.id, current.key, entropy)] as const;
-      return createMasterKeyVault({ masterKeys, entropy }).seal(secret, binding);
+      return createMasterKeyEnvelopes({ masterKeys, entropy }).seal(secret, binding);
     };
     expect(await draw()).toEqual(await draw());
   });
 
   test('opens nothing under another binding, even if concatenated parts would be equal', async () => {
-    const vault = vaultOf(current);
-    const sealed = await vault.seal(secret, binding);
+    const envelopes = envelopesOf(current);
+    const sealed = await envelopes.seal(secret, binding);
     const others = [
       { ...binding, rowId: 'x' },
       { ...binding, appId: 'b' },
@@ -69,38 +74,38 @@ describe('a vault', () => {
       { purpose: 'ethereum', rowId: 'wa', appId: '' },
       { purpose: 'ethereum', rowId: 'a', appId: 'w' },
     ];
-    for (const other of others) await expect(open(vault, sealed, other)).rejects.toThrow(VaultError);
-    expect(await open(vault, sealed)).toBe(secret.toString());
+    for (const other of others) await expect(open(envelopes, sealed, other)).rejects.toThrow(KeyStoreError);
+    expect(await open(envelopes, sealed)).toBe(secret.toString());
   });
 
   test('opens nothing after a single bit was changed', async () => {
-    const vault = vaultOf(current);
-    const sealed = await vault.seal(secret, binding);
+    const envelopes = envelopesOf(current);
+    const sealed = await envelopes.seal(secret, binding);
     for (const part of ['sealedSecret', 'wrappedDataKey'] as const) {
       for (let at = 0; at < sealed[part].length; at += 1) {
         const changed = Buffer.from(sealed[part]);
         changed[at] = (changed[at] as number) ^ 1;
-        await expect(open(vault, { ...sealed, [part]: changed }), `${part} ${at}`).rejects.toThrow(
-          VaultError,
+        await expect(open(envelopes, { ...sealed, [part]: changed }), `${part} ${at}`).rejects.toThrow(
+          KeyStoreError,
         );
       }
-      await expect(open(vault, { ...sealed, [part]: sealed[part].subarray(0, 10) })).rejects.toThrow(
-        VaultError,
+      await expect(open(envelopes, { ...sealed, [part]: sealed[part].subarray(0, 10) })).rejects.toThrow(
+        KeyStoreError,
       );
     }
   });
 
   test('wipes the secret after its use, even if the use fails', async () => {
-    const vault = vaultOf(current);
-    const sealed = await vault.seal(secret, binding);
+    const envelopes = envelopesOf(current);
+    const sealed = await envelopes.seal(secret, binding);
     let seen = new Uint8Array();
-    await vault.withSecret(sealed, binding, async (bytes) => {
+    await envelopes.withSecret(sealed, binding, async (bytes) => {
       seen = bytes as Uint8Array<ArrayBuffer>;
       await Promise.resolve();
       expect(Buffer.from(seen).toString()).toBe(secret.toString());
     });
     expect(Buffer.from(seen).equals(Buffer.alloc(secret.length))).toBe(true);
-    const failing = vault.withSecret(sealed, binding, (bytes) => {
+    const failing = envelopes.withSecret(sealed, binding, (bytes) => {
       seen = bytes as Uint8Array<ArrayBuffer>;
       throw new Error('no');
     });
@@ -110,9 +115,9 @@ describe('a vault', () => {
 });
 
 test('secrets are not passed as Buffer, whose slices would be wiped as well', async () => {
-  const vault = vaultOf(current);
-  const sealed = await vault.seal(secret, binding);
-  await vault.withSecret(sealed, binding, (opened) => {
+  const envelopes = envelopesOf(current);
+  const sealed = await envelopes.seal(secret, binding);
+  await envelopes.withSecret(sealed, binding, (opened) => {
     expect(opened.constructor).toBe(Uint8Array);
     opened.slice(0, 8).fill(0);
     expect(Buffer.from(opened).equals(secret)).toBe(true);
@@ -121,33 +126,33 @@ test('secrets are not passed as Buffer, whose slices would be wiped as well', as
 
 describe('master keys', () => {
   test('a previous key still opens, and data keys are rewrapped under the current one', async () => {
-    const before = vaultOf(former);
+    const before = envelopesOf(former);
     const sealed = await before.seal(secret, binding);
-    const vault = vaultOf(current, former);
-    expect(await open(vault, sealed)).toBe(secret.toString());
+    const envelopes = envelopesOf(current, former);
+    expect(await open(envelopes, sealed)).toBe(secret.toString());
 
-    const moved = await vault.rewrap(sealed, binding);
+    const moved = await envelopes.rewrap(sealed, binding);
     expect(moved.masterKeyId).toBe('k2');
     expect(moved.sealedSecret).toEqual(sealed.sealedSecret);
-    expect(await open(vaultOf(current), moved)).toBe(secret.toString());
+    expect(await open(envelopesOf(current), moved)).toBe(secret.toString());
     await expect(open(before, moved)).rejects.toThrow('master key `k2` is not configured');
   });
 
   test('the wrong bytes under the right id open nothing, and the error contains only the id', async () => {
-    const sealed = await vaultOf(current).seal(secret, binding);
-    const impostor = vaultOf({ id: 'k2', key: randomBytes(32) });
+    const sealed = await envelopesOf(current).seal(secret, binding);
+    const impostor = envelopesOf({ id: 'k2', key: randomBytes(32) });
     await expect(open(impostor, sealed)).rejects.toThrow(
-      new VaultError('a secret sealed under master key `k2` cannot be opened for this wallet'),
+      new KeyStoreError('a secret sealed under master key `k2` cannot be opened for this wallet'),
     );
   });
 
-  test('the vault keeps its own copy', async () => {
+  test('the envelopes keep their own copy', async () => {
     const key = randomBytes(32);
-    const vault = vaultOf({ id: 'k', key });
+    const envelopes = envelopesOf({ id: 'k', key });
     key.fill(0);
-    expect(await open(vault, await vault.seal(secret, binding))).toBe(secret.toString());
-    await expect(open(vaultOf({ id: 'k', key }), await vault.seal(secret, binding))).rejects.toThrow(
-      VaultError,
+    expect(await open(envelopes, await envelopes.seal(secret, binding))).toBe(secret.toString());
+    await expect(open(envelopesOf({ id: 'k', key }), await envelopes.seal(secret, binding))).rejects.toThrow(
+      KeyStoreError,
     );
   });
 
@@ -158,6 +163,6 @@ describe('master keys', () => {
     },
     { masterKeys: [current, { ...former, id: 'k2' }], error: 'expected distinct master key ids' },
   ])('refuses invalid keys: $error', ({ masterKeys, error }) => {
-    expect(() => vaultOf(...(masterKeys as [NamedKey]))).toThrow(error);
+    expect(() => envelopesOf(...(masterKeys as [NamedKey]))).toThrow(error);
   });
 });
