@@ -103,7 +103,7 @@ test('no response and no log line contains a secret, whatever fails', async () =
     });
     answers.push(failure);
   }
-  expect(text()).toContain('VaultError');
+  expect(text()).toContain('KeyStoreError');
 
   const reported = `${text()}\n${JSON.stringify(answers)}`;
   for (const hidden of [
