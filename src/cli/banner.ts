@@ -20,7 +20,7 @@ export function banner(server: RunningSandbox, config: SandboxConfig): string {
       ? []
       : [['Control', `${controlToken} (token; in a browser, the password)`]]),
     ['Docs', `${baseUrl}/docs`],
-    ...(rpcUrl === undefined ? [] : [['JSON-RPC', `${rpcUrl}/base (any simulated EVM chain)`]]),
+    ...(rpcUrl === undefined ? [] : [['JSON-RPC', `${rpcUrl}/base (any EVM chain, /solana)`]]),
     ...(adminUrl === undefined ? [] : [['Metrics', `${adminUrl}/metrics`]]),
     ...clockLines(server),
     ...(config.seed === undefined ? [] : [['Seed', `${config.seed}; do not use it for real money`]]),

@@ -75,7 +75,7 @@ const network = {
   rpcPort: {
     ...{ flag: '--rpc-port <number>', on: sandbox, read: check.port },
     absent: { sandbox: 'none', exec: 'none' },
-    help: 'port of 127.0.0.1 for the JSON-RPC of simulated EVM chains over plain HTTP and WebSocket: `/` is Base, `/{chain}` any other; 0 selects a free one',
+    help: 'port of 127.0.0.1 for the JSON-RPC of simulated EVM and Solana chains over plain HTTP and WebSocket: `/` is Base, `/{chain}` any other; 0 selects a free one',
   },
   workers: {
     ...{ variable: 'CUSTOS_WORKERS', of: serve, flag: '--workers <count>', on: serve, default: '1' },
@@ -314,7 +314,7 @@ export const clientSettings = {
   prefix: { variable: 'CUSTOS_HEADER_PREFIX', help: 'the word in header names', absent: 'service' },
   rpcUrl: {
     variable: 'CUSTOS_RPC_URL',
-    help: 'the JSON-RPC of its simulated EVM chains; the name of one follows after a slash',
+    help: 'the JSON-RPC of its simulated EVM and Solana chains; the name of one follows after a slash',
   },
   controlToken: {
     ...{ variable: 'CUSTOS_CONTROL_TOKEN', secret: true },

@@ -132,14 +132,14 @@ export interface ControllableChains {
     | { readonly hash: string; readonly rawBalance: bigint; readonly blockNumber: bigint }
     | { readonly fault: 'address' | 'tokenAddress' | 'rawAmount'; readonly message: string }
   >;
-  /** Answers a method of the Ethereum JSON-RPC, on an EVM chain. */
+  /** Answers a method of the JSON-RPC of the chain's nodes, on EVM chains and Solana. */
   rpc(
     caip2: string,
     call: { readonly method: string; readonly params: readonly unknown[] },
     caller: RpcCaller,
   ): Promise<
     | { readonly result: unknown }
-    | { readonly error: { readonly code: number; readonly message: string; readonly data?: string } }
+    | { readonly error: { readonly code: number; readonly message: string; readonly data?: unknown } }
   >;
   /** Ids of the chains in use. */
   used(): Promise<readonly string[]>;

@@ -32,7 +32,7 @@ const MESSAGE_MS = 5_000;
 const MOST_CHARACTERS = 25_000_000;
 
 /** Methods after which jobs have something to do. */
-const changing = /^(eth_send|evm_|anvil_|hardhat_)/;
+const changing = /^(eth_send|evm_|anvil_|hardhat_|sendTransaction$|requestAirdrop$)/;
 
 /** Answers a call of JSON-RPC 2.0 or a batch of calls, in order. */
 export async function answerMessage(

@@ -16,7 +16,12 @@ export function requireSimulatedEvm(chains: ControllableChains, chain: string): 
   throw invalidField('/chain', `expected an EVM chain, got \`${chain}\``);
 }
 
-/** The CAIP-2 id of a simulated EVM chain, given by id, name or number. Throws ApiError invalid_data. */
+/**
+ * The CAIP-2 id of a simulated chain whose nodes have a JSON-RPC, given by id, name or, for an EVM chain, number. Throws
+ * ApiError invalid_data.
+ */
 export function rpcChain(chains: ControllableChains, chain: string): string {
-  return requireSimulatedEvm(chains, /^\d+$/.test(chain) ? `eip155:${chain}` : chain);
+  const caip2 = requireSimulated(chains, /^\d+$/.test(chain) ? `eip155:${chain}` : chain);
+  if (/^(eip155|solana):/.test(caip2)) return caip2;
+  throw invalidField('/chain', `expected an EVM or Solana chain, got \`${chain}\``);
 }

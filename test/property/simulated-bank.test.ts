@@ -279,7 +279,8 @@ test('accounts and payouts of a bank without fees of apps go on without them', a
     earlier.exec(`alter table fiat_virtual_accounts drop column developer_fee_percent;
       alter table fiat_payouts drop column developer_fee;
       drop table evm_code; drop table evm_storage; drop table evm_receipts; drop table reorganizations;
-      drop table abis; drop table block_times; alter table chains drop column next_seconds; pragma user_version = 6;`);
+      drop table abis; drop table solana_accounts; drop table solana_receipts; drop table solana_mentions;
+      drop index token_accounts_by_mint; drop table block_times; alter table chains drop column next_seconds; pragma user_version = 6;`);
     earlier.close();
     const bank = await openBank('0', file);
     expect(bank.account).toEqual(before.account);

@@ -8,20 +8,22 @@ Examples:
   $ custos rpc base eth_blockNumber
   $ custos rpc eip155:1 eth_getBalance \\
       0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb0 latest
-  $ custos rpc base eth_getLogs '{"fromBlock":"earliest"}'`;
+  $ custos rpc base eth_getLogs '{"fromBlock":"earliest"}'
+  $ custos rpc solana getBalance \\
+      51T5ZJJd816Xi3M3yf81j9AAXsRWJBNTmKystogP5jw9`;
 
 interface RpcAnswer {
   readonly result?: unknown;
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
-/** `custos rpc`: calls the JSON-RPC of a simulated EVM chain. */
+/** `custos rpc`: calls the JSON-RPC of a simulated EVM or Solana chain. */
 export function rpcCommand(): Command {
   return addSandboxClientOptions(
     new Command('rpc')
-      .description('call the JSON-RPC of a simulated EVM chain')
+      .description('call the JSON-RPC of a simulated EVM or Solana chain')
       .argument('<chain>', 'name, number or CAIP-2 id of the chain')
-      .argument('<method>', 'such as eth_blockNumber')
+      .argument('<method>', 'such as eth_blockNumber or getBalance')
       .argument('[params...]', 'the parameters, in order'),
   )
     .addHelpText('after', examples)

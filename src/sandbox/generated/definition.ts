@@ -409,7 +409,7 @@ export const definition: Definition = {
         "tags": [
           "chains"
         ],
-        "summary": "Ethereum JSON-RPC of a simulated chain",
+        "summary": "JSON-RPC of a simulated EVM or Solana chain",
         "responses": {}
       }
     },

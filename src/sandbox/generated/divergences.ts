@@ -22,7 +22,7 @@ export const simulatedParts: readonly SandboxSimulatedPart[] = [
  },
  {
   "name": "chains",
-  "sandbox": "balances, fees, blocks and transactions are those of a simulated chain, which executes the real signed bytes. EVM chains run the bytecode of any contract; those of the sandbox are compiled from contracts/, and only the entry point and the accounts of sponsored operations are simulated without bytecode. Solana and Tron run only the programs that this server uses.",
+  "sandbox": "balances, fees, blocks and transactions are those of a simulated chain, which executes the real signed bytes. EVM chains run the bytecode of any contract; those of the sandbox are compiled from contracts/, and only the entry point and the accounts of sponsored operations are simulated without bytecode. Solana runs the programs for accounts, tokens and memos, and any other fails; Tron runs only the contracts that this server uses.",
   "production": "the nodes of the operator; 400 `not_supported` on chains without one.",
   "setting": "`--rpc` for one EVM or Solana chain; `CUSTOS_RPC` for `custos serve`."
  },

@@ -33,7 +33,7 @@ export interface Operations {
     body: schemas.AuthorizeSandboxPaymentRequest;
     response: schemas.SandboxCardPayment;
   };
-  /** Ethereum JSON-RPC of a simulated chain */
+  /** JSON-RPC of a simulated EVM or Solana chain */
   callChainRpc: {
     path: {
       /** The CAIP-2 id, the name or the number of a simulated EVM chain. */

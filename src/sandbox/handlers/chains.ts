@@ -7,7 +7,7 @@ import type { Handler } from '../control-plane.ts';
 import type { DecodedItem, StoredAbi } from '../controllable-chains.ts';
 import type { SandboxTransactionEffect } from '../generated/schemas.ts';
 import { answerMessage } from '../json-rpc.ts';
-import { requireSimulated, rpcChain } from '../named-chain.ts';
+import { requireSimulated, requireSimulatedEvm, rpcChain } from '../named-chain.ts';
 
 const pointers = { address: '/address', tokenAddress: '/token_address', rawAmount: '/raw_amount' } as const;
 
@@ -159,7 +159,7 @@ export const listChainTransactions: Handler<'listChainTransactions'> = async (
   { path, query },
   { chains },
 ) => {
-  const caip2 = rpcChain(chains, path.chain);
+  const caip2 = requireSimulatedEvm(chains, rpcChain(chains, path.chain));
   const { limit = 100, cursor: before } = query;
   const found = await chains.transactions(caip2, { limit: limit + 1, before });
   const page = found.slice(0, limit);

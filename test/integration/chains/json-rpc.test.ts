@@ -230,8 +230,8 @@ describe('malformed and unknown calls', () => {
     expect(await ask(many)).toMatchObject({ status: 400 });
   });
 
-  test('a chain that is no simulated EVM chain is refused', async () => {
-    expect(await ask(call('eth_chainId'), 'solana')).toMatchObject({
+  test('a chain whose nodes have no JSON-RPC is refused', async () => {
+    expect(await ask(call('eth_chainId'), 'tron')).toMatchObject({
       status: 400,
       body: { code: 'invalid_data' },
     });

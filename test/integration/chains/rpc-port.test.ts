@@ -119,7 +119,7 @@ describe('over plain HTTP', () => {
     ['a batch of 1,001', { body: JSON.stringify(Array(1_001).fill(call('eth_chainId'))) }, 200, -32_600],
     ['more than a MiB', { body: ' '.repeat(1_048_577) }, 413, -32_600],
     ['an unknown chain', { path: '/nowhere', body: '{}' }, 400, -32_600],
-    ['a chain that is no EVM chain', { path: '/solana', body: '{}' }, 400, -32_600],
+    ['a chain whose nodes have no JSON-RPC', { path: '/tron', body: '{}' }, 400, -32_600],
     ['an invalid encoding', { path: '/%ff', body: '{}' }, 404, -32_600],
     ['a deeper path', { path: '/base/x', body: '{}' }, 404, -32_600],
     ['GET', { method: 'GET' }, 405, -32_600],
@@ -163,7 +163,8 @@ describe('over WebSocket', () => {
 
   test('the port of the sandbox upgrades, under the rules of the control plane', async () => {
     expect(await statusOf(controlUrl('base'))).toBe(101);
-    expect(await statusOf(controlUrl('solana'))).toBe(400);
+    expect(await statusOf(controlUrl('solana'))).toBe(101);
+    expect(await statusOf(controlUrl('tron'))).toBe(400);
     expect(await statusOf(controlUrl('base/x'))).toBe(404);
     expect(await statusOf(`${sandbox.baseUrl.replace('http', 'ws')}/v1/wallets`)).toBe(404);
     expect(await statusOf(controlUrl('base'), { origin: 'http://localhost:5173' })).toBe(404);

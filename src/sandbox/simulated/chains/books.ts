@@ -8,6 +8,8 @@ import { type Holding, tokenBooks } from './evm/contracts/tokens.ts';
 import { borrowerOf, vaultsOn } from './evm/contracts/vaults.ts';
 import type { EvmState } from './evm/state.ts';
 import { FEE_ACCOUNT, NATIVE } from './ledger.ts';
+import { NATIVE_MINT } from './solana/accounts.ts';
+import { NO_ONE } from './solana/movements.ts';
 import { PAYMASTER_ADDRESS } from './sponsors.ts';
 import type { ChainStore } from './store.ts';
 import type { Simulated } from './world.ts';
@@ -48,6 +50,8 @@ interface TransferRow {
 }
 
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
+/** The senders of tokens that are minted, and the recipients of those that are burned. */
+const MINTS = [NO_ADDRESS, NO_ONE];
 const FAUCETS = [
   '0x00000000000000000000000000000000000fa0ce',
   'Faucet1111111111111111111111111111111111111',
@@ -83,14 +87,16 @@ export async function booksOf(store: ChainStore, { chain, evm }: Simulated): Pro
   }
   const moved = store.all<TransferRow>(
     `select sender, recipient, asset, amount from transfers
-     where caip2 = ? and (sender in (?, ?, ?, ?) or recipient = ?)`,
-    ...[caip2, ...FAUCETS, NO_ADDRESS, NO_ADDRESS],
+     where caip2 = ? and (sender in (?, ?, ?, ?, ?) or recipient in (?, ?))`,
+    ...[caip2, ...FAUCETS, ...MINTS, ...MINTS],
   );
   for (const { sender, recipient, asset, amount } of moved) {
     const book = of(asset);
     if (FAUCETS.includes(sender)) book.given += BigInt(amount);
-    if (sender === NO_ADDRESS) book.minted += BigInt(amount);
-    if (recipient === NO_ADDRESS) book.minted -= BigInt(amount);
+    // Lamports that are sent to the system program stay there.
+    if (asset === NATIVE && caip2.startsWith('solana:')) continue;
+    if (MINTS.includes(sender)) book.minted += BigInt(amount);
+    if (MINTS.includes(recipient)) book.minted -= BigInt(amount);
   }
   const isListed = (asset: string): boolean =>
     asset === NATIVE || evm === undefined || held.some((holding) => holding.asset === asset);
@@ -104,8 +110,9 @@ function storedBalances(store: ChainStore, caip2: string): Holding[] {
   return store
     .all<{ owner: string; asset: string; amount: string }>(
       `select owner, asset, amount from balances where caip2 = ?
-       union all select owner, mint, amount from token_accounts where caip2 = ?`,
-      ...[caip2, caip2],
+       union all select owner, mint, amount from token_accounts where caip2 = ? and mint <> ?`,
+      // Wrapped SOL is lamports, which are counted already.
+      ...[caip2, caip2, NATIVE_MINT],
     )
     .map((row) => ({ ...row, amount: BigInt(row.amount) }));
 }

@@ -22,10 +22,10 @@ import type { AssetBooks } from './books.ts';
 import { type SimulatedEarn, simulateEarn } from './earn.ts';
 import type { Abis } from './evm/abis.ts';
 import type { VaultPlan } from './evm/contracts/vaults.ts';
-import type { RpcCall, RpcCaller, RpcOutcome } from './evm/rpc/calls.ts';
 import type { ListedTransaction } from './evm/transaction-list.ts';
 import { NATIVE } from './ledger.ts';
 import type { Block } from './pool.ts';
+import type { RpcCall, RpcCaller, RpcOutcome } from './rpc-calls.ts';
 import { FEE_PAYER_ADDRESS, PAYMASTER_ADDRESS, tempoChains } from './sponsors.ts';
 import { steerPending, type TransactionEffect } from './steer-transaction.ts';
 import type { ChainStore } from './store.ts';
@@ -41,7 +41,7 @@ import {
 /*
  * SIMULATED chains: balances, fees, blocks and transactions are those of a simulated chain, which executes the
  * real signed bytes. EVM chains run the bytecode of any contract; those of the sandbox are compiled from contracts/, and only
- * the entry point and the accounts of sponsored operations are simulated without bytecode. Solana and Tron run only the programs that this server uses.
+ * the entry point and the accounts of sponsored operations are simulated without bytecode. Solana runs the programs for accounts, tokens and memos, and any other fails; Tron runs only the contracts that this server uses.
  * PRODUCTION: the nodes of the operator; 400 `not_supported` on chains without one.
  * SETTING: `--rpc` for one EVM or Solana chain; `CUSTOS_RPC` for `custos serve`.
  */
@@ -60,7 +60,7 @@ export interface SimulatedChains extends Chains {
   used(): Promise<readonly string[]>;
   /** Mines blocks on one chain or on every chain in use; returns the latest block numbers. */
   mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
-  /** Answers a method of the Ethereum JSON-RPC, on an EVM chain. */
+  /** Answers a method of the JSON-RPC of the chain's nodes, on EVM chains and Solana. */
   rpc(caip2: string, call: RpcCall, caller: RpcCaller): Promise<RpcOutcome>;
   /** Changes what happens to a pending transaction; false when none with this hash waits for its first block. */
   steer(caip2: string, hash: string, effect: TransactionEffect): Promise<boolean>;
@@ -310,7 +310,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     },
     async rpc(caip2, call, caller) {
       const { rpc } = await simulatedOf(caip2);
-      assert(rpc, `expected an EVM chain, got \`${caip2}\``);
+      assert(rpc, `expected an EVM or Solana chain, got \`${caip2}\``);
       return rpc(call, caller);
     },
     async steer(caip2, hash, effect) {
@@ -365,7 +365,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     async load(image) {
       if (image === undefined) (await begun())?.reset();
       else await (await open()).load(image);
-      for (const { make } of chains.values()) if (make.begun() !== undefined) (await make()).evm?.prepare();
+      for (const { make } of chains.values()) if (make.begun() !== undefined) (await make()).prepare?.();
     },
     close: async () => (await open.begun())?.close(),
   };

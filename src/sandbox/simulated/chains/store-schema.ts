@@ -200,6 +200,28 @@ const abis = `
 create table abis (name text primary key, address text, items text not null) strict, without rowid;
 `;
 
+// The data and the owning program of accounts; their lamports are balances. `solana_receipts`: what a transaction did, in
+// the order of its block. `solana_mentions`: the addresses that it names.
+const solana = `
+create table solana_accounts (
+  caip2 text not null, address text not null, owner text not null, executable integer not null, data blob not null,
+  primary key (caip2, address)
+) strict;
+create index solana_accounts_by_owner on solana_accounts (caip2, owner, address);
+create index token_accounts_by_mint on token_accounts (caip2, mint);
+create table solana_receipts (
+  caip2 text not null, hash text not null, block_number integer not null, position integer not null,
+  content text not null,
+  primary key (caip2, hash)
+) strict, without rowid;
+create unique index solana_receipts_by_block on solana_receipts (caip2, block_number, position);
+create table solana_mentions (
+  caip2 text not null, address text not null, block_number integer not null, position integer not null,
+  hash text not null,
+  primary key (caip2, address, block_number, position)
+) strict, without rowid;
+`;
+
 /** The steps from one version of the store to the next, oldest first. A released step is never changed. */
 export const chainStoreSteps: readonly string[] = [
   initial,
@@ -212,4 +234,5 @@ export const chainStoreSteps: readonly string[] = [
   bytecode,
   reorganizedBlocks,
   abis,
+  solana,
 ];

@@ -36,13 +36,16 @@ const TABLES = [
   'evm_storage',
   'prices',
   'reorganizations',
+  'solana_accounts',
+  'solana_mentions',
+  'solana_receipts',
   'issuer_cards',
   'issuer_payments',
 ];
 
 const RESTART = 'delete from sqlite_sequence;';
 
-type Value = string | number | null;
+type Value = string | number | null | Uint8Array;
 
 /** The storage of simulated chains. */
 export interface ChainStore {

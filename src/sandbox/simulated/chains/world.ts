@@ -11,9 +11,9 @@ import type { Clock } from '../../../ports/runtime.ts';
 import type { Abis } from './evm/abis.ts';
 import type { VaultPlan } from './evm/contracts/vaults.ts';
 import type { EvmParts } from './evm/parts.ts';
-import type { RpcCall, RpcCaller, RpcOutcome } from './evm/rpc/calls.ts';
 import { type Ledger, type Movement, NATIVE } from './ledger.ts';
 import { type Block, recordTransfer } from './pool.ts';
+import type { RpcCall, RpcCaller, RpcOutcome } from './rpc-calls.ts';
 import type { ChainStore } from './store.ts';
 
 /** A token that exists on simulated chains from the start. */
@@ -88,7 +88,9 @@ export interface Simulated<C extends AnyChain = AnyChain> {
   mine(count: number): Promise<Block>;
   /** The components of an EVM chain. */
   readonly evm?: EvmParts;
-  /** Answers a method of the Ethereum JSON-RPC, on an EVM chain. */
+  /** Gives a store of an older version what it lacks, on the chains that need it. */
+  prepare?(): void;
+  /** Answers a method of the JSON-RPC of the chain's nodes, on EVM chains and Solana. */
   rpc?(call: RpcCall, caller: RpcCaller): Promise<RpcOutcome>;
 }
 

@@ -46,6 +46,7 @@ export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
     catchUp: () => blocks.catchUp(),
     head: () => blocks.head(),
     evm: parts,
+    prepare: parts.prepare,
     mine: (count) => blocks.mine(count),
     rpc: async (call, caller) => (await answerRpc())(call, caller),
   };

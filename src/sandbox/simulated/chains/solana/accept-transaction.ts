@@ -1,41 +1,72 @@
+import { classifyFailure } from '../../../../adapters/chain-rpc/solana-status.ts';
 import type { BroadcastOutcome } from '../../../../ports/chains.ts';
 import { type Refusal, refuse } from '../decode-or-refuse.ts';
 import { NATIVE, rollBack } from '../ledger.ts';
 import { FEE_PAYER_ADDRESS } from '../sponsors.ts';
+import { rentExemption } from './accounts.ts';
+import type { TransactionError } from './failures.ts';
 import { fundSolana } from './faucet.ts';
-import { canPay, feeOf, runSolana, type SolanaRun } from './machine.ts';
+import { runSolana, type SolanaRun } from './machine.ts';
 import type { SolanaParts } from './parts.ts';
-import type { DecodedSolana, SolanaPlan } from './plan.ts';
-import { rentExemption } from './state.ts';
+import { type DecodedSolana, isSigned, type SolanaPlan } from './plan.ts';
+import type { Executor } from './runtime.ts';
 
 /** Adds a transaction to the pool or refuses it, after a preflight simulation. */
 export function acceptTransaction(
   parts: SolanaParts,
-  { hash, isSigned, plan }: DecodedSolana,
+  decoded: DecodedSolana,
+  executor: Executor,
 ): BroadcastOutcome {
-  const { world, pool, blocks } = parts;
+  const { pool } = parts;
+  const { hash, wire } = decoded;
   if (pool.isKnown(hash)) return { isAccepted: true, hash };
-  if (!isSigned) return refuse('invalid', 'Transaction signature verification failure');
-  const run = preflight(parts, plan);
-  if ('isAccepted' in run) return run;
-  const times = { receivedMs: world.clock.now(), dueMs: blocks.dueMs() };
-  const { feePayer: sender, signers } = plan;
-  pool.add({ hash, sender, signers, lane: '', nonce: undefined, plan, ...times });
+  if (!isSigned(decoded)) return refuse('invalid', 'Transaction signature verification failure');
+  const run = preflight(parts, decoded, executor);
+  const error = errorOf(run);
+  if (error !== null) return refusalOf(error, run, wire);
+  addToPool(parts, decoded);
   return { isAccepted: true, hash };
 }
 
-/** Executes a transaction and rolls back. */
-export function preflight(parts: SolanaParts, plan: SolanaPlan): SolanaRun | Refusal {
-  const { state, isAlive } = parts;
-  if (plan.usesTables) return refuse('invalid', 'address lookup table not found');
-  if (!isAlive(plan.blockhash)) return refuse('stale', 'Blockhash not found');
+/** Adds a transaction to the pool without a preflight. */
+export function addToPool(
+  { world, pool, blocks }: SolanaParts,
+  { hash, keys, transaction, plan }: DecodedSolana,
+) {
+  const times = { receivedMs: world.clock.now(), dueMs: blocks.dueMs() };
+  const signers = keys.slice(0, transaction.requiredSignatures);
+  pool.add({ hash, sender: plan.feePayer, signers, lane: '', nonce: undefined, plan, ...times });
+}
+
+/** Executes a transaction and rolls back. @param options.inspect called before that. */
+export function preflight(
+  parts: SolanaParts,
+  decoded: DecodedSolana,
+  executor: Executor,
+  {
+    isBlockhashChecked = true,
+    inspect = () => undefined,
+  }: { readonly isBlockhashChecked?: boolean; readonly inspect?: () => void } = {},
+): SolanaRun {
+  const { state, blocks, isAlive } = parts;
+  const { plan } = decoded;
+  if (isBlockhashChecked && !isAlive(plan.blockhash)) return { kind: 'refused', error: 'BlockhashNotFound' };
   if (plan.feePayer === FEE_PAYER_ADDRESS) refill(parts, plan);
-  if (!canPay(state, plan)) {
-    return refuse('insufficient_funds', 'the fee payer cannot pay the fee and keep its rent exemption');
-  }
-  const run = rollBack(state.store, () => runSolana(state, plan, { isIncluded: false }));
-  if (run.revert === undefined) return run;
-  return refuse(run.revert.isShortfall ? 'insufficient_funds' : 'reverts', run.revert.message);
+  return rollBack(state.store, () => {
+    const run = runSolana(state, decoded, { executor, block: blocks.head() });
+    inspect();
+    return run;
+  });
+}
+
+export function errorOf(run: SolanaRun): TransactionError | null {
+  return run.kind === 'refused' ? run.error : run.outcome.error;
+}
+
+/** A refusal as for the errors of a node. */
+export function refusalOf(error: TransactionError, run: SolanaRun, wire: Uint8Array): Refusal {
+  const { reason, message } = classifyFailure(error, run.kind === 'ran' ? run.outcome.logs : undefined, wire);
+  return refuse(reason, message);
 }
 
 /** CHOICE: 10 SOL per refill. */
@@ -46,7 +77,7 @@ function refill(parts: SolanaParts, plan: SolanaPlan): void {
   const { state, pool } = parts;
   const pending = pool.due(Number.MAX_SAFE_INTEGER).map((entry) => entry.plan);
   const sponsored = [...pending.filter(({ feePayer }) => feePayer === FEE_PAYER_ADDRESS), plan];
-  const required = sponsored.reduce((sum, each) => sum + feeOf(each), rentExemption(0));
+  const required = sponsored.reduce((sum, { fee }) => sum + fee, rentExemption(0));
   while (state.ledger.balance(FEE_PAYER_ADDRESS, NATIVE) < required) {
     fundSolana(parts, { address: FEE_PAYER_ADDRESS, tokenAddress: null, rawAmount: REFILL });
   }

@@ -1,19 +1,23 @@
 import { ed25519Sign } from '../../../../engine/crypto/ed25519.ts';
+import { loadOnce } from '../../../../engine/load-once.ts';
 import type { SolanaChain } from '../../../../ports/chains.ts';
 import { assertNodeAvailable, decodeOrRefuse } from '../decode-or-refuse.ts';
 import { NATIVE } from '../ledger.ts';
 import { FEE_PAYER_ADDRESS, FEE_PAYER_SEED } from '../sponsors.ts';
 import { type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
-import { acceptTransaction, preflight } from './accept-transaction.ts';
+import { acceptTransaction, errorOf, preflight, refusalOf } from './accept-transaction.ts';
+import { rentExemption } from './accounts.ts';
 import { fundSolana } from './faucet.ts';
 import { BLOCKHASH_LIFE, makeSolanaParts, type SolanaParts } from './parts.ts';
 import { decodeSolana } from './plan.ts';
-import { holding, rentExemption } from './state.ts';
+import { holding } from './state.ts';
 
 /** One simulated Solana chain. Addresses are base58. */
 export function simulateSolana(world: World, caip2: string): Simulated<SolanaChain> {
   const parts = makeSolanaParts(world, caip2);
   const { state, blocks } = parts;
+  // Most sandboxes serve the wallet API only.
+  const answerRpc = loadOnce(async () => (await import('./rpc/methods.ts')).rpcOf(parts));
   return {
     chain: {
       kind: 'solana',
@@ -31,6 +35,8 @@ export function simulateSolana(world: World, caip2: string): Simulated<SolanaCha
     catchUp: () => blocks.catchUp(),
     head: () => blocks.head(),
     mine: (count) => blocks.mine(count),
+    prepare: parts.prepare,
+    rpc: async (call, caller) => (await answerRpc())(call, caller),
   };
 }
 
@@ -72,7 +78,8 @@ function transactions(parts: SolanaParts): Pick<SolanaChain, 'broadcast' | 'stat
       const decoded = await decodeOrRefuse(() => decodeSolana(signedBytes));
       if ('isAccepted' in decoded) return decoded;
       assertNodeAvailable(decoded.plan.sentinel);
-      const outcome = await atHead(() => acceptTransaction(parts, decoded));
+      const executor = await parts.executor();
+      const outcome = await atHead(() => acceptTransaction(parts, decoded, executor));
       await blocks.catchUp();
       return outcome;
     },
@@ -84,9 +91,16 @@ function transactions(parts: SolanaParts): Pick<SolanaChain, 'broadcast' | 'stat
       }),
     async simulate(transactionBytes) {
       const decoded = await decodeOrRefuse(() => decodeSolana(transactionBytes));
-      const run = 'isAccepted' in decoded ? decoded : await atHead(() => preflight(parts, decoded.plan));
-      if ('isAccepted' in run) return { succeeds: false, reason: run.reason, message: run.message };
-      return { succeeds: true, units: run.units };
+      if ('isAccepted' in decoded) {
+        return { succeeds: false, reason: decoded.reason, message: decoded.message };
+      }
+      const executor = await parts.executor();
+      const run = await atHead(() => preflight(parts, decoded, executor));
+      if (run.kind === 'ran' && run.outcome.error === null) {
+        return { succeeds: true, units: run.outcome.units };
+      }
+      const { reason, message } = refusalOf(errorOf(run)!, run, transactionBytes);
+      return { succeeds: false, reason, message };
     },
   };
 }

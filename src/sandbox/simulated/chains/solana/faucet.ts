@@ -8,13 +8,34 @@ import {
 import { associatedTokenAddress, TOKEN_PROGRAM } from '../../../../engine/signing/solana/associated-token.ts';
 import { debitPayer } from '../fund.ts';
 import { NATIVE, RevertError } from '../ledger.ts';
-import { type Deposit, type Funded, InvalidDepositError, recordDeposit, registerToken } from '../world.ts';
+import { type Block, recordTransfer } from '../pool.ts';
+import {
+  type Deposit,
+  type Funded,
+  InvalidDepositError,
+  recordDeposit,
+  registerToken,
+  type World,
+} from '../world.ts';
+import {
+  FAUCET_ADDRESS,
+  MINT_BYTES,
+  mintBytes,
+  mintOf,
+  NO_DATA,
+  rentExemption,
+  type SolanaAccount,
+  TOKEN_ACCOUNT_BYTES,
+  tokenAccountBytes,
+} from './accounts.ts';
+import { withReceipt } from './deposit-receipt.ts';
 import type { SolanaParts } from './parts.ts';
-import { holding, rentExemption, TOKEN_ACCOUNT_BYTES } from './state.ts';
+import { holding, type SolanaState } from './state.ts';
 
-/** The sender of faucet deposits in lists of transfers. */
-const FAUCET_ADDRESS = 'Faucet1111111111111111111111111111111111111';
 const U64_MAX = 2n ** 64n - 1n;
+
+/** The parts of a chain that hold its accounts. */
+type Accounts = Pick<SolanaParts, 'world' | 'caip2' | 'state'>;
 
 /**
  * Deposits an asset, from the faucet or a payer; creates the token account if necessary. Throws InvalidDepositError,
@@ -31,41 +52,160 @@ export function fundSolana(parts: SolanaParts, deposit: Deposit): Funded {
   if (payer === undefined && ledger.total(asset) + rawAmount > U64_MAX) {
     throw new InvalidDepositError('rawAmount', 'expected a total supply below 2^64');
   }
-  if (tokenAddress === null) {
-    if (payer !== undefined) debitPayer(ledger, { payer, asset, rawAmount });
-    ledger.credit(address, NATIVE, rawAmount);
-  } else {
-    registerToken(world, caip2, { address: tokenAddress, decimals, symbol, program: TOKEN_PROGRAM });
-    fundToken(parts, { owner: address, mint: tokenAddress, amount: rawAmount, payer });
-  }
   const block = blocks.head();
-  const movement = { sender: payer ?? FAUCET_ADDRESS, recipient: address, asset, amount: rawAmount };
-  const hash = recordDeposit(world, caip2, { ...movement, block, hashOf });
+  if (tokenAddress !== null) {
+    registerToken(world, caip2, { address: tokenAddress, decimals, symbol, program: TOKEN_PROGRAM });
+    createMint(parts, tokenAddress, block);
+  }
+  const sender = payer ?? FAUCET_ADDRESS;
+  const token = tokenAddress === null ? undefined : tokenParts(state, { address, mint: tokenAddress, payer });
+  const transaction = { sender, recipient: address, amount: rawAmount, token };
+  const hash = withReceipt({ state, caip2, block }, transaction, () => {
+    if (token === undefined) {
+      if (payer !== undefined) debitPayer(ledger, { payer, asset, rawAmount });
+      ledger.credit(address, NATIVE, rawAmount);
+    } else fundToken(parts, { ...transaction, token, block });
+    return recordDeposit(world, caip2, {
+      sender,
+      recipient: address,
+      asset,
+      amount: rawAmount,
+      block,
+      hashOf,
+    });
+  });
   const rawBalance =
     tokenAddress === null ? ledger.balance(address, NATIVE) : holding(state, address, tokenAddress);
   return { hash, rawBalance, blockNumber: BigInt(block.number) };
 }
 
+function tokenParts(
+  state: SolanaState,
+  { address, mint, payer }: { address: string; mint: string; payer: string | undefined },
+) {
+  const { program } = state.mint(mint)!;
+  const from = payer === undefined ? undefined : associatedTokenAddress(payer, mint, program);
+  return { mint, program, to: associatedTokenAddress(address, mint, program), from };
+}
+
 function fundToken(
-  { state }: SolanaParts,
-  { owner, mint, amount, payer }: { owner: string; mint: string; amount: bigint; payer: string | undefined },
+  parts: Accounts,
+  {
+    sender,
+    recipient,
+    amount,
+    token: { mint, program, from, to },
+    block,
+  }: {
+    sender: string;
+    recipient: string;
+    amount: bigint;
+    token: ReturnType<typeof tokenParts>;
+    block: Block;
+  },
 ): void {
-  const accountOf = (holder: string) => associatedTokenAddress(holder, mint, state.mint(mint)!.program);
-  if (payer !== undefined) {
-    const own = state.tokenAccount(accountOf(payer));
-    if (own === undefined || own.amount < amount) throw new RevertError(`\`${payer}\` holds too little`);
-    state.writeTokenAccount({ ...own, amount: own.amount - amount });
+  const { state } = parts;
+  if (from !== undefined) {
+    const own = state.tokenAccount(from);
+    if (own === undefined || own.amount < amount) throw new RevertError(`\`${sender}\` holds too little`);
+    changeToken(state, from, -amount);
   }
-  const account = accountOf(owner);
-  if (state.tokenAccount(account) === undefined) {
-    state.openTokenAccount({ address: account, owner, mint });
+  if (state.tokenAccount(to) === undefined) {
     // The payer also pays the rent of the new account.
     const rent = rentExemption(TOKEN_ACCOUNT_BYTES);
-    if (payer !== undefined) debitPayer(state.ledger, { payer, asset: NATIVE, rawAmount: rent });
-    state.ledger.credit(account, NATIVE, rent);
+    if (from !== undefined) debitPayer(state.ledger, { payer: sender, asset: NATIVE, rawAmount: rent });
+    const data = tokenAccountBytes({
+      ...{ mint, owner: recipient, amount: 0n, delegate: null, delegatedAmount: 0n, state: 'initialized' },
+      ...{ nativeReserve: null, closeAuthority: null, extensions: NO_DATA },
+    });
+    createAccount(parts, { address: to, owner: program, data, rent, sender, block });
   }
-  const known = state.tokenAccount(account)!;
-  state.writeTokenAccount({ ...known, amount: known.amount + amount });
+  changeToken(state, to, amount);
+  if (from === undefined) {
+    const account = state.account(mint);
+    const known = mintOf(account)!;
+    state.write(mint, { ...account, data: mintBytes({ ...known, supply: known.supply + amount }) });
+  }
+}
+
+function changeToken(state: SolanaState, address: string, change: bigint): void {
+  const { address: _, ...token } = state.tokenAccount(address)!;
+  const data = tokenAccountBytes({ ...token, amount: token.amount + change });
+  state.write(address, { ...state.account(address), data });
+}
+
+/** Pays the rent exemption of an account and gives it its data. Lamports that it has already stay. */
+function createAccount(
+  { world: { store }, caip2, state }: Accounts,
+  {
+    address,
+    rent,
+    sender,
+    block,
+    ...account
+  }: Pick<SolanaAccount, 'owner' | 'data'> & { address: string; rent: bigint; sender: string; block: Block },
+): void {
+  const lamports = state.account(address).lamports + rent;
+  state.write(address, { ...account, lamports, executable: false });
+  const hash = hashOf(`account ${address} of ${caip2}`);
+  recordTransfer(store, caip2, { sender, recipient: address, asset: NATIVE, amount: rent, hash, block });
+}
+
+/** Creates the account of a mint that the faucet or the list of known tokens names. */
+function createMint(parts: Accounts, address: string, block: Block): void {
+  const { world, caip2, state } = parts;
+  const { decimals, program } = state.mint(address) ?? registered(world, caip2, address);
+  if (mintOf(state.account(address)) !== undefined) return;
+  const data = mintBytes({
+    ...{ mintAuthority: FAUCET_ADDRESS, supply: state.ledger.total(address), decimals },
+    ...{ freezeAuthority: null, extensions: NO_DATA },
+  });
+  const rent = rentExemption(MINT_BYTES);
+  createAccount(parts, { address, owner: program, data, rent, sender: FAUCET_ADDRESS, block });
+}
+
+function registered({ store }: World, caip2: string, address: string): { decimals: number; program: string } {
+  const row = store.first<{ decimals: number; program: string | null }>(
+    'select decimals, program from tokens where caip2 = ? and address = ?',
+    ...[caip2, address],
+  )!;
+  return { decimals: row.decimals, program: row.program ?? TOKEN_PROGRAM };
+}
+
+/**
+ * Creates the mints of known tokens. In a store of a version before 0.2, which had no data of accounts, also those of
+ * other tokens and the data of token accounts.
+ */
+export function prepareAccounts(parts: Accounts, block: Block): void {
+  const { world, caip2, state } = parts;
+  const { store } = world;
+  store.atomically(() => {
+    const known = world.knownTokens().filter((token) => token.caip2 === caip2);
+    const rows = store.all<{ address: string }>('select address from tokens where caip2 = ?', caip2);
+    for (const { address } of [...known, ...rows]) createMint(parts, address, block);
+    const older = store.all<{
+      address: string;
+      owner: string;
+      mint: string;
+      amount: string;
+      delegate: string | null;
+      delegated_amount: string;
+    }>(
+      `select t.address, t.owner, t.mint, t.amount, t.delegate, t.delegated_amount from token_accounts t
+       left join solana_accounts a on a.caip2 = t.caip2 and a.address = t.address
+       where t.caip2 = ? and a.address is null`,
+      caip2,
+    );
+    for (const { address, owner, mint, delegate, ...each } of older) {
+      const data = tokenAccountBytes({
+        ...{ mint, owner, delegate, state: 'initialized', nativeReserve: null, closeAuthority: null },
+        ...{ amount: BigInt(each.amount), delegatedAmount: BigInt(each.delegated_amount) },
+        extensions: NO_DATA,
+      });
+      const { lamports } = state.account(address);
+      state.write(address, { lamports, owner: state.mint(mint)!.program, executable: false, data });
+    }
+  });
 }
 
 // 64 bytes, the length of a signature.

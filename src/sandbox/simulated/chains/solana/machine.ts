@@ -1,151 +1,214 @@
-import {
-  ASSOCIATED_TOKEN_PROGRAM,
-  TOKEN_2022_PROGRAM,
-  TOKEN_PROGRAM,
-} from '../../../../engine/signing/solana/associated-token.ts';
+import { bytesToBase58, bytesToBase64 } from '../../../../engine/crypto/encoding.ts';
 import type { Machine } from '../blocks.ts';
-import { FEE_ACCOUNT, type Movement, NATIVE, RevertError } from '../ledger.ts';
-import type { PoolEntry } from '../pool.ts';
-import type { SolanaInstructionPlan, SolanaPlan } from './plan.ts';
-import { rentExemption, type SolanaState, TOKEN_ACCOUNT_BYTES } from './state.ts';
+import { FEE_ACCOUNT, type Movement, NATIVE } from '../ledger.ts';
+import type { Block, PoolEntry } from '../pool.ts';
+import { mintOf, type SolanaAccount, SYSTEM_PROGRAM, tokenAccountOf } from './accounts.ts';
+import { describeError, type TransactionError } from './failures.ts';
+import { movementsIn } from './movements.ts';
 import {
-  moveLamports,
-  readData,
-  requireSigner,
-  runAssociatedToken,
-  runToken,
-  type SolanaFrame,
-} from './tokens.ts';
+  type DecodedSolana,
+  decodePlan,
+  programOfAllChains,
+  type ResolvedSolana,
+  resolveSolana,
+  type SolanaPlan,
+} from './plan.ts';
+import { type NewReceipt, storeReceipt, type TokenBalance } from './receipts.ts';
+import { type Executor, keepsRent, type Outcome } from './runtime.ts';
+import type { SolanaState } from './state.ts';
 
-const SYSTEM_PROGRAM = '11111111111111111111111111111111';
-const COMPUTE_BUDGET_PROGRAM = 'ComputeBudget111111111111111111111111111111';
-const LAMPORTS_PER_SIGNATURE = 5_000n;
-const SYSTEM_TRANSFER = 2;
+/** What a transaction did, or why no block can include it. */
+export type SolanaRun =
+  | { readonly kind: 'refused'; readonly error: TransactionError }
+  | {
+      readonly kind: 'ran';
+      readonly fee: bigint;
+      readonly outcome: Outcome;
+      readonly resolved: ResolvedSolana;
+      readonly movements: readonly Movement[];
+      readonly receipt: Omit<NewReceipt, 'hash' | 'block' | 'wire'>;
+    };
 
-// CHOICE: compute units as measured for these programs, rounded. The fee does not depend on them.
-const UNITS: Readonly<Record<string, bigint>> = {
-  [SYSTEM_PROGRAM]: 150n,
-  [COMPUTE_BUDGET_PROGRAM]: 150n,
-  [TOKEN_PROGRAM]: 6_200n,
-  [TOKEN_2022_PROGRAM]: 6_200n,
-  [ASSOCIATED_TOKEN_PROGRAM]: 25_000n,
-};
-const OTHER_UNITS = 10_000n;
-const DEFAULT_UNITS_PER_INSTRUCTION = 200_000n;
+const LOADERS = /^(BPFLoader|NativeLoader|LoaderV4)/;
 
-export interface SolanaRun {
-  readonly fee: bigint;
-  readonly units: bigint;
-  readonly revert: RevertError | undefined;
-  readonly movements: readonly Movement[];
-}
-
-/** Executes Solana transactions like a node, limited to the programs that simulated chains support. */
+/** Executes transactions like a node. */
 export function makeSolanaMachine(
-  state: SolanaState,
-  isBlockhashAlive: (blockhash: string) => boolean,
+  caip2: string,
+  {
+    state,
+    executor,
+    isBlockhashAlive,
+  }: {
+    readonly state: SolanaState;
+    readonly executor: () => Promise<Executor>;
+    readonly isBlockhashAlive: (blockhash: string) => boolean;
+  },
 ): Machine<SolanaPlan> {
   return {
     readiness({ plan }: PoolEntry<SolanaPlan>) {
       // CHOICE: Solana has no replacement, so both sentinels mean that no leader includes the transaction.
       const isNeverIncluded = plan.sentinel === 'stuck' || plan.sentinel === 'replaced';
-      if (!isBlockhashAlive(plan.blockhash)) return 'drop';
+      const decoded = decodePlan(plan);
+      if (decoded === undefined || !isBlockhashAlive(plan.blockhash)) return 'drop';
       if (isNeverIncluded) return 'waits';
-      return canPay(state, plan) ? 'ready' : 'drop';
+      return 'error' in admitted(decoded, (address) => state.account(address)) ? 'drop' : 'ready';
     },
-    execute:
-      async ({ plan }) =>
-      () => {
-        const { fee, revert, movements } = runSolana(state, plan, { isIncluded: true });
-        return { fee, failure: revert?.message, movements };
-      },
+    async execute({ hash, plan }, block) {
+      const run = await executor();
+      return () => {
+        const isReverted = plan.sentinel === 'reverted';
+        const decoded = decodePlan(plan)!;
+        const result = runSolana(state, decoded, { executor: run, block, isReverted });
+        // The payer has spent its lamports since then.
+        if (result.kind === 'refused') return undefined;
+        const { fee, outcome, movements, receipt, resolved } = result;
+        const accounts = resolved.accounts.map(({ address }) => address);
+        storeReceipt(
+          { store: state.store, caip2 },
+          { hash, block, wire: bytesToBase64(decoded.wire), ...receipt },
+          accounts,
+        );
+        const failure = outcome.error === null ? undefined : describeError(outcome.error);
+        return { fee, failure, movements };
+      };
+    },
     replacementOf: () => null,
   };
 }
 
-/** Whether the fee payer can pay the fee and then holds at least its rent exemption, or nothing. */
-export function canPay({ ledger }: SolanaState, plan: SolanaPlan): boolean {
-  const rest = ledger.balance(plan.feePayer, NATIVE) - feeOf(plan);
-  return rest === 0n || rest >= rentExemption(0);
+/** Why the payer cannot pay the fee. Source: svm, account_loader.rs. */
+function feeError(payer: SolanaAccount, fee: bigint): TransactionError | undefined {
+  if (payer.lamports === 0n) return 'AccountNotFound';
+  if (payer.owner !== SYSTEM_PROGRAM || payer.data.length > 0) return 'InvalidAccountForFee';
+  if (payer.lamports < fee) return 'InsufficientFundsForFee';
+  const rest = { ...payer, lamports: payer.lamports - fee };
+  return keepsRent(payer, rest) ? undefined : { InsufficientFundsForRent: { account_index: 0 } };
 }
 
-/** Charges the fee and executes the instructions; reverts all of them when one fails. */
+/** The resolved transaction, or why no block can include it. */
+function admitted(
+  decoded: DecodedSolana,
+  account: (address: string) => SolanaAccount,
+): ResolvedSolana | { readonly error: TransactionError } {
+  const { budget, plan } = decoded;
+  const resolved = resolveSolana(decoded, account);
+  if ('error' in resolved) return resolved;
+  const error = budget.error ?? feeError(account(plan.feePayer), plan.fee);
+  return error === undefined ? resolved : { error };
+}
+
+/** Why a program cannot run. The transaction then only pays its fee. */
+function programError(
+  { instructions }: ResolvedSolana,
+  executor: Executor,
+  account: (address: string) => SolanaAccount,
+): TransactionError | undefined {
+  for (const { program } of instructions) {
+    if (executor.has(program)) continue;
+    const found = account(program);
+    if (found.lamports === 0n) return 'ProgramAccountNotFound';
+    if (!LOADERS.test(found.owner)) return 'InvalidProgramForExecution';
+  }
+  return undefined;
+}
+
+/**
+ * Executes a transaction and stores what it changed: the fee also if it failed. Call it in a transaction of the store.
+ *
+ * @param options.isReverted whether a sentinel or a tester makes it fail.
+ */
 export function runSolana(
   state: SolanaState,
-  plan: SolanaPlan,
-  { isIncluded }: { isIncluded: boolean },
+  decoded: DecodedSolana,
+  {
+    executor,
+    block,
+    isReverted = false,
+  }: { readonly executor: Executor; readonly block: Block; readonly isReverted?: boolean },
 ): SolanaRun {
-  const { ledger } = state;
-  const fee = feeOf(plan);
-  ledger.debit({ owner: plan.feePayer, asset: NATIVE, amount: fee, shortfall: 'the fee cannot be paid' });
-  ledger.credit(FEE_ACCOUNT, NATIVE, fee);
-  const frame: SolanaFrame = { state, plan, movements: [] };
-  let revert: RevertError | undefined;
-  try {
-    state.store.atomically(() => {
-      for (const instruction of plan.instructions) runInstruction(frame, instruction);
-      assertRent(frame);
-      if (isIncluded && plan.sentinel === 'reverted') throw new RevertError('custom program error: 0x0');
-    });
-  } catch (error) {
-    if (!(error instanceof RevertError)) throw error;
-    revert = error;
-  }
-  const units = plan.instructions.reduce((sum, { programId }) => sum + (UNITS[programId] ?? OTHER_UNITS), 0n);
-  return { fee, units, revert, movements: revert === undefined ? frame.movements : [] };
+  const known = new Map<string, SolanaAccount>();
+  const before = (address: string): SolanaAccount => {
+    const account = known.get(address) ?? state.account(address);
+    known.set(address, account);
+    return account;
+  };
+  const resolved = admitted(decoded, before);
+  if ('error' in resolved) return { kind: 'refused', error: resolved.error };
+  const { budget, plan } = decoded;
+  const { feePayer, fee } = plan;
+  const paid: SolanaAccount = { ...before(feePayer), lamports: before(feePayer).lamports - fee };
+  const account = (address: string): SolanaAccount => (address === feePayer ? paid : before(address));
+  const unloaded = programError(resolved, executor, before);
+  const executed =
+    unloaded === undefined
+      ? executor.run({
+          ...{ wire: decoded.wire, resolved, units: budget.units, account, fee },
+          ...{ slot: block.number, seconds: block.seconds },
+        })
+      : unexecuted(unloaded);
+  const outcome = isReverted ? revertedBy(executed) : executed;
+  const after = (address: string): SolanaAccount => outcome.changed.get(address) ?? account(address);
+  state.write(feePayer, paid);
+  state.ledger.credit(FEE_ACCOUNT, NATIVE, fee);
+  for (const [address, changed] of outcome.changed) state.write(address, changed);
+  const addresses = resolved.accounts.map(({ address }) => address);
+  return {
+    ...{ kind: 'ran', fee, outcome, resolved },
+    movements: outcome.error === null ? movementsIn({ resolved, outcome, account }) : [],
+    receipt: {
+      ...{ error: outcome.error, fee, units: outcome.units, logs: outcome.logs, loaded: resolved.loaded },
+      before: addresses.map((address) => lamportsOf(address, before)),
+      after: addresses.map((address) => lamportsOf(address, after)),
+      tokensBefore: tokenBalances(addresses, before, before),
+      tokensAfter: tokenBalances(addresses, after, after),
+      inner: innerOf(outcome, addresses),
+      returned: outcome.returned && {
+        program: outcome.returned.program,
+        data: bytesToBase64(outcome.returned.data),
+      },
+    },
+  };
 }
 
-/** 5000 lamports per signature + requested units * unit price, rounded up. Source: Solana docs, transaction fees. */
-export function feeOf({ signatureCount, instructions }: SolanaPlan): bigint {
-  let unitLimit: bigint | undefined;
-  let microLamportsPerUnit = 0n;
-  for (const { programId, dataHex } of instructions) {
-    if (programId !== COMPUTE_BUDGET_PROGRAM) continue;
-    if (dataHex.startsWith('02') && dataHex.length === 10) {
-      unitLimit = readData(dataHex.slice(2), (reader) => BigInt(reader.u32()));
-    }
-    if (dataHex.startsWith('03') && dataHex.length === 18) {
-      microLamportsPerUnit = readData(dataHex.slice(2), (reader) => reader.u64());
-    }
-  }
-  const others = instructions.filter(({ programId }) => programId !== COMPUTE_BUDGET_PROGRAM).length;
-  const units = unitLimit ?? DEFAULT_UNITS_PER_INSTRUCTION * BigInt(others);
-  return (
-    LAMPORTS_PER_SIGNATURE * BigInt(signatureCount) + (units * microLamportsPerUnit + 999_999n) / 1_000_000n
-  );
+function unexecuted(error: TransactionError): Outcome {
+  return { error, logs: [], units: 0n, inner: [], returned: null, changed: new Map() };
 }
 
-function runInstruction(frame: SolanaFrame, instruction: SolanaInstructionPlan): void {
-  const { programId } = instruction;
-  if (programId === SYSTEM_PROGRAM) runSystem(frame, instruction);
-  else if (programId === ASSOCIATED_TOKEN_PROGRAM) runAssociatedToken(frame, instruction);
-  else if (programId === TOKEN_PROGRAM || programId === TOKEN_2022_PROGRAM) {
-    readData(instruction.dataHex, () => runToken(frame, instruction));
-  }
-  // CHOICE: an unsupported program (memo, compute budget, a tester's own) succeeds without effect.
+/** A transaction that a tester makes fail does so in its last instruction. */
+function revertedBy(outcome: Outcome): Outcome {
+  const index = Math.max(0, outcome.inner.length - 1);
+  return { ...outcome, error: { InstructionError: [index, { Custom: 0 }] }, changed: new Map() };
 }
 
-function runSystem(frame: SolanaFrame, { accounts, dataHex }: SolanaInstructionPlan): void {
-  const { kind, lamports } = readData(dataHex, (reader) => {
-    const discriminator = reader.u32();
-    return { kind: discriminator, lamports: discriminator === SYSTEM_TRANSFER ? reader.u64() : 0n };
+function lamportsOf(address: string, at: (address: string) => SolanaAccount): bigint {
+  const { lamports } = at(address);
+  return lamports > 0n ? lamports : (programOfAllChains(address)?.lamports ?? 0n);
+}
+
+/** What the accounts of a transaction hold of tokens. */
+export function tokenBalances(
+  addresses: readonly string[],
+  at: (address: string) => SolanaAccount,
+  mintAt: (address: string) => SolanaAccount,
+): TokenBalance[] {
+  return addresses.flatMap((address, accountIndex) => {
+    const account = at(address);
+    const token = tokenAccountOf(account);
+    if (token === undefined) return [];
+    const { mint, owner, amount } = token;
+    const decimals = mintOf(mintAt(mint))?.decimals ?? (token.nativeReserve === null ? 0 : 9);
+    return [{ accountIndex, mint, owner, program: account.owner, amount, decimals }];
   });
-  if (kind !== SYSTEM_TRANSFER) throw new RevertError(`system instruction ${kind} is not simulated`);
-  const [from, to] = accounts;
-  if (to === undefined) throw new RevertError('insufficient account keys for instruction');
-  requireSigner(frame, from!);
-  if (frame.state.tokenAccount(from!) !== undefined)
-    throw new RevertError('Transfer: `from` must not carry data');
-  moveLamports(frame, from!, to, lamports);
 }
 
-/** Every writable account must end with at least its rent exemption, or with nothing. */
-function assertRent({ state, plan }: SolanaFrame): void {
-  for (const address of plan.writable) {
-    const lamports = state.ledger.balance(address, NATIVE);
-    const size = state.tokenAccount(address) === undefined ? 0 : TOKEN_ACCOUNT_BYTES;
-    if (lamports > 0n && lamports < rentExemption(size)) {
-      throw new RevertError('Transaction results in an account with insufficient funds for rent');
-    }
-  }
+function innerOf({ inner }: Outcome, addresses: readonly string[]): NewReceipt['inner'] {
+  return inner.flatMap((instructions, index) => {
+    if (instructions.length === 0) return [];
+    const shown = instructions.map(({ program, accounts, data, height }) => ({
+      program: addresses.indexOf(program),
+      accounts: accounts.map(({ address }) => addresses.indexOf(address)),
+      ...{ data: bytesToBase58(data), height },
+    }));
+    return [{ index, instructions: shown }];
+  });
 }

@@ -1,15 +1,19 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToBase58, utf8ToBytes } from '../../../../engine/crypto/encoding.ts';
+import { loadOnce } from '../../../../engine/load-once.ts';
 import { type Blocks, makeBlocks } from '../blocks.ts';
 import { termsOf } from '../chain-terms.ts';
 import { makePool, type Pool } from '../pool.ts';
 import type { World } from '../world.ts';
+import { prepareAccounts } from './faucet.ts';
 import { makeSolanaMachine } from './machine.ts';
 import type { SolanaPlan } from './plan.ts';
+import type { Executor } from './runtime.ts';
 import { makeSolanaState, type SolanaState } from './state.ts';
 
 /** Number of blocks for which a blockhash stays valid. */
 export const BLOCKHASH_LIFE = 150;
+const MOST_HASHES = 1_000;
 
 /** The components of one simulated Solana chain. Every slot has a block. */
 export interface SolanaParts {
@@ -18,19 +22,31 @@ export interface SolanaParts {
   readonly state: SolanaState;
   readonly pool: Pool<SolanaPlan>;
   readonly blocks: Blocks;
+  readonly executor: () => Promise<Executor>;
+  /** Number of blocks after which one is final. */
+  readonly finalityBlocks: number;
   blockhashAt(height: number): string;
   /** Whether the blockhash is valid for the next block. */
   isAlive(blockhash: string): boolean;
   /** Runs `work` in one transaction of the store, after processing due blocks. */
   atHead<T>(work: () => T): Promise<T>;
+  /** Gives an older or loaded store the accounts that its tokens need. */
+  prepare(): void;
 }
 
 export function makeSolanaParts(world: World, caip2: string): SolanaParts {
   const { store, clock, confirmAfterMs } = world;
   const state = makeSolanaState(world, caip2);
   const pool = makePool<SolanaPlan>(store, caip2, world.drawFault);
-  const blockhashAt = (height: number): string =>
-    bytesToBase58(sha256(utf8ToBytes(`block ${height} of ${caip2}`)));
+  const hashes = new Map<number, string>();
+  const blockhashAt = (height: number): string => {
+    const known = hashes.get(height);
+    if (known !== undefined) return known;
+    const hash = bytesToBase58(sha256(utf8ToBytes(`block ${height} of ${caip2}`)));
+    if (hashes.size >= MOST_HASHES) hashes.clear();
+    hashes.set(height, hash);
+    return hash;
+  };
   const isAlive = (blockhash: string): boolean => {
     // Reads the stored height, because this also runs while a block is being created: its parent's height counts.
     const row = store.first<{ height: number }>('select height from chains where caip2 = ?', caip2);
@@ -40,7 +56,32 @@ export function makeSolanaParts(world: World, caip2: string): SolanaParts {
     }
     return false;
   };
-  const machine = makeSolanaMachine(state, isAlive);
-  const blocks = makeBlocks({ store, caip2, terms: termsOf(caip2), clock, confirmAfterMs, pool, machine });
-  return { world, caip2, state, pool, blocks, blockhashAt, isAlive, atHead: blocks.atHead };
+  // Loaded with the first transaction: a chain that only holds balances needs none.
+  const executor = loadOnce(async (): Promise<Executor> => (await import('./runtime.ts')).ownExecutor);
+  const machine = makeSolanaMachine(caip2, { state, executor, isBlockhashAlive: isAlive });
+  const terms = termsOf(caip2);
+  const blocks = makeBlocks({
+    ...{ store, caip2, terms, clock, confirmAfterMs, pool, machine },
+    begin: (block) => prepareAccounts({ world, caip2, state }, block),
+  });
+  const parts: SolanaParts = {
+    ...{
+      world,
+      caip2,
+      state,
+      pool,
+      blocks,
+      executor,
+      finalityBlocks: terms.finalityBlocks,
+      blockhashAt,
+      isAlive,
+      atHead: blocks.atHead,
+    },
+    prepare() {
+      if (store.first('select 1 from chains where caip2 = ?', caip2) === undefined) return;
+      prepareAccounts(parts, blocks.head());
+    },
+  };
+  parts.prepare();
+  return parts;
 }

@@ -1,97 +1,116 @@
 import { TOKEN_PROGRAM } from '../../../../engine/signing/solana/associated-token.ts';
-import { type Ledger, makeLedger } from '../ledger.ts';
+import { type Ledger, makeLedger, NATIVE } from '../ledger.ts';
 import type { ChainStore } from '../store.ts';
 import { knownToken, type World } from '../world.ts';
-
-export const TOKEN_ACCOUNT_BYTES = 165;
+import {
+  EMPTY_ACCOUNT,
+  mintOf,
+  type SolanaAccount,
+  SYSTEM_PROGRAM,
+  type TokenAccountData,
+  tokenAccountOf,
+} from './accounts.ts';
 
 /** A token account. Addresses are base58. */
-export interface TokenAccount {
+interface TokenAccount extends TokenAccountData {
   readonly address: string;
-  readonly owner: string;
-  readonly mint: string;
-  readonly amount: bigint;
-  readonly delegate: string | null;
-  readonly delegatedAmount: bigint;
 }
 
-/** The accounts of one Solana chain. */
+interface Mint {
+  readonly decimals: number;
+  readonly program: string;
+}
+
+/**
+ * The accounts of one Solana chain.
+ *
+ * INVARIANT: the lamports of an account are in the ledger, all else in `solana_accounts`. `token_accounts` is an index of
+ * what the data of token accounts says.
+ */
 export interface SolanaState {
   readonly store: ChainStore;
   readonly ledger: Ledger;
-  mint(address: string): { decimals: number; program: string } | undefined;
+  account(address: string): SolanaAccount;
+  write(address: string, account: SolanaAccount): void;
+  /** The addresses of the accounts that a program owns, in order. */
+  ownedBy(program: string, page: { readonly after: string; readonly limit: number }): readonly string[];
+  mint(address: string): Mint | undefined;
   tokenAccount(address: string): TokenAccount | undefined;
-  tokenAccountsOf(owner: string, mint: string): readonly TokenAccount[];
-  openTokenAccount(account: Pick<TokenAccount, 'address' | 'owner' | 'mint'>): void;
-  writeTokenAccount(account: TokenAccount): void;
-  removeTokenAccount(address: string): void;
+  /** @param mint undefined for the token accounts of all mints. */
+  tokenAccountsOf(owner: string, mint: string | undefined, limit?: number): readonly TokenAccount[];
 }
 
-interface TokenAccountRow {
-  address: string;
-  owner: string;
-  mint: string;
-  amount: string;
-  delegate: string | null;
-  delegated_amount: string;
-}
-
-/** The rent exemption: (128 bytes of overhead + size) * 3480 lamports per byte and year * 2 years. */
-export function rentExemption(sizeBytes: number): bigint {
-  return BigInt(128 + sizeBytes) * 3_480n * 2n;
+interface AccountRow {
+  readonly owner: string;
+  readonly executable: number;
+  readonly data: Buffer;
 }
 
 export function makeSolanaState(world: World, caip2: string): SolanaState {
   const { store } = world;
+  const ledger = makeLedger(store, caip2);
+  const account = (address: string): SolanaAccount => {
+    const lamports = ledger.balance(address, NATIVE);
+    if (lamports === 0n) return EMPTY_ACCOUNT;
+    const row = store.first<AccountRow>(
+      'select owner, executable, data from solana_accounts where caip2 = ? and address = ?',
+      ...[caip2, address],
+    );
+    if (row === undefined) return { ...EMPTY_ACCOUNT, lamports };
+    return { lamports, owner: row.owner, executable: row.executable === 1, data: row.data };
+  };
+  const tokenAccount = (address: string): TokenAccount | undefined => {
+    const found = tokenAccountOf(account(address));
+    return found && { address, ...found };
+  };
   return {
     store,
-    ledger: makeLedger(store, caip2),
-    mint(address) {
-      const row = store.first<{ decimals: number; program: string | null }>(
-        'select decimals, program from tokens where caip2 = ? and address = ?',
-        ...[caip2, address],
+    ledger,
+    account,
+    write(address, { lamports, owner, executable, data }) {
+      if (ledger.balance(address, NATIVE) !== lamports) ledger.setBalance(address, NATIVE, lamports);
+      const isGone = lamports === 0n;
+      const isPlain = owner === SYSTEM_PROGRAM && data.length === 0 && !executable;
+      if (isGone || isPlain) {
+        store.run('delete from solana_accounts where caip2 = ? and address = ?', caip2, address);
+      } else {
+        store.run(
+          'insert or replace into solana_accounts values (?, ?, ?, ?, ?)',
+          ...[caip2, address, owner, executable ? 1 : 0, data],
+        );
+      }
+      store.run('delete from token_accounts where caip2 = ? and address = ?', caip2, address);
+      const token = isGone ? undefined : tokenAccountOf({ lamports, owner, executable, data });
+      if (token === undefined) return;
+      store.run(
+        'insert into token_accounts values (?, ?, ?, ?, ?, ?, ?)',
+        ...[caip2, address, token.owner, token.mint, String(token.amount)],
+        ...[token.delegate, String(token.delegatedAmount)],
       );
-      if (row !== undefined) return { decimals: row.decimals, program: row.program ?? TOKEN_PROGRAM };
+    },
+    ownedBy: (program, { after, limit }) =>
+      store
+        .all<{ address: string }>(
+          'select address from solana_accounts where caip2 = ? and owner = ? and address > ? order by address limit ?',
+          ...[caip2, program, after, limit],
+        )
+        .map(({ address }) => address),
+    mint(address) {
+      const found = account(address);
+      const mint = mintOf(found);
+      if (mint !== undefined) return { decimals: mint.decimals, program: found.owner };
       const known = knownToken(world, caip2, address);
       return known && { decimals: known.decimals, program: TOKEN_PROGRAM };
     },
-    tokenAccount(address) {
-      const row = store.first<TokenAccountRow>(
-        'select * from token_accounts where caip2 = ? and address = ?',
-        ...[caip2, address],
-      );
-      return row && toTokenAccount(row);
-    },
-    tokenAccountsOf: (owner, mint) =>
+    tokenAccount,
+    tokenAccountsOf: (owner, mint, limit = -1) =>
       store
-        .all<TokenAccountRow>(
-          'select * from token_accounts where caip2 = ? and owner = ? and mint = ? order by address',
-          ...[caip2, owner, mint],
+        .all<{ address: string }>(
+          `select address from token_accounts where caip2 = ? and owner = ? and mint = coalesce(?, mint)
+           order by address limit ?`,
+          ...[caip2, owner, mint ?? null, limit],
         )
-        .map(toTokenAccount),
-    openTokenAccount: ({ address, owner, mint }) =>
-      store.run(
-        `insert into token_accounts (caip2, address, owner, mint, amount) values (?, ?, ?, ?, '0')`,
-        ...[caip2, address, owner, mint],
-      ),
-    writeTokenAccount: ({ address, amount, delegate, delegatedAmount }) =>
-      store.run(
-        `update token_accounts set amount = ?, delegate = ?, delegated_amount = ? where caip2 = ? and address = ?`,
-        ...[String(amount), delegate, String(delegatedAmount), caip2, address],
-      ),
-    removeTokenAccount: (address) =>
-      store.run('delete from token_accounts where caip2 = ? and address = ?', caip2, address),
-  };
-}
-
-function toTokenAccount(row: TokenAccountRow): TokenAccount {
-  return {
-    address: row.address,
-    owner: row.owner,
-    mint: row.mint,
-    amount: BigInt(row.amount),
-    delegate: row.delegate,
-    delegatedAmount: BigInt(row.delegated_amount),
+        .flatMap(({ address }) => tokenAccount(address) ?? []),
   };
 }
 

@@ -1,59 +1,13 @@
 import { hexToBytes } from '../../../../../engine/crypto/encoding.ts';
 import type { EvmAuthorization } from '../../../../../ports/chains.ts';
+import { invalid, isRecord } from '../../rpc-calls.ts';
 import { BLOCK_GAS_LIMIT } from '../machine.ts';
 
-// The calls of JSON-RPC: who sends them, what they are answered, and how their parameters are read.
+// The parameters of the Ethereum JSON-RPC.
 
-/** One call of a method. */
-export interface RpcCall {
-  readonly method: string;
-  readonly params: readonly unknown[];
-}
-
-/** An open connection to a client, which can receive notifications. */
-export interface RpcConnection {
-  /** Aborted when the connection closes. */
-  readonly closed: AbortSignal;
-  notify(message: object): void;
-}
-
-/** Who calls a method. */
-export interface RpcCaller {
-  /** Aborted when the caller leaves. */
-  readonly signal: AbortSignal;
-  /** When its execution ends, by `performance.now()`. */
-  readonly endsAtMs: number;
-  /** Undefined for plain HTTP. */
-  readonly connection?: RpcConnection | undefined;
-}
-
-/** The JSON-RPC response to one call. */
-export type RpcOutcome =
-  | { readonly result: unknown }
-  | { readonly error: { readonly code: number; readonly message: string; readonly data?: string } };
-
-/** A JSON-RPC error, with geth's codes and messages. */
-export class RpcError extends Error {
-  readonly code: number;
-  readonly data: string | undefined;
-
-  constructor(code: number, message: string, data?: string) {
-    super(message);
-    this.name = 'RpcError';
-    this.code = code;
-    this.data = data;
-  }
-}
-
-const INVALID_PARAMS = -32_602;
-export const METHOD_NOT_FOUND = -32_601;
 export const SERVER_ERROR = -32_000;
 export const LIMIT_EXCEEDED = -32_005;
 export const REVERTED = 3;
-
-export function invalid(message: string): RpcError {
-  return new RpcError(INVALID_PARAMS, message);
-}
 
 export function bytesOf(value: unknown): Uint8Array {
   if (typeof value !== 'string' || !/^0x([0-9a-fA-F]{2})*$/.test(value)) {
@@ -76,10 +30,6 @@ export function numberOf(value: unknown, name: string): bigint {
   if (typeof value === 'string' && /^0x[0-9a-fA-F]{1,64}$/.test(value)) return BigInt(value);
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return BigInt(value);
   throw invalid(`invalid argument: expected \`${name}\` as 0x and hex digits`);
-}
-
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;

@@ -2,6 +2,7 @@ import * as TxEnvelopeEip1559 from 'ox/TxEnvelopeEip1559';
 import { bytesTo0xHex, hexToBytes } from '../../../../../engine/crypto/encoding.ts';
 import { termsOf } from '../../chain-terms.ts';
 import { NATIVE } from '../../ledger.ts';
+import { invalid, isRecord, RpcError } from '../../rpc-calls.ts';
 import { hasNativeAsset } from '../../sponsors.ts';
 import { makeHistory } from '../../store-history.ts';
 import { acceptTransaction } from '../accept-transaction.ts';
@@ -16,11 +17,8 @@ import {
   type Call,
   callOf,
   hashText,
-  invalid,
-  isRecord,
   numberOf,
   REVERTED,
-  RpcError,
   SERVER_ERROR,
 } from './calls.ts';
 import { quantity } from './views.ts';

@@ -1,8 +1,9 @@
 import { systemEntropy } from '../../../../../adapters/runtime.ts';
 import { bytesTo0xHex } from '../../../../../engine/crypto/encoding.ts';
+import { invalid, type RpcConnection, RpcError } from '../../rpc-calls.ts';
 import type { EvmParts } from '../parts.ts';
 import { latestReceipt, receiptsAfter } from '../receipts.ts';
-import { invalid, LIMIT_EXCEEDED, type RpcConnection, RpcError, SERVER_ERROR } from './calls.ts';
+import { LIMIT_EXCEEDED, SERVER_ERROR } from './calls.ts';
 import { before, type LogView, logsAfter, matches, type Position, readFilter } from './logs.ts';
 import { blockView, logViews, transactionBy } from './views.ts';
 

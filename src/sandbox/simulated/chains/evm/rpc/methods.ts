@@ -3,6 +3,13 @@ import { bytesTo0xHex } from '../../../../../engine/crypto/encoding.ts';
 import type { BroadcastOutcome, Bundler } from '../../../../../ports/chains.ts';
 import { termsOf } from '../../chain-terms.ts';
 import { NATIVE } from '../../ledger.ts';
+import {
+  METHOD_NOT_FOUND,
+  type RpcCall,
+  type RpcCaller,
+  RpcError,
+  type RpcOutcome,
+} from '../../rpc-calls.ts';
 import { dryRun } from '../dry-run.ts';
 import { type Watch, watched } from '../interpreter.ts';
 import { BLOCK_GAS_LIMIT } from '../machine.ts';
@@ -10,20 +17,7 @@ import { makeOverlay } from '../overlay.ts';
 import type { EvmParts } from '../parts.ts';
 import { findReceipt, receiptsIn } from '../receipts.ts';
 import { codeAt } from '../state.ts';
-import {
-  addressOf,
-  bytesOf,
-  callOf,
-  hashText,
-  METHOD_NOT_FOUND,
-  numberOf,
-  REVERTED,
-  type RpcCall,
-  type RpcCaller,
-  RpcError,
-  type RpcOutcome,
-  SERVER_ERROR,
-} from './calls.ts';
+import { addressOf, bytesOf, callOf, hashText, numberOf, REVERTED, SERVER_ERROR } from './calls.ts';
 import { type Development, makeDevelopment } from './development.ts';
 import { type Feed, makeFeed } from './feed.ts';
 import { knownBlock, logsOf } from './logs.ts';

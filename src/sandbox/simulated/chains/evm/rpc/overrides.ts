@@ -1,6 +1,7 @@
 import { NATIVE } from '../../ledger.ts';
+import { invalid, isRecord } from '../../rpc-calls.ts';
 import type { Overlay } from '../overlay.ts';
-import { addressOf, bytesOf, invalid, isRecord, numberOf } from './calls.ts';
+import { addressOf, bytesOf, numberOf } from './calls.ts';
 
 /** Changes the state for one call. Source: geth, state overrides of eth_call. */
 export function override({ state }: Overlay, overrides: unknown): void {

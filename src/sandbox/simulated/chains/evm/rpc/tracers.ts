@@ -1,9 +1,9 @@
 import type { EVMResult, InterpreterStep, Message } from '@ethereumjs/evm';
 import { bytesTo0xHex } from '../../../../../engine/crypto/encoding.ts';
+import { invalid, isRecord } from '../../rpc-calls.ts';
 import { reasonOf, type Tracer } from '../interpreter.ts';
 import type { Overlay } from '../overlay.ts';
 import { textOf } from '../state-manager.ts';
-import { invalid, isRecord } from './calls.ts';
 import { quantity } from './views.ts';
 
 // The tracers of `debug_traceTransaction` and `debug_traceCall`, with the results of geth.

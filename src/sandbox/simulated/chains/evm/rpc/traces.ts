@@ -1,5 +1,6 @@
 import { bytesTo0xHex } from '../../../../../engine/crypto/encoding.ts';
 import { NATIVE } from '../../ledger.ts';
+import { invalid, isRecord, RpcError } from '../../rpc-calls.ts';
 import { type Interpreter, type Watch, watched } from '../interpreter.ts';
 import { BLOCK_GAS_LIMIT, include, runEvm } from '../machine.ts';
 import { makeOverlay, type Overlay } from '../overlay.ts';
@@ -8,7 +9,7 @@ import { gasBefore, planAuthorizations } from '../plan.ts';
 import { recallReads } from '../reads.ts';
 import { findReads, findReceipt, TRANSFER_TOPIC } from '../receipts.ts';
 import type { EvmState } from '../state.ts';
-import { type Call, callOf, hashText, invalid, isRecord, numberOf, RpcError, SERVER_ERROR } from './calls.ts';
+import { type Call, callOf, hashText, numberOf, SERVER_ERROR } from './calls.ts';
 import { override } from './overrides.ts';
 import { tracerOf } from './tracers.ts';
 import { blockView, quantity } from './views.ts';

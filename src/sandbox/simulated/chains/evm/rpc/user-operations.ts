@@ -11,23 +11,14 @@ import {
 } from '../../../../../engine/signing/ethereum/sponsored-operation.ts';
 import { decodeAccountCalls } from '../../../../../engine/signing/ethereum/user-operation-calls.ts';
 import type { Bundler } from '../../../../../ports/chains.ts';
+import { invalid, isRecord, RpcError } from '../../rpc-calls.ts';
 import { PAYMASTER_ADDRESS } from '../../sponsors.ts';
 import { bundleOf } from '../bundler.ts';
 import { dryRun } from '../dry-run.ts';
 import { type Interpreter, type Watch, watched } from '../interpreter.ts';
 import type { EvmParts } from '../parts.ts';
 import { findReceipt } from '../receipts.ts';
-import {
-  addressOf,
-  bytesOf,
-  hashText,
-  invalid,
-  isRecord,
-  numberOf,
-  REVERTED,
-  RpcError,
-  SERVER_ERROR,
-} from './calls.ts';
+import { addressOf, bytesOf, hashText, numberOf, REVERTED, SERVER_ERROR } from './calls.ts';
 import { logViews, quantity, receiptView } from './views.ts';
 
 // The bundler of ERC-4337 (ERC-7769) and the paymaster (ERC-7677), for entry point 0.8.

@@ -1,0 +1,53 @@
+// The calls of JSON-RPC, whichever chain answers them.
+
+/** One call of a method. */
+export interface RpcCall {
+  readonly method: string;
+  readonly params: readonly unknown[];
+}
+
+/** An open connection to a client, which can receive notifications. */
+export interface RpcConnection {
+  /** Aborted when the connection closes. */
+  readonly closed: AbortSignal;
+  notify(message: object): void;
+}
+
+/** Who calls a method. */
+export interface RpcCaller {
+  /** Aborted when the caller leaves. */
+  readonly signal: AbortSignal;
+  /** When its execution ends, by `performance.now()`. */
+  readonly endsAtMs: number;
+  /** Undefined for plain HTTP. */
+  readonly connection?: RpcConnection | undefined;
+}
+
+/** The JSON-RPC response to one call. */
+export type RpcOutcome =
+  | { readonly result: unknown }
+  | { readonly error: { readonly code: number; readonly message: string; readonly data?: unknown } };
+
+/** A JSON-RPC error, with the codes and messages of the nodes of its chain. */
+export class RpcError extends Error {
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.name = 'RpcError';
+    this.code = code;
+    this.data = data;
+  }
+}
+
+export const METHOD_NOT_FOUND = -32_601;
+const INVALID_PARAMS = -32_602;
+
+export function invalid(message: string): RpcError {
+  return new RpcError(INVALID_PARAMS, message);
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

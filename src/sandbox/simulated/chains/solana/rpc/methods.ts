@@ -1,0 +1,318 @@
+import {
+  invalid,
+  METHOD_NOT_FOUND,
+  type RpcCall,
+  type RpcCaller,
+  RpcError,
+  type RpcOutcome,
+} from '../../rpc-calls.ts';
+import { InvalidDepositError } from '../../world.ts';
+import { rentExemption } from '../accounts.ts';
+import type { TransactionError } from '../failures.ts';
+import { fundSolana } from '../faucet.ts';
+import { BLOCKHASH_LIFE, type SolanaParts } from '../parts.ts';
+import { findReceipt, mentionsBefore } from '../receipts.ts';
+import {
+  accountAt,
+  accountView,
+  largestTokenAccounts,
+  programAccounts,
+  shapeOf,
+  tokenAccountBalance,
+  tokenAccountsByOwner,
+  tokenSupply,
+} from './accounts.ts';
+import { type Feed, makeFeed } from './feed.ts';
+import {
+  addressOf,
+  BLOCK_NOT_AVAILABLE,
+  commitmentOf,
+  contextOf,
+  integerOf,
+  listOf,
+  NODE_VERSION,
+  type Options,
+  optionsOf,
+  requireSlot,
+  SERVER_ERROR,
+  signatureOf,
+  slotAt,
+  withIntegers,
+} from './params.ts';
+import { feeForMessage, sendTransaction, simulateTransaction } from './send.ts';
+import { blockView, confirmedAt, transactionBy, withEncoding } from './transactions.ts';
+
+type Method = (parts: SolanaParts, params: readonly unknown[]) => unknown;
+
+const MOST_ADDRESSES = 100;
+const MOST_SIGNATURES = 256;
+const MOST_FEE_ADDRESSES = 128;
+const MOST_LISTED = 1_000;
+/** CHOICE: an answer lists at most 100,000 slots. Nodes allow 500,000. */
+const MOST_SLOTS = 100_000;
+const SLOTS_PER_EPOCH = 432_000;
+const FEE_SLOTS = 150;
+const MOST_ACCOUNT_BYTES = 10 * 1_048_576;
+
+/** Answers methods on the latest state of a chain, in the format of the Solana JSON-RPC. */
+export function rpcOf(parts: SolanaParts): (call: RpcCall, caller: RpcCaller) => Promise<RpcOutcome> {
+  const feed = makeFeed(parts, (hash) => inclusionOf(parts, hash));
+  return async ({ method, params }, { connection }) => {
+    try {
+      const found = Object.hasOwn(methods, method) ? methods[method] : undefined;
+      const own =
+        connection !== undefined && Object.hasOwn(feed.methods, method)
+          ? feed.methods[method as keyof Feed['methods']]
+          : undefined;
+      if (found === undefined && own === undefined) throw new RpcError(METHOD_NOT_FOUND, 'Method not found');
+      await parts.blocks.catchUp();
+      const result = own === undefined ? await found!(parts, params) : own(connection!, params);
+      return { result: withIntegers(result) };
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error;
+      const { code, message, data } = error;
+      return { error: { code, message, ...(data === undefined ? {} : { data: withIntegers(data) }) } };
+    }
+  };
+}
+
+/** A method whose answer has a context, with the number of its parameters before the options. */
+function withContext(
+  count: number,
+  read: (parts: SolanaParts, params: readonly unknown[], options: Options) => unknown,
+): Method {
+  return async (parts, params) => {
+    const options = optionsOf(withEncoding(params[count]));
+    const context = contextOf(parts, options);
+    return { context, value: await read(parts, params, options) };
+  };
+}
+
+/** The options of methods that answer without a context. */
+function checked(parts: SolanaParts, value: unknown): Options {
+  const options = optionsOf(value);
+  requireSlot(slotAt(parts, commitmentOf(options)), options);
+  return options;
+}
+
+const currentSlot: Method = (parts, [options]) => slotAt(parts, commitmentOf(checked(parts, options)));
+
+const methods: Readonly<Record<string, Method>> = {
+  getHealth: () => 'ok',
+  getVersion: () => ({ 'solana-core': NODE_VERSION, 'feature-set': 0 }),
+  getGenesisHash: ({ caip2 }) => genesisHashOf(caip2),
+  getIdentity: () => ({ identity: IDENTITY }),
+  getSlot: currentSlot,
+  getBlockHeight: currentSlot,
+  getEpochInfo(parts, [options]) {
+    const slot = slotAt(parts, commitmentOf(checked(parts, options)));
+    return {
+      ...{ absoluteSlot: slot, blockHeight: slot, epoch: Math.floor(slot / SLOTS_PER_EPOCH) },
+      ...{ slotIndex: slot % SLOTS_PER_EPOCH, slotsInEpoch: SLOTS_PER_EPOCH },
+      transactionCount: transactionCount(parts),
+    };
+  },
+  getTransactionCount: (parts, [options]) => {
+    checked(parts, options);
+    return transactionCount(parts);
+  },
+  getLatestBlockhash: withContext(0, ({ blocks, blockhashAt }) => {
+    const { number } = blocks.head();
+    return { blockhash: blockhashAt(number), lastValidBlockHeight: number + BLOCKHASH_LIFE };
+  }),
+  isBlockhashValid: withContext(1, ({ isAlive }, [blockhash]) => isAlive(addressOf(blockhash))),
+  getFeeForMessage: feeForMessage,
+  getRecentPrioritizationFees({ blocks }, [addresses]) {
+    for (const address of addresses == null ? [] : listOf(addresses, MOST_FEE_ADDRESSES)) addressOf(address);
+    const { number } = blocks.head();
+    const first = Math.max(0, number - FEE_SLOTS + 1);
+    return Array.from({ length: number - first + 1 }, (_, at) => ({
+      slot: first + at,
+      prioritizationFee: 0,
+    }));
+  },
+  getMinimumBalanceForRentExemption(_, [size]) {
+    const bytes = integerOf(size, 'size');
+    if (bytes > MOST_ACCOUNT_BYTES) throw invalid(`expected at most ${MOST_ACCOUNT_BYTES} bytes`);
+    return rentExemption(bytes);
+  },
+  getBalance: withContext(1, (parts, [address]) => accountAt(parts, addressOf(address))?.lamports ?? 0),
+  getAccountInfo: withContext(1, (parts, [address], options) => shownAccount(parts, address, options)),
+  getMultipleAccounts: withContext(1, (parts, [addresses], options) => {
+    const shape = { encoding: 'base64', ...options };
+    return listOf(addresses, MOST_ADDRESSES).map((address) => shownAccount(parts, address, shape));
+  }),
+  async getProgramAccounts(parts, [program, second]) {
+    const options = optionsOf(second);
+    const context = contextOf(parts, options);
+    const value = await programAccounts(parts, program, options);
+    return options.withContext === true ? { context, value } : value;
+  },
+  getTokenAccountsByOwner: withContext(2, (parts, [owner, filter], options) => {
+    const shape = shapeOf(options);
+    return tokenAccountsByOwner(parts, addressOf(owner), filter).map(({ pubkey, account }) => ({
+      ...{ pubkey, account: accountView(parts, account, shape) },
+    }));
+  }),
+  getTokenAccountBalance: withContext(1, (parts, [address]) =>
+    tokenAccountBalance(parts, addressOf(address)),
+  ),
+  getTokenSupply: withContext(1, (parts, [mint]) => tokenSupply(parts, addressOf(mint))),
+  getTokenLargestAccounts: withContext(1, (parts, [mint]) => largestTokenAccounts(parts, addressOf(mint))),
+  getSignatureStatuses: withContext(1, (parts, [hashes]) =>
+    listOf(hashes, MOST_SIGNATURES).map((hash) => statusView(parts, signatureOf(hash))),
+  ),
+  getSignaturesForAddress: (parts, [address, options]) =>
+    signaturesFor(parts, addressOf(address), optionsOf(options)),
+  getTransaction: (parts, [hash, options]) =>
+    transactionBy(parts, signatureOf(hash), optionsOf(withEncoding(options))),
+  getBlock(parts, [slot, options]) {
+    const number = integerOf(slot, 'slot');
+    const block = blockView(parts, number, optionsOf(withEncoding(options)));
+    if (block === undefined) throw notAvailable(number);
+    return block;
+  },
+  getBlockTime(parts, [slot]) {
+    const number = integerOf(slot, 'slot');
+    if (number > parts.blocks.head().number) throw notAvailable(number);
+    return parts.blocks.secondsOf(number);
+  },
+  getBlocks(parts, [start, second, third]) {
+    const first = integerOf(start, 'start_slot');
+    const [end, options] = typeof second === 'number' ? [second, third] : [undefined, second ?? third];
+    const newest = slotAt(parts, confirmedAt(checked(parts, options)));
+    return slots(first, Math.min(newest, end === undefined ? newest : integerOf(end, 'end_slot')));
+  },
+  getBlocksWithLimit(parts, [start, limit, options]) {
+    const [first, count] = [integerOf(start, 'start_slot'), integerOf(limit, 'limit')];
+    if (count > MOST_SLOTS) throw invalid(`Limit too large; max ${MOST_SLOTS}`);
+    const newest = slotAt(parts, confirmedAt(checked(parts, options)));
+    return slots(first, Math.min(newest, first + count - 1));
+  },
+  getFirstAvailableBlock: () => 0,
+  async requestAirdrop(parts, [address, lamports, options]) {
+    commitmentOf(optionsOf(options));
+    const recipient = addressOf(address);
+    const rawAmount = BigInt(integerOf(lamports, 'lamports'));
+    return parts.atHead(() => {
+      try {
+        return fundSolana(parts, { address: recipient, tokenAddress: null, rawAmount }).hash;
+      } catch (error) {
+        if (!(error instanceof InvalidDepositError)) throw error;
+        throw new RpcError(SERVER_ERROR, `airdrop request failed: ${error.message}`);
+      }
+    });
+  },
+  sendTransaction,
+  simulateTransaction,
+};
+
+/** CHOICE: the node has no key of its own. */
+const IDENTITY = '11111111111111111111111111111111';
+
+// CAIP-30: the reference of a chain is the first 32 characters of its genesis hash.
+const genesisHashes: Readonly<Record<string, string>> = {
+  '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp': '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d',
+  EtWTRABZaYq6iMfeYKouRu166VU2xqa1: 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG',
+  '4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z': '4uhcVJyU9pJkvQyS88uRDiswHXSCkY3zQawwpjk2NsNY',
+};
+
+function genesisHashOf(caip2: string): string {
+  const reference = caip2.slice('solana:'.length);
+  return genesisHashes[reference] ?? reference.padEnd(44, '1');
+}
+
+/** The number of the latest transaction that was received. */
+function transactionCount({ world: { store }, caip2 }: SolanaParts): number {
+  const row = store.first<{ id: number }>(
+    'select id from transactions where caip2 = ? order by id desc limit 1',
+    caip2,
+  );
+  return row?.id ?? 0;
+}
+
+function notAvailable(slot: number): RpcError {
+  return new RpcError(BLOCK_NOT_AVAILABLE, `Block not available for slot ${slot}`);
+}
+
+function slots(first: number, last: number): number[] {
+  if (last - first >= MOST_SLOTS) throw invalid(`Slot range too large; max ${MOST_SLOTS}`);
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => first + at);
+}
+
+function shownAccount(parts: SolanaParts, address: unknown, options: Options): object | null {
+  const shape = shapeOf(options);
+  const account = accountAt(parts, addressOf(address));
+  return account === undefined ? null : accountView(parts, account, shape);
+}
+
+/** Where a transaction is included, and how it ended. Undefined for one that no block has. */
+function inclusionOf(
+  { world: { store }, caip2, pool, blocks }: SolanaParts,
+  hash: string,
+): { readonly slot: number; readonly error: TransactionError | null } | undefined {
+  const receipt = findReceipt({ store, caip2 }, hash);
+  if (receipt !== undefined) return { slot: receipt.block.number, error: receipt.error };
+  // In a block that a reorganization will abandon, it has no receipt.
+  const status = pool.status(hash, blocks);
+  if (status?.kind !== 'included' && status?.kind !== 'reverted') return undefined;
+  const error = status.kind === 'included' ? null : { InstructionError: [0, { Custom: 0 }] as const };
+  return { slot: Number(status.blockNumber), error };
+}
+
+function statusView(parts: SolanaParts, hash: string): object | null {
+  const found = inclusionOf(parts, hash);
+  if (found === undefined) return null;
+  const { slot, error } = found;
+  const isFinal = slot <= slotAt(parts, 'finalized');
+  return {
+    ...{ slot, confirmations: isFinal ? null : Math.max(0, parts.blocks.head().number - slot) },
+    ...{ err: error, status: error === null ? { Ok: null } : { Err: error } },
+    confirmationStatus: isFinal ? 'finalized' : 'confirmed',
+  };
+}
+
+/** The transactions that name an address, newest first. */
+function signaturesFor(parts: SolanaParts, address: string, options: Options): object[] {
+  const { world, caip2 } = parts;
+  const place = { store: world.store, caip2 };
+  const level = confirmedAt(options);
+  const newest = slotAt(parts, level);
+  requireSlot(newest, options);
+  const limit = options.limit == null ? MOST_LISTED : integerOf(options.limit, 'limit');
+  if (limit === 0 || limit > MOST_LISTED) throw invalid(`Invalid limit; max ${MOST_LISTED}`);
+  const positionOf = (hash: unknown) => {
+    if (hash === undefined || hash === null) return undefined;
+    const receipt = findReceipt(place, signatureOf(hash));
+    return receipt && { block: receipt.block.number, index: receipt.index };
+  };
+  const top = { block: newest + 1, index: -1 };
+  const before = positionOf(options.before) ?? top;
+  const hashes = mentionsBefore(place, address, {
+    before: before.block < top.block ? before : top,
+    until: positionOf(options.until) ?? { block: -1, index: -1 },
+    limit,
+  });
+  return hashes.flatMap((hash) => {
+    const receipt = findReceipt(place, hash);
+    if (receipt === undefined) return [];
+    const { block, error, logs } = receipt;
+    return [
+      {
+        ...{ signature: hash, slot: block.number, err: error, memo: memoOf(logs) },
+        ...{ blockTime: block.seconds },
+        confirmationStatus: block.number <= slotAt(parts, 'finalized') ? 'finalized' : 'confirmed',
+      },
+    ];
+  });
+}
+
+/** The memos of a transaction: `[length] text`. */
+function memoOf(logs: readonly string[]): string | null {
+  const memos = logs.flatMap((line, index) => {
+    const [, length] = /^Program log: Memo \(len (\d+)\)/.exec(line) ?? [];
+    const text = logs[index + 1]?.replace(/^Program log: /, '');
+    return length === undefined || text === undefined ? [] : [`[${length}] ${text}`];
+  });
+  return memos.length === 0 ? null : memos.join('; ');
+}

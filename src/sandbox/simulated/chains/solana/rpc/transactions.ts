@@ -1,0 +1,234 @@
+import { base58ToBytes, base64ToBytes, bytesToBase58 } from '../../../../../engine/crypto/encoding.ts';
+import { invalid, RpcError } from '../../rpc-calls.ts';
+import { parseInstruction, tokenAmount } from '../parse-instruction.ts';
+import type { SolanaParts } from '../parts.ts';
+import { type DecodedSolana, decodeSolana, type ResolvedSolana, withLoaded } from '../plan.ts';
+import { findReceipt, type NewReceipt, type Receipt, receiptsAfter, type TokenBalance } from '../receipts.ts';
+import { choiceOf, commitmentOf, integerOf, type Options, slotAt, UNSUPPORTED_VERSION } from './params.ts';
+
+// Transactions and blocks in the format of the Solana JSON-RPC.
+
+const encodings = ['binary', 'base58', 'base64', 'json', 'jsonParsed'] as const;
+type Encoding = (typeof encodings)[number];
+
+/** CHOICE: an answer has at most 20,000 transactions of a block. */
+const MOST_RECEIPTS = 20_000;
+
+interface Shape {
+  readonly encoding: Encoding;
+  /** Undefined: only legacy transactions, without their version. */
+  readonly version: number | undefined;
+}
+
+function shapeOf({ encoding, maxSupportedTransactionVersion: version }: Options): Shape {
+  return {
+    encoding: choiceOf(encoding, encodings, 'json'),
+    version: version == null ? undefined : integerOf(version, 'maxSupportedTransactionVersion'),
+  };
+}
+
+/** The options of a method whose second parameter may be an encoding, as older clients send it. */
+export function withEncoding(value: unknown): unknown {
+  return typeof value === 'string' ? { encoding: value } : value;
+}
+
+/** The level of a method that has no answers about blocks without votes. */
+export function confirmedAt(options: Options): 'confirmed' | 'finalized' {
+  const level = commitmentOf(options);
+  if (level !== 'processed') return level;
+  throw invalid('Method does not support commitment below `confirmed`');
+}
+
+/** Null for a transaction that is not known, or not yet at that level of commitment. */
+export function transactionBy(
+  { world: { store }, caip2, ...parts }: SolanaParts,
+  hash: string,
+  options: Options,
+) {
+  const level = confirmedAt(options);
+  const shape = shapeOf(options);
+  const receipt = findReceipt({ store, caip2 }, hash);
+  if (receipt === undefined || receipt.block.number > slotAt(parts, level)) return null;
+  const { number, seconds } = receipt.block;
+  return { slot: number, blockTime: seconds, ...transactionView(receipt, shape) };
+}
+
+function transactionView(receipt: Receipt, shape: Shape) {
+  const decoded = decodeSolana(base64ToBytes(receipt.wire));
+  const { version } = decoded.transaction;
+  requireVersion(version, shape);
+  const resolved = withLoaded(decoded, receipt.loaded);
+  return {
+    transaction: contentView(decoded, resolved, receipt.wire, shape.encoding),
+    meta: metaView(receipt, resolved, shape.encoding),
+    ...(shape.version === undefined ? {} : { version }),
+  };
+}
+
+function requireVersion(version: 'legacy' | 0 | 1, { version: supported }: Shape): void {
+  if (version === 'legacy' || (supported !== undefined && version <= supported)) return;
+  throw new RpcError(
+    UNSUPPORTED_VERSION,
+    `Transaction version (${version}) is not supported by the requesting client. Please try the request again with the following configuration parameter: "maxSupportedTransactionVersion": ${version}`,
+  );
+}
+
+function contentView(
+  decoded: DecodedSolana,
+  resolved: ResolvedSolana,
+  wire: string,
+  encoding: Encoding,
+): unknown {
+  if (encoding === 'base64') return [wire, encoding];
+  if (encoding === 'base58') return [bytesToBase58(decoded.wire), encoding];
+  if (encoding === 'binary') return bytesToBase58(decoded.wire);
+  const { transaction, keys } = decoded;
+  const isParsed = encoding === 'jsonParsed';
+  const lookups = transaction.lookups.map(({ table, writableIndexes, readonlyIndexes }) => ({
+    accountKey: bytesToBase58(table),
+    ...{ writableIndexes: [...writableIndexes], readonlyIndexes: [...readonlyIndexes] },
+  }));
+  return {
+    signatures: transaction.signatures.map(bytesToBase58),
+    message: {
+      ...(isParsed
+        ? { accountKeys: keysView(resolved, keys.length) }
+        : {
+            header: {
+              numRequiredSignatures: transaction.requiredSignatures,
+              numReadonlySignedAccounts: transaction.readonlySigned,
+              numReadonlyUnsignedAccounts: transaction.readonlyUnsigned,
+            },
+            accountKeys: keys,
+          }),
+      recentBlockhash: bytesToBase58(transaction.recentBlockhash),
+      instructions: transaction.instructions.map(({ programIndex, accountIndexes, data }, index) =>
+        isParsed
+          ? parsedInstruction(
+              {
+                program: resolved.instructions[index]!.program,
+                accounts: resolved.instructions[index]!.accounts.map(({ address }) => address),
+                data,
+              },
+              1,
+            )
+          : {
+              ...{ programIdIndex: programIndex, accounts: [...accountIndexes] },
+              ...{ data: bytesToBase58(data), stackHeight: 1 },
+            },
+      ),
+      ...(transaction.version === 'legacy' ? {} : { addressTableLookups: lookups }),
+    },
+  };
+}
+
+function keysView({ accounts }: ResolvedSolana, staticKeys: number) {
+  return accounts.map(({ address, isSigner, isWritable }, index) => ({
+    ...{ pubkey: address, signer: isSigner, writable: isWritable },
+    source: index < staticKeys ? 'transaction' : 'lookupTable',
+  }));
+}
+
+function parsedInstruction(
+  { program, accounts, data }: { program: string; accounts: readonly string[]; data: Uint8Array },
+  stackHeight: number,
+) {
+  const parsed = parseInstruction({ program, accounts, data });
+  if (parsed === undefined) {
+    return { programId: program, accounts, data: bytesToBase58(data), stackHeight };
+  }
+  return { program: parsed.program, programId: program, parsed: parsed.parsed, stackHeight };
+}
+
+function metaView(
+  receipt: Omit<NewReceipt, 'hash' | 'block' | 'wire'>,
+  { accounts }: Pick<ResolvedSolana, 'accounts'>,
+  encoding: Encoding,
+) {
+  const { error, fee, units, logs, before, after, tokensBefore, tokensAfter, loaded, returned } = receipt;
+  const isParsed = encoding === 'jsonParsed';
+  return {
+    ...{ err: error, status: error === null ? { Ok: null } : { Err: error }, fee },
+    ...{ preBalances: before, postBalances: after },
+    innerInstructions: innerView(receipt, { accounts }, isParsed),
+    logMessages: logs,
+    preTokenBalances: tokensBefore.map(tokenBalanceView),
+    postTokenBalances: tokensAfter.map(tokenBalanceView),
+    rewards: [],
+    ...(isParsed ? {} : { loadedAddresses: loaded }),
+    ...(returned === null ? {} : { returnData: returnView(returned) }),
+    computeUnitsConsumed: units,
+  };
+}
+
+export function returnView({ program, data }: NonNullable<NewReceipt['returned']>) {
+  return { programId: program, data: [data, 'base64'] };
+}
+
+export function innerView(
+  { inner }: Pick<NewReceipt, 'inner'>,
+  { accounts }: Pick<ResolvedSolana, 'accounts'>,
+  isParsed: boolean,
+) {
+  const address = (index: number): string => accounts[index]?.address ?? '';
+  return inner.map(({ index, instructions }) => ({
+    index,
+    instructions: instructions.map(({ program, accounts: indexes, data, height }) =>
+      isParsed
+        ? parsedInstruction(
+            { program: address(program), accounts: indexes.map(address), data: base58ToBytes(data) },
+            height,
+          )
+        : { programIdIndex: program, accounts: indexes, data, stackHeight: height },
+    ),
+  }));
+}
+
+export function tokenBalanceView({ accountIndex, mint, owner, program, amount, decimals }: TokenBalance) {
+  return { accountIndex, mint, owner, programId: program, uiTokenAmount: tokenAmount(amount, decimals) };
+}
+
+/** A block. Undefined for one that is not at that level of commitment yet. */
+export function blockView(parts: SolanaParts, slot: number, options: Options) {
+  const level = confirmedAt(options);
+  if (slot > slotAt(parts, level)) return undefined;
+  const shape = shapeOf(options);
+  const detail = choiceOf(options.transactionDetails, ['full', 'accounts', 'signatures', 'none'], 'full');
+  const { blocks, blockhashAt, world, caip2 } = parts;
+  const all = detail === 'none' ? [] : receiptsIn({ store: world.store, caip2 }, slot);
+  return {
+    previousBlockhash: blockhashAt(Math.max(0, slot - 1)),
+    blockhash: blockhashAt(slot),
+    parentSlot: Math.max(0, slot - 1),
+    ...(detail === 'full' ? { transactions: all.map((receipt) => transactionView(receipt, shape)) } : {}),
+    ...(detail === 'accounts' ? { transactions: all.map((receipt) => accountsView(receipt, shape)) } : {}),
+    ...(detail === 'signatures' ? { signatures: all.map(({ hash }) => hash) } : {}),
+    ...(options.rewards === false ? {} : { rewards: [] }),
+    blockTime: all[0]?.block.seconds ?? blocks.secondsOf(slot),
+    blockHeight: slot,
+  };
+}
+
+function accountsView(receipt: Receipt, shape: Shape) {
+  const decoded = decodeSolana(base64ToBytes(receipt.wire));
+  const { version, signatures } = decoded.transaction;
+  requireVersion(version, shape);
+  const { error, fee, before, after, tokensBefore, tokensAfter } = receipt;
+  return {
+    transaction: {
+      signatures: signatures.map(bytesToBase58),
+      accountKeys: keysView(withLoaded(decoded, receipt.loaded), decoded.keys.length),
+    },
+    meta: {
+      ...{ err: error, status: error === null ? { Ok: null } : { Err: error }, fee },
+      ...{ preBalances: before, postBalances: after },
+      preTokenBalances: tokensBefore.map(tokenBalanceView),
+      postTokenBalances: tokensAfter.map(tokenBalanceView),
+    },
+    ...(shape.version === undefined ? {} : { version }),
+  };
+}
+
+function receiptsIn(place: Parameters<typeof receiptsAfter>[0], slot: number): readonly Receipt[] {
+  return receiptsAfter(place, { block: slot, index: -1, upTo: slot, limit: MOST_RECEIPTS });
+}

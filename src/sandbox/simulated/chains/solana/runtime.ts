@@ -1,0 +1,228 @@
+import {
+  ASSOCIATED_TOKEN_PROGRAM,
+  TOKEN_2022_PROGRAM,
+  TOKEN_PROGRAM,
+} from '../../../../engine/signing/solana/associated-token.ts';
+import { rentExemption, type SolanaAccount, SYSTEM_PROGRAM } from './accounts.ts';
+import { InstructionFailureError, type TransactionError } from './failures.ts';
+import type { AccountMeta, Instruction, ResolvedSolana } from './plan.ts';
+import { COMPUTE_BUDGET_PROGRAM } from './plan.ts';
+import { runAssociatedToken } from './programs/associated-token.ts';
+import { runMemo } from './programs/memo.ts';
+import { runSystem } from './programs/system.ts';
+import { runToken } from './programs/token.ts';
+
+/** What a transaction does, without its fee. */
+export interface Outcome {
+  readonly error: TransactionError | null;
+  readonly logs: readonly string[];
+  readonly units: bigint;
+  /** By instruction: the instructions that it invoked, in order. */
+  readonly inner: readonly (readonly InnerInstruction[])[];
+  readonly returned: { readonly program: string; readonly data: Uint8Array } | null;
+  /** The accounts that it changed. */
+  readonly changed: ReadonlyMap<string, SolanaAccount>;
+}
+
+export interface InnerInstruction extends Instruction {
+  /** 2 for an instruction that one of the transaction invoked. */
+  readonly height: number;
+}
+
+/** A transaction for an executor. */
+export interface Task {
+  readonly wire: Uint8Array;
+  readonly resolved: ResolvedSolana;
+  /** The most compute units. */
+  readonly units: bigint;
+  /** The fee payer has paid the fee. */
+  account(address: string): SolanaAccount;
+  readonly slot: number;
+  readonly seconds: number;
+  /** The fee that the payer has paid. */
+  readonly fee: bigint;
+}
+
+/** Executes transactions on accounts. It stores nothing. */
+export interface Executor {
+  /** Whether it has the program, which is not in the store. */
+  has(program: string): boolean;
+  run(task: Task): Outcome;
+}
+
+/** The running instruction, as its program sees it. */
+export interface Invocation {
+  readonly program: string;
+  readonly accounts: readonly AccountMeta[];
+  readonly data: Uint8Array;
+  /** The address of an account of the instruction. Throws NotEnoughAccountKeys. */
+  at(index: number): string;
+  account(address: string): SolanaAccount;
+  isSigner(address: string): boolean;
+  /** Changes an account, under the rules of the runtime. Throws InstructionFailureError. */
+  set(address: string, account: SolanaAccount): void;
+  log(text: string): void;
+  /** Ends the instruction if the transaction has no units left. Throws InstructionFailureError. */
+  charge(units: number): void;
+  /** Invokes another program; accounts in `signers` are derived from the caller and sign for it. */
+  invoke(instruction: Instruction): void;
+  return(data: Uint8Array): void;
+}
+
+interface Program {
+  readonly run: (invocation: Invocation) => void;
+  /** Bytecode on a real chain, which reports its units. */
+  readonly isBytecode: boolean;
+  readonly units: number;
+}
+
+const bytecode = (run: Program['run'], units: number): Program => ({ run, isBytecode: true, units });
+
+// CHOICE: without the package `litesvm`, compute units of an instruction are constants near those of the real programs.
+// The fee depends on them only as a limit.
+const programs: Readonly<Record<string, Program>> = {
+  [SYSTEM_PROGRAM]: { run: runSystem, isBytecode: false, units: 150 },
+  [COMPUTE_BUDGET_PROGRAM]: { run: () => undefined, isBytecode: false, units: 150 },
+  [TOKEN_PROGRAM]: bytecode(runToken, 150),
+  [TOKEN_2022_PROGRAM]: bytecode(runToken, 1_500),
+  [ASSOCIATED_TOKEN_PROGRAM]: bytecode(runAssociatedToken, 12_000),
+  MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr: bytecode(runMemo, 2_000),
+  Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo: bytecode(runMemo, 2_000),
+};
+
+/** The programs that run without the package `litesvm`. */
+export const ownExecutor: Executor = {
+  has: (program) => Object.hasOwn(programs, program),
+  run({ resolved, units: limit, account }) {
+    const accounts = new Map<string, SolanaAccount>();
+    const logs: string[] = [];
+    const inner: InnerInstruction[][] = resolved.instructions.map(() => []);
+    let left = Number(limit);
+    let returned: Outcome['returned'] = null;
+    let current = 0;
+
+    const load = (address: string): SolanaAccount => {
+      const known = accounts.get(address) ?? account(address);
+      accounts.set(address, known);
+      return known;
+    };
+
+    function charge(units: number): void {
+      left -= units;
+      if (left >= 0) return;
+      left = 0;
+      throw new InstructionFailureError('ComputationalBudgetExceeded');
+    }
+
+    function call(instruction: Instruction, height: number): void {
+      const { program: id, accounts: metas, data } = instruction;
+      const program = Object.hasOwn(programs, id) ? programs[id] : undefined;
+      if (program === undefined) throw new InstructionFailureError('UnsupportedProgramId');
+      const before = left;
+      if (height > 1) inner[current]!.push({ ...instruction, height });
+      logs.push(`Program ${id} invoke [${height}]`);
+      const signers = new Set(metas.filter(({ isSigner }) => isSigner).map(({ address }) => address));
+      const writable = new Set(metas.filter(({ isWritable }) => isWritable).map(({ address }) => address));
+      const consumed = (): void => {
+        if (program.isBytecode)
+          logs.push(`Program ${id} consumed ${before - left} of ${before} compute units`);
+      };
+      try {
+        charge(program.units);
+        program.run({
+          ...{ program: id, accounts: metas, data, account: load, charge },
+          at(index) {
+            const meta = metas[index];
+            if (meta === undefined) throw new InstructionFailureError('NotEnoughAccountKeys');
+            return meta.address;
+          },
+          isSigner: (address) => signers.has(address),
+          set(address, account) {
+            requireAllowed(id, load(address), account, writable.has(address));
+            accounts.set(address, account);
+          },
+          log: (text) => void logs.push(text),
+          invoke(invoked) {
+            const escalated = invoked.accounts.find(
+              ({ address, isWritable }) => isWritable && !writable.has(address),
+            );
+            if (escalated !== undefined) {
+              logs.push(`${escalated.address}'s writable privilege escalated`);
+              throw new InstructionFailureError('PrivilegeEscalation');
+            }
+            call(invoked, height + 1);
+          },
+          return(data) {
+            returned = { program: id, data };
+            logs.push(`Program return: ${id} ${Buffer.from(data).toString('base64')}`);
+          },
+        });
+      } catch (error) {
+        if (!(error instanceof InstructionFailureError)) throw error;
+        consumed();
+        logs.push(`Program ${id} failed: ${error.message}`);
+        throw error;
+      }
+      consumed();
+      logs.push(`Program ${id} success`);
+    }
+
+    let error: TransactionError | null = null;
+    try {
+      for (const [index, instruction] of resolved.instructions.entries()) {
+        current = index;
+        call(instruction, 1);
+      }
+    } catch (thrown) {
+      if (!(thrown instanceof InstructionFailureError)) throw thrown;
+      error = { InstructionError: [current, thrown.error] };
+    }
+    error ??= rentError(resolved, account, load);
+    const changed = new Map([...accounts].filter(([address, each]) => each !== account(address)));
+    const units = BigInt(Number(limit) - left);
+    return { error, logs, units, inner, returned, changed: error === null ? changed : new Map() };
+  },
+};
+
+// Source: transaction-context, verify of an account's changes.
+function requireAllowed(
+  program: string,
+  before: SolanaAccount,
+  after: SolanaAccount,
+  isWritable: boolean,
+): void {
+  const isOwn = before.owner === program;
+  if (after.owner !== before.owner && !(isOwn && isWritable))
+    throw new InstructionFailureError('ModifiedProgramId');
+  if (after.lamports !== before.lamports) {
+    if (after.lamports < before.lamports && !isOwn)
+      throw new InstructionFailureError('ExternalAccountLamportSpend');
+    if (!isWritable) throw new InstructionFailureError('ReadonlyLamportChange');
+  }
+  if (after.data !== before.data) {
+    if (!isWritable) throw new InstructionFailureError('ReadonlyDataModified');
+    if (!isOwn) throw new InstructionFailureError('ExternalAccountDataModified');
+  }
+}
+
+/** Every writable account must end with its rent exemption or with nothing, or have had less and not gained. */
+function rentError(
+  { accounts }: ResolvedSolana,
+  before: (address: string) => SolanaAccount,
+  after: (address: string) => SolanaAccount,
+): TransactionError | null {
+  for (const [index, { address, isWritable }] of accounts.entries()) {
+    if (isWritable && !keepsRent(before(address), after(address))) {
+      return { InsufficientFundsForRent: { account_index: index } };
+    }
+  }
+  return null;
+}
+
+/** Whether an account may change from one state to the other. Source: svm rent_calculator.rs. */
+export function keepsRent(before: SolanaAccount, after: SolanaAccount): boolean {
+  const isExempt = ({ lamports, data }: SolanaAccount): boolean =>
+    lamports === 0n || lamports >= rentExemption(data.length);
+  if (isExempt(after)) return true;
+  return !isExempt(before) && before.data.length === after.data.length && after.lamports <= before.lamports;
+}
