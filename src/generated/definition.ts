@@ -302,7 +302,7 @@ export const definition: Definition = {
         "tags": [
           "cards"
         ],
-        "summary": "Create an ephemeral key of a card",
+        "summary": "Create an ephemeral key for a card",
         "security": [
           {
             "appCredentials": []
@@ -1993,19 +1993,19 @@ export const definition: Definition = {
       "appCredentials": {
         "type": "http",
         "scheme": "basic",
-        "description": "HTTP Basic with the app id as the user name and the app secret as the password. For servers only: the secret authorizes everything that does not need an owner's signature."
+        "description": "HTTP Basic with the app id as the user name and the app secret as the password. For servers only, because the secret authorizes everything that does not need an owner's signature."
       },
       "appOrigin": {
         "type": "apiKey",
         "in": "header",
         "name": "service-app-id",
-        "description": "For web pages of the app: `service-app-id` and the `Origin` of the page, which browsers send, among the app's `allowed_origins`. No secret is needed."
+        "description": "For web pages of the app: `service-app-id`, and the `Origin` of the page, which browsers send. The origin must be one of the app's `allowed_origins`. No secret is needed."
       },
       "oauthClient": {
         "type": "apiKey",
         "in": "header",
         "name": "service-app-id",
-        "description": "For OAuth clients: `client_id` (the app id) and `client_secret` in the body (RFC 6749, section 2.3.1), instead of HTTP Basic. Where the app admits public clients (`device_flow.public_clients`), `client_id` alone is accepted. `service-app-id` may be left out."
+        "description": "For OAuth clients: `client_id` (the app id) and `client_secret` in the body (RFC 6749, section 2.3.1), instead of HTTP Basic. If the app admits public clients (`device_flow.public_clients`), `client_id` alone is accepted. `service-app-id` may be omitted."
       },
       "userToken": {
         "type": "http",

@@ -141,7 +141,7 @@ export interface Operations {
   /** Add an entry to the allowlist */
   createAllowlistEntry: {
     path: {
-      /** App id. It must be that of the authenticated app; any other returns 404. */
+      /** App id. It must be the id of the authenticated app; any other id returns 404. */
       app_id: string;
     };
     query: {};
@@ -162,7 +162,7 @@ export interface Operations {
     body: schemas.CardCustomerRequest;
     response: schemas.CardCustomerResponse;
   };
-  /** Create an ephemeral key of a card */
+  /** Create an ephemeral key for a card */
   createCardEphemeralKey: {
     path: {
       /** Card id. Returns 404 for a card of another user or environment. */
@@ -362,7 +362,7 @@ export interface Operations {
   /** Remove an entry from the allowlist */
   deleteAllowlistEntry: {
     path: {
-      /** App id. It must be that of the authenticated app; any other returns 404. */
+      /** App id. It must be the id of the authenticated app; any other id returns 404. */
       app_id: string;
     };
     query: {};
@@ -592,7 +592,7 @@ export interface Operations {
   /** Get the settings of the app */
   getApp: {
     path: {
-      /** App id. It must be that of the authenticated app; any other returns 404. */
+      /** App id. It must be the id of the authenticated app; any other id returns 404. */
       app_id: string;
     };
     query: {};
@@ -603,7 +603,7 @@ export interface Operations {
   getAppGasSpend: {
     path: {};
     query: {
-      /** End of the time range in Unix milliseconds, exclusive: after the start and at most 30 days later. */
+      /** End of the time range in Unix milliseconds, exclusive. It must be after the start and at most 30 days later. */
       end_timestamp: number;
       /** Start of the time range in Unix milliseconds, inclusive. */
       start_timestamp: number;
@@ -626,7 +626,7 @@ export interface Operations {
   /** List test accounts */
   getAppTestCredentials: {
     path: {
-      /** App id. It must be that of the authenticated app; any other returns 404. */
+      /** App id. It must be the id of the authenticated app; any other id returns 404. */
       app_id: string;
     };
     query: {};
@@ -636,7 +636,7 @@ export interface Operations {
   /** Get the configuration of cards */
   getCardConfig: {
     path: {
-      /** App id. Any other app than the authenticated one returns 404. */
+      /** App id. An id of another app than the authenticated one returns 404. */
       app_id: string;
     };
     query: {
@@ -849,7 +849,7 @@ export interface Operations {
   /** Get a transaction */
   getTransaction: {
     path: {
-      /** Transaction id, as returned when sending. */
+      /** Transaction id from the response of the send request. */
       transaction_id: string;
     };
     query: {};
@@ -1158,7 +1158,7 @@ export interface Operations {
   /** List the allowlist */
   listAllowlistEntries: {
     path: {
-      /** App id. It must be that of the authenticated app; any other returns 404. */
+      /** App id. It must be the id of the authenticated app; any other id returns 404. */
       app_id: string;
     };
     query: {};
@@ -1363,7 +1363,7 @@ export interface Operations {
   listTransactionsByReference: {
     path: {};
     query: {
-      /** The reference given when sending, 1 to 64 characters. */
+      /** The reference of the send request, 1 to 64 characters. */
       reference_id: string;
     };
     body: undefined;

@@ -72,9 +72,9 @@ export type AccessListEntry = {
 
 /** The combined holdings of the wallets of an account. */
 export type AccountBalanceResponse = {
-  /** Per asset, across all wallets and chains. */
+  /** The holdings of each asset, across all wallets and chains. */
   assets: BalanceAsset[];
-  /** Per asset and chain, across all wallets. */
+  /** The holdings of each asset on each chain, across all wallets. */
   assets_by_chain?: BalanceAssetByChain[] | undefined;
   /** Total value of all holdings. */
   total: CurrencyAmount;
@@ -89,7 +89,7 @@ export type AccountResponse = {
   display_name: string | null;
   /** Account id. It never changes. */
   id: string;
-  /** One to five wallets, in the order they were added. */
+  /** One to five wallets, in the order in which they were added. */
   wallets: AccountWallet[];
 };
 
@@ -109,7 +109,7 @@ export type AccountWallet = {
 export type AccountWalletConfigurationItem = {
   /** Chain type of the wallet. */
   chain_type: FirstClassChainType;
-  /** The custodian to open the wallet at; by default the service holds the key. */
+  /** The custodian at which to open the wallet. By default, the service holds the key. */
   custody?: AccountWalletCustody | undefined;
 };
 
@@ -137,7 +137,7 @@ export type AccountsListResponse = {
 
 /** A field of the request body of a transfer or a yield operation. */
 export type ActionRequestBodyCondition = {
-  /** Path in the request body: for `transfer` one of `source.asset`, `source.asset_address`, `source.amount`, `source.chain`, `destination.address`, `destination.asset`, `destination.chain`; for `earn_deposit` and `earn_withdraw` one of `vault_id`, `amount`, `raw_amount`; for payouts, which only `*` rules match, also `developer_fee_percent`. Text is compared exactly; in an ALLOW rule this includes EVM addresses, in a DENY rule their case does not matter. */
+  /** Path in the request body. For `transfer`, one of `source.asset`, `source.asset_address`, `source.amount`, `source.chain`, `destination.address`, `destination.asset`, `destination.chain`. For `earn_deposit` and `earn_withdraw`, one of `vault_id`, `amount`, `raw_amount`. For payouts, which only `*` rules match, also `developer_fee_percent`. Text is compared exactly. In an ALLOW rule this includes EVM addresses; in a DENY rule their case does not matter. */
   field: string;
   /** The source of the field. */
   field_source: "action_request_body";
@@ -184,7 +184,7 @@ export type Aggregation = {
 
 /** A sum over past requests, including the current one. */
 export type AggregationCondition = {
-  /** `aggregation.` followed by the aggregation id. If the aggregation was deleted, the condition is false in an ALLOW rule, and cannot be decided in a DENY rule, which then matches. */
+  /** `aggregation.` followed by the aggregation id. If the aggregation was deleted, the condition is false in an ALLOW rule. In a DENY rule it cannot be decided, so the rule matches. */
   field: string;
   /** The source of the field. */
   field_source: "reference";
@@ -198,7 +198,7 @@ export type AggregationCondition = {
 export type AggregationGroupBy = {
   /** Required for `ethereum_calldata`. */
   abi?: AbiSchema | undefined;
-  /** Named as in a policy condition with the same field source. */
+  /** The name of the field in a policy condition with the same field source. */
   field: string;
   /** The source of the field. */
   field_source: "ethereum_transaction" | "ethereum_calldata";
@@ -211,7 +211,7 @@ export type AggregationMethod = "eth_signTransaction" | "eth_signUserOperation";
 export type AggregationMetric = {
   /** Required for `ethereum_calldata`. */
   abi?: AbiSchema | undefined;
-  /** Named as in a policy condition with the same field source. Must be numeric for a sum. */
+  /** The name of the field in a policy condition with the same field source. It must be numeric for a sum. */
   field: string;
   /** The source of the field. */
   field_source: "ethereum_transaction" | "ethereum_calldata";
@@ -388,7 +388,7 @@ export type AppResponse = {
   passkeys_for_signup_enabled: boolean;
   /** Privacy policy URL, or null. */
   privacy_policy_url: string | null;
-  /** Whether users must accept the terms before they can continue; null means no. */
+  /** Whether users must accept the terms before they can continue. Null means no. */
   require_users_accept_terms: boolean | null;
   /** Whether the login page lists wallets first. */
   show_wallet_login_first: boolean;
@@ -487,9 +487,9 @@ export type AttachedWalletAutomation = {
 
 /** The credentials: `email` or `phone_number`, and the code. */
 export type AuthenticatePasswordlessRequest = {
-  /** The email address that the code was sent to. */
+  /** The email address to which the code was sent. */
   email?: string | undefined;
-  /** The phone number that the code was sent to, in any common format. */
+  /** The phone number to which the code was sent, in any common format. */
   phone_number?: string | undefined;
   /** The code, exactly six digits. */
   code: string;
@@ -507,7 +507,7 @@ export type AuthenticateWalletsRequest = WalletAuthenticateEncryptedRequest | Wa
 export type AuthorizationKey = {
   /** Display name, or null. */
   display_name: string | null;
-  /** Base64 SubjectPublicKeyInfo DER. A key that was given as PEM is returned in this format. */
+  /** Base64 SubjectPublicKeyInfo DER. A key that was given as PEM is also returned in this format. */
   public_key: string;
 };
 
@@ -515,7 +515,7 @@ export type AuthorizationKey = {
 export type AuthorizeIntentRequest = {
   /** ECDSA P-256 signature over the canonical payload of the proposed request, as DER in base64. */
   signature: string;
-  /** Signing time in Unix milliseconds. A user's key must have been valid then and must still be valid; a time more than five minutes in the future is refused. */
+  /** Signing time in Unix milliseconds. A user's key must have been valid at that time and must still be valid. A time more than five minutes in the future is refused. */
   timestamp: number;
 };
 
@@ -682,7 +682,7 @@ export type BankAgreement = {
   id: string;
   /** Title. */
   name: string;
-  /** Where the user reads it; empty if there is no document. */
+  /** The URL of the agreement for the user to read. Empty if there is no document. */
   url: string;
 };
 
@@ -793,13 +793,13 @@ export type CaptchaProvider = "turnstile" | "hcaptcha";
 export type Card = {
   /** The asset that the card spends. */
   asset: string;
-  /** What the wallet holds of the asset, in units of the asset; null while the chain cannot be reached. */
+  /** The wallet's balance of the asset, in units of the asset. Null while the chain cannot be reached. */
   balance_formatted: string | null;
   /** The card network. */
   brand: string | null;
   cardholder: Cardholder;
   chain_id: Caip2;
-  /** When the card was created: Unix seconds. */
+  /** Time at which the card was created, in Unix seconds. */
   created_at: number;
   /** Month of expiry. */
   exp_month: number | null;
@@ -826,7 +826,7 @@ export type CardConfig = {
   card_logo_url: string | null;
   /** The issuer's public key. In the sandbox: `pk_test_` and a P-256 point in base64url, the recipient of HPKE messages (RFC 9180, DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, ChaCha20-Poly1305). */
   publishable_key: string;
-  /** The address that the owner of a wallet approves as a spender of the asset. The same on all chains. */
+  /** The address that the owner of a wallet approves as a spender of the asset. It is the same on all chains. */
   spender_address: string;
 };
 
@@ -835,7 +835,7 @@ export type CardConfigResponse = {
   data: CardConfig;
 };
 
-/** How far the user has come, discriminated by `status`, with what the next step needs. */
+/** The progress of the user, discriminated by `status`, and the data for the next step. */
 export type CardCustomer = CardCustomerNotCreated | CardCustomerElectronicDisclosureRequired | CardCustomerBankTermsRequired | CardCustomerProviderTermsRequired | CardCustomerKycRequired | CardCustomerPending | CardCustomerUnderReview | CardCustomerRejected | CardCustomerError | CardCustomerReady;
 
 /** The user must accept the agreements of the issuing bank. */
@@ -845,7 +845,7 @@ export type CardCustomerBankTermsRequired = {
   status: "bank_terms_required";
 };
 
-/** The user must accept to get documents electronically. */
+/** The user must agree to receive documents electronically. */
 export type CardCustomerElectronicDisclosureRequired = {
   /** The disclosure. */
   disclosure_url: string;
@@ -859,7 +859,7 @@ export type CardCustomerError = {
   status: "error";
 };
 
-/** The user must be verified, or provide more. */
+/** The user must be verified, or provide more data. */
 export type CardCustomerKycRequired = {
   /** The provider's page. */
   kyc_url: string;
@@ -895,7 +895,7 @@ export type CardCustomerReady = {
 
 /** The user cannot have cards. */
 export type CardCustomerRejected = {
-  /** Why; left out if no reason is known. */
+  /** The reasons for the rejection. Absent if no reason is known. */
   rejection_reasons?: CardCustomerRejectionReason[] | undefined;
   /** The status. */
   status: "rejected";
@@ -971,9 +971,9 @@ export type CardStatus = "active" | "inactive" | "canceled";
 
 /** A payment with a card, or a refund. */
 export type CardTransaction = {
-  /** In cents of the currency; negative for a refund. For a pending payment what was authorized, for a posted one what was captured. */
+  /** In cents of the currency; negative for a refund. A pending payment shows the authorized amount, a posted payment shows the captured amount. */
   amount: number;
-  /** When it was authorized or refunded: Unix seconds. */
+  /** Time at which the payment was authorized or refunded, in Unix seconds. */
   created: number;
   /** ISO 4217 in lower case. */
   currency: string;
@@ -1014,7 +1014,7 @@ export type CollectEthereumEarnFeesRequest = {
   vault_id: string;
 };
 
-/** How the condition compares the field with its value. `in` takes a list; `in_condition_set` takes a condition set id; `contains`, `starts_with` and `ends_with` compare strings; the ordering operators compare integers, given as decimal or `0x` hex strings. */
+/** How the condition compares the field with its value. `in` takes a list; `in_condition_set` takes a condition set id; `contains`, `starts_with` and `ends_with` compare strings. The ordering operators compare integers, given as decimal or `0x` hex strings. */
 export type ConditionOperator = "eq" | "neq" | "gt" | "gte" | "lt" | "lte" | "in" | "in_condition_set" | "contains" | "starts_with" | "ends_with";
 
 /** A list of values that conditions refer to by id. */
@@ -1057,7 +1057,7 @@ export type ConditionSetIntentRequestDetails = {
 export type ConditionSetIntentResponse = {
   /** Outcome of the request. Present only in status `executed` or `failed`. */
   action_result?: ConditionSetIntentActionResult | undefined;
-  /** Who can authorize the intent and who has: one entry per eligible key quorum, the owner first. Any one of them is sufficient. */
+  /** The eligible key quorums and their signatures: one entry per key quorum that can authorize the intent, the owner first. Any one of them is sufficient. */
   authorization_details: IntentAuthorization[];
   /** Creation time in Unix milliseconds. */
   created_at: number;
@@ -1080,7 +1080,7 @@ export type ConditionSetIntentResponse = {
   intent_type: "CONDITION_SET";
   /** Time of rejection in Unix milliseconds. Present only in status `rejected`. */
   rejected_at?: number | undefined;
-  /** The request to run once the intent is authorized, as the direct request would be sent. */
+  /** The request to run once the intent is authorized, in the form of the direct request. */
   request_details: ConditionSetIntentRequestDetails;
   /** Id of the resource that the request changes or uses. */
   resource_id: string;
@@ -1168,7 +1168,7 @@ export type CreateAggregationRequest = {
   window: AggregationWindow;
 };
 
-/** For which page the key is. */
+/** The page for which the key is created. */
 export type CreateCardEphemeralKeyRequest = {
   environment: IntegrationEnvironment;
   /** The nonce of the page. */
@@ -1217,7 +1217,7 @@ export type CreateCryptoDepositAccountWithConfigRequest = {
 export type CreateCryptoDepositAccountWithRouteRequest = {
   /** Defaults to `dedicated`. */
   deposit_address_strategy?: CryptoDepositAddressStrategy | undefined;
-  /** The asset that deposits are converted into. */
+  /** The asset into which deposits are converted. */
   destination: CryptoDepositAsset;
   /** The assets that can be deposited. */
   source: CryptoDepositAssetFilter;
@@ -1245,7 +1245,7 @@ export type CreateCustodialWalletRequest = {
 /** The bank account to register. */
 export type CreateExternalFiatAccountRequest = {
   account: ExternalFiatAccountData;
-  /** Name of the account owner, as the bank has it on record. */
+  /** Name of the account owner, in the spelling of the bank. */
   account_owner_name: string;
   address?: ExternalFiatAccountAddress | undefined;
   /** Bank name. */
@@ -1259,9 +1259,9 @@ export type CreateExternalFiatAccountRequest = {
 
 /** The fiat deposit account to open. */
 export type CreateFiatDepositAccountRequest = {
-  /** The asset that deposits are converted into. */
+  /** The asset into which deposits are converted. */
   destination: FiatDepositAccountDestination;
-  /** What the app keeps of each deposit. Defaults to `0`. */
+  /** The app's fee on each deposit. Defaults to `0`. */
   developer_fee_percent?: DeveloperFeePercent | undefined;
   /** Environment of the provider. Defaults to `production`. */
   environment?: IntegrationEnvironment | undefined;
@@ -1281,7 +1281,7 @@ export type CreateFiatDepositAccountSource = {
 export type CreateFiatPayoutRequest = {
   /** The bank account to pay. */
   destination: PayoutDestination;
-  /** What the app keeps of the amount; the bank account gets the rest. Defaults to `0`. */
+  /** The app's fee on the amount; the bank account gets the rest. Defaults to `0`. */
   developer_fee_percent?: DeveloperFeePercent | undefined;
   /** Prevents the replay of a signed request: a value already used for this wallet is refused. */
   nonce?: WalletActionNonce | undefined;
@@ -1466,7 +1466,7 @@ export type CryptoDepositAccountFoundCurrency = {
   name: string;
   /** Symbol. */
   symbol: string;
-  /** Whether the token is known to be the one that its name says. */
+  /** Whether the token is verified to be the currency with this name. */
   verified: boolean;
 };
 
@@ -1495,7 +1495,7 @@ export type CryptoDepositAccountSourceCurrency = {
 export type CryptoDepositAddressRoute = {
   /** Deposit address. */
   deposit_address: string;
-  /** The asset that deposits are converted into. */
+  /** The asset into which deposits are converted. */
   destination: CryptoDepositAsset;
   /** The assets that can be deposited. */
   source: CryptoDepositAssetFilter;
@@ -1561,13 +1561,13 @@ export type CurveSigningChainType = "cosmos" | "stellar" | "sui" | "aptos" | "mo
 
 /** A wallet whose key is held by a custodian. */
 export type CustodialWallet = {
-  /** Additional signers that may transfer besides the owner. */
+  /** Additional signers that may transfer, in addition to the owner. */
   additional_signers?: WalletAdditionalSigner | undefined;
   /** Deposit address. */
   address: string;
   /** The chain of the wallet. */
   chain: CustodialWalletChain;
-  /** Deprecated; use `chain`. Present if the request had it. */
+  /** Deprecated; use `chain`. Present if the request contained it. */
   chain_type?: CustodialWalletChainType | undefined;
   /** The custodian and the customer. */
   custody: WalletCustodian;
@@ -1687,7 +1687,7 @@ export type DepositStartedData = {
   source: DepositStartedSource;
 };
 
-/** The asset that a deposit is converted into, as shown in events. */
+/** The asset into which a deposit is converted, as shown in events. */
 export type DepositStartedDestination = {
   /** Asset name. */
   asset: string;
@@ -1700,7 +1700,7 @@ export type DepositStartedSource = {
   /** Decimal amount. */
   amount: string;
   currency: FiatDepositCurrency;
-  /** Payment rail, as the provider names it, for example `sepa`, `ach_push`, `wire` or `pix`. Absent if unknown. */
+  /** Payment rail in the provider's spelling, for example `sepa`, `ach_push`, `wire` or `pix`. Absent if unknown. */
   payment_rail?: string | undefined;
   /** Name of the payer. Absent if unknown. */
   sender_name?: string | undefined;
@@ -1732,7 +1732,7 @@ export type DeviceAuthorizationResponse = {
   expires_in: number;
   /** Minimum time between polls in seconds. */
   interval: number;
-  /** User code, which the user types in. */
+  /** User code, which the user types on another device. */
   user_code: string;
   /** URL where the user enters the code. */
   verification_uri: string;
@@ -2007,7 +2007,7 @@ export type EncryptedBoundAuthenticateResponse = {
   encrypted_authorization_key: EncryptedAuthorizationKey;
   /** Time until which the key is valid, in Unix milliseconds. */
   expires_at: number;
-  /** The wallets whose owner or additional signer has the user as a member, newest first, at most 1,000. `GET /v1/wallets` with `user_id` lists all that the user owns. */
+  /** The wallets whose owner or additional signer has the user as a member, newest first, at most 1,000. `GET /v1/wallets` with `user_id` lists all wallets that the user owns. */
   wallets: Wallet[];
 };
 
@@ -2017,7 +2017,7 @@ export type EncryptedWalletAuthenticateResponse = {
   encrypted_authorization_key: EncryptedAuthorizationKey;
   /** Time until which the key is valid, in Unix milliseconds. */
   expires_at: number;
-  /** The wallets whose owner or additional signer has the user as a member, newest first, at most 1,000. `GET /v1/wallets` with `user_id` lists all that the user owns. */
+  /** The wallets whose owner or additional signer has the user as a member, newest first, at most 1,000. `GET /v1/wallets` with `user_id` lists all wallets that the user owns. */
   wallets: Wallet[];
 };
 
@@ -2032,7 +2032,7 @@ export type Error = {
   code?: "invalid_data" | "invalid_request" | "invalid_state" | "missing_or_invalid_token" | "missing_or_invalid_service_app_id" | "missing_or_invalid_service_client_id" | "missing_or_invalid_service_account_id" | "too_many_requests" | (string & {}) | undefined;
   /** The error reported by another system, for example the reason given by a chain. */
   cause?: string | undefined;
-  /** Machine-readable details, depending on the code; for `invalid_data`, `issues` is a list of `{in, pointer, message}`. In a sandbox, `hint` says what to do. */
+  /** Machine-readable details, depending on the code. For `invalid_data`, `issues` is a list of `{in, pointer, message}`. In a sandbox, `hint` explains what to do. */
   data?: { [key: string]: unknown } | undefined;
 };
 
@@ -2127,7 +2127,7 @@ export type EthereumSecp256k1SignRpcInput = {
 
 /** The digest to sign. */
 export type EthereumSecp256k1SignRpcInputParams = {
-  /** A number of at most 32 bytes; a shorter one is padded with zeros on the left. */
+  /** A number of at most 32 bytes. A shorter number is padded with zeros on the left. */
   hash: Hex;
 };
 
@@ -2241,7 +2241,7 @@ export type EthereumSign7702Authorization = {
   chain_id: Quantity;
   /** Address of the contract whose code the account executes. */
   contract: string;
-  /** Account nonce that the authorization consumes. */
+  /** The account nonce that the authorization uses. */
   nonce: Quantity;
   /** r of the signature. */
   r: Hex;
@@ -2301,7 +2301,7 @@ export type EthereumSignTransactionRpcInput = {
 
 /** The transaction to sign. */
 export type EthereumSignTransactionRpcInputParams = {
-  /** Signed exactly as given: no field is filled in, and an absent number is 0. An absent type is 4 with `authorization_list`, 0 with `gas_price`, and 2 otherwise. */
+  /** The transaction is signed exactly as given: no field is filled in, and an absent number is 0. An absent type is 4 with `authorization_list`, 0 with `gas_price`, and 2 otherwise. */
   transaction: UnsignedEthereumTransaction;
 };
 
@@ -2425,7 +2425,7 @@ export type EthereumTypedDataInput = {
   types: TypedDataTypesInputParams;
 };
 
-/** A field of the typed data message. In an ALLOW rule it is true only if the types in the request equal `typed_data.types` exactly. In a DENY rule the types that `primary_type` consists of must be equal; other types in the request do not count, because they do not change what is signed. */
+/** A field of the typed data message. In an ALLOW rule, the condition is true only if the types in the request equal `typed_data.types` exactly. In a DENY rule, only the types that `primary_type` consists of must be equal. Other types in the request are ignored, because they do not change what is signed. */
 export type EthereumTypedDataMessageCondition = {
   /** Dotted path in the message. */
   field: string;
@@ -2540,7 +2540,7 @@ export type ExportSeedPhraseRpcResponse = {
 /** How the exported secret is used: `display` shows it to a person, `client` passes it to a program. */
 export type ExportType = "display" | "client";
 
-/** The secret to export, and the key to encrypt it to. */
+/** The secret to export, and the key with which to encrypt it. */
 export type ExportWalletRequest = {
   /** Always `HPKE`. */
   encryption_type: HpkeEncryption;
@@ -2686,7 +2686,7 @@ export type FailureReason = {
   message: string;
 };
 
-/** The fee that the app charges. It is taken out of the exchange, so less is received or more is spent. */
+/** The fee that the app charges. It is deducted in the exchange, so less is received or more is spent. */
 export type FeeConfiguration = {
   /** The only supported type: a share of the source amount. */
   type: "total_fee_bps";
@@ -2703,9 +2703,9 @@ export type FiatDepositAccount = {
   created_at: string;
   /** Payment instructions; null while they are being prepared and after the account is deactivated. */
   deposit_instructions: FiatDepositInstructions | null;
-  /** The asset that deposits are converted into. */
+  /** The asset into which deposits are converted. */
   destination: FiatDepositAccountDestination;
-  /** What the app keeps of each deposit, as given in the request that opened the account. */
+  /** The app's fee on each deposit, in the notation of the request that opened the account. */
   developer_fee_percent: DeveloperFeePercent;
   /** Environment of the account. */
   environment: IntegrationEnvironment;
@@ -2719,7 +2719,7 @@ export type FiatDepositAccount = {
   wallet_id: string;
 };
 
-/** The asset that deposits are converted into. */
+/** The asset into which deposits are converted. */
 export type FiatDepositAccountDestination = {
   /** Asset name, for example `usdc`. */
   asset: string;
@@ -2733,7 +2733,7 @@ export type FiatDepositAccountResponse = {
   fiat_deposit_account: FiatDepositAccount;
 };
 
-/** The currency that is deposited, and how. */
+/** The currency of deposits, and their payment rails. */
 export type FiatDepositAccountSource = {
   /** ISO 4217 code in lower case. */
   currency: string;
@@ -2773,7 +2773,7 @@ export type FiatDepositInstructions = {
   bre_b_key?: string | undefined;
   /** Mexican CLABE. */
   clabe?: string | undefined;
-  /** Reference that the payment must carry. */
+  /** Reference that the payment must contain. */
   deposit_message?: string | undefined;
   /** IBAN. */
   iban?: string | undefined;
@@ -2996,7 +2996,7 @@ export type HpkeImportConfig = {
   info?: string | undefined;
 };
 
-/** The P-256 public key to encrypt a secret to: base64 SubjectPublicKeyInfo DER, or PEM. Generate a new key pair for each request. */
+/** The P-256 public key with which to encrypt a secret: base64 SubjectPublicKeyInfo DER, or PEM. Generate a new key pair for each request. */
 export type HpkeRecipientPublicKey = string;
 
 /** A condition of a proposed rule without the field to compare or the operator. It can be proposed, but is never true. */
@@ -3081,7 +3081,7 @@ export type IntentActionResult = {
   authorized_by_display_name?: string | undefined;
   /** Response body that the direct request would have returned, depending on the intent type: the resource, or the error if it failed. */
   response_body?: unknown | undefined;
-  /** The resource before the change, depending on the intent type. Absent for rpc requests and transfers. */
+  /** The resource before the change, depending on the intent type. Absent for RPC requests and transfers. */
   prior_state?: unknown | undefined;
 };
 
@@ -3254,7 +3254,7 @@ export type IntentStatus = "pending" | "processing" | "executed" | "failed" | "e
 /** The type of request that an intent proposes. */
 export type IntentType = "CONDITION_SET" | "KEY_QUORUM" | "POLICY" | "RPC" | "RULE" | "TRANSFER" | "WALLET";
 
-/** Purpose of the account, as the provider names it. */
+/** Purpose of the account, in the provider's spelling. */
 export type KYBAccountPurpose = string;
 
 /** A person who owns, controls or signs for the business. */
@@ -3302,7 +3302,7 @@ export type KYBAssociatedPerson = {
   transliterated_residential_address?: VerificationAddress | undefined;
 };
 
-/** Legal form, as the provider names it, for example `llc`, `corporation`, `partnership` or `sole_prop`. */
+/** Legal form, in the provider's spelling, for example `llc`, `corporation`, `partnership` or `sole_prop`. */
 export type KYBBusinessType = string;
 
 /** A document about the business or a person. */
@@ -3315,13 +3315,13 @@ export type KYBDocument = {
   purposes: KYBDocumentPurpose[];
 };
 
-/** What the document proves, as the provider names it, for example `business_formation`, `ownership_information` or `proof_of_address`. */
+/** What the document proves, in the provider's spelling, for example `business_formation`, `ownership_information` or `proof_of_address`. */
 export type KYBDocumentPurpose = string;
 
 /** Annual revenue in US dollars, as one of the provider's ranges, for example `1000000_9999999`. */
 export type KYBEstimatedAnnualRevenue = string;
 
-/** An activity that needs closer review, as the provider names it, or `none_of_the_above`. */
+/** An activity that needs closer review, in the provider's spelling, or `none_of_the_above`. */
 export type KYBHighRiskActivity = string;
 
 /** Place of birth. */
@@ -3354,7 +3354,7 @@ export type KYBRegulatedActivity = {
   regulated_activities_description: string;
 };
 
-/** Source of the funds, as the provider names it. */
+/** Source of the funds, in the provider's spelling. */
 export type KYBSourceOfFunds = string;
 
 /** The verification statuses of an organization. */
@@ -3372,12 +3372,12 @@ export type KYBStatusResponse = {
   endorsements: KyxEndorsement[];
   /** Environment of the provider. */
   environment: KyxEnvironment;
-  /** Information that the provider will require later, as the provider names it. */
+  /** Information that the provider will require later, in the provider's spelling. */
   future_requirements_due: string[];
   kyb: KyxVerificationStatusDetail;
   /** Verification provider. */
   provider: KyxProvider;
-  /** Information that the provider still requires, as the provider names it. */
+  /** Information that the provider still requires, in the provider's spelling. */
   requirements_due: string[];
   status: KyxProviderStatus;
   tos: KyxTosStatusDetail;
@@ -3471,12 +3471,12 @@ export type KYCStatusResponse = {
   endorsements: KyxEndorsement[];
   /** Environment of the provider. */
   environment: KyxEnvironment;
-  /** Information that the provider will require later, as the provider names it. */
+  /** Information that the provider will require later, in the provider's spelling. */
   future_requirements_due: string[];
   kyc: KyxVerificationStatusDetail;
   /** Verification provider. */
   provider: KyxProvider;
-  /** Information that the provider still requires, as the provider names it. */
+  /** Information that the provider still requires, in the provider's spelling. */
   requirements_due: string[];
   status: KyxProviderStatus;
   tos: KyxTosStatusDetail;
@@ -3514,7 +3514,7 @@ export type KYCSubmitData = {
 
 /** A group whose members sign together. */
 export type KeyQuorum = {
-  /** The public keys among the members, in the order they were given. */
+  /** The public keys among the members, in the order of the request. */
   authorization_keys: AuthorizationKey[];
   /** Number of members that must sign; null if all must sign. */
   authorization_threshold: number | null;
@@ -3559,7 +3559,7 @@ export type KeyQuorumIntentRequestDetails = {
 export type KeyQuorumIntentResponse = {
   /** Outcome of the request. Present only in status `executed` or `failed`. */
   action_result?: KeyQuorumIntentActionResult | undefined;
-  /** Who can authorize the intent and who has: one entry per eligible key quorum, the owner first. Any one of them is sufficient. */
+  /** The eligible key quorums and their signatures: one entry per key quorum that can authorize the intent, the owner first. Any one of them is sufficient. */
   authorization_details: IntentAuthorization[];
   /** Creation time in Unix milliseconds. */
   created_at: number;
@@ -3582,7 +3582,7 @@ export type KeyQuorumIntentResponse = {
   intent_type: "KEY_QUORUM";
   /** Time of rejection in Unix milliseconds. Present only in status `rejected`. */
   rejected_at?: number | undefined;
-  /** The request to run once the intent is authorized, as the direct request would be sent. */
+  /** The request to run once the intent is authorized, in the form of the direct request. */
   request_details: KeyQuorumIntentRequestDetails;
   /** Id of the resource that the request changes or uses. */
   resource_id: string;
@@ -3610,13 +3610,13 @@ export type KyxCapabilityStatus = string;
 
 /** A service set that was applied for. */
 export type KyxEndorsement = {
-  /** The missing requirements, as the provider names them, or null. */
+  /** The missing requirements, in the provider's spelling, or null. */
   missing: string[] | null;
   name: KyxEndorsementName;
   status: KyxEndorsementStatus;
 };
 
-/** A set of services that the provider grants after additional checks, as the provider names it, for example `base` or `sepa`. */
+/** A set of services that the provider grants after additional checks, in the provider's spelling, for example `base` or `sepa`. */
 export type KyxEndorsementName = string;
 
 /** Status of the endorsement, as the provider reports it: commonly `incomplete`, `approved` or `revoked`. */
@@ -3653,7 +3653,7 @@ export type KyxTosStatus = string;
 
 /** Whether the customer has accepted the terms. */
 export type KyxTosStatusDetail = {
-  /** URL where the customer continues. Only in responses that make links. */
+  /** URL where the customer continues. Present only in responses that create links. */
   link?: string | undefined;
   status: KyxTosStatus;
 };
@@ -3663,9 +3663,9 @@ export type KyxVerificationStatus = string;
 
 /** Status of the verification. */
 export type KyxVerificationStatusDetail = {
-  /** URL where the customer continues. Only in responses that make links. */
+  /** URL where the customer continues. Present only in responses that create links. */
   link?: string | undefined;
-  /** Rejection reasons, as the provider names them. Present only if the verification was rejected. */
+  /** Rejection reasons, in the provider's spelling. Present only if the verification was rejected. */
   rejection_reasons?: string[] | undefined;
   status: KyxVerificationStatus;
 };
@@ -4193,11 +4193,11 @@ export type LinkedAccountLinkedInOAuth = {
 export type LinkedAccountPasskey = {
   /** Authenticator that holds the passkey, if known. */
   authenticator_name?: string | undefined;
-  /** Where the passkey was registered, if known. */
+  /** The browser in which the passkey was registered, if known. */
   created_with_browser?: string | undefined;
-  /** Where the passkey was registered, if known. */
+  /** The browser in which the passkey was registered, if known. */
   created_with_device?: string | undefined;
-  /** Where the passkey was registered, if known. */
+  /** The browser in which the passkey was registered, if known. */
   created_with_os?: string | undefined;
   /** Credential id, base64url. */
   credential_id: string;
@@ -4539,7 +4539,7 @@ export type ListWalletActionsResponse = {
   next_cursor: string | null;
 };
 
-/** A property of the message to sign. If the bytes are not valid UTF-8, `content` cannot be read: the condition is not met in an ALLOW rule and is met in a DENY rule. */
+/** A property of the message to sign. If the bytes are not valid UTF-8, `content` cannot be read. The condition is then not met in an ALLOW rule and met in a DENY rule. */
 export type MessageSigningCondition = {
   /** `content` is the text, `byte_length` its length in bytes. */
   field: MessageSigningField;
@@ -4647,10 +4647,10 @@ export type NearUnsignedTransactionBorshBase64 = string;
 /** The app id, if it is not sent with HTTP Basic. */
 export type OAuthClientId = string;
 
-/** The app secret, if it is not sent with HTTP Basic. Left out by public clients. */
+/** The app secret, if it is not sent with HTTP Basic. Public clients omit it. */
 export type OAuthClientSecret = string;
 
-/** Refusal of an OAuth endpoint for clients: `error` is the code of RFC 6749, section 5.2, or RFC 8628, section 3.5, if one applies, and `code` the error code of this API. Refusals to which none applies, such as 429, have a message in `error`. */
+/** Refusal of an OAuth endpoint for clients. `error` is the code of RFC 6749, section 5.2, or RFC 8628, section 3.5, if one of them applies; `code` is the error code of this API. If none applies, as for 429, `error` is a message. */
 export type OAuthError = {
   /** Machine-readable code: one of the codes listed for the operation. */
   code?: string | undefined;
@@ -4660,7 +4660,7 @@ export type OAuthError = {
   error: string;
   /** Human-readable message. */
   error_description?: string | undefined;
-  /** The minimum time between polls from now on in seconds, with `slow_down` and `authorization_pending`. */
+  /** The new minimum time between polls in seconds. Present with `slow_down` and `authorization_pending`. */
   interval?: number | undefined;
 };
 
@@ -4688,7 +4688,7 @@ export type OAuthMetadata = {
   device_authorization_endpoint: string;
   /** The grant types. */
   grant_types_supported: string[];
-  /** URL of this server, at the host that the request was sent to. */
+  /** URL of this server, with the host of the request. */
   issuer: string;
   /** Always empty, because there is no authorization endpoint. */
   response_types_supported: string[];
@@ -4898,7 +4898,7 @@ export type PasswordlessAuthenticateResponse = {
 export type PayoutDestination = {
   /** Id of an external fiat account of the user or organization that the wallet belongs to. */
   fiat_account_id: string;
-  /** How the bank is paid; one of those of its account type. US accounts are paid by `ach` unless this says otherwise, accounts with an IBAN by `sepa`, British ones by `faster_payments`, and Brazilian ones by `pix`. */
+  /** The payment rail to the bank, which must be one of the rails of its account type. By default, US accounts are paid by `ach`, accounts with an IBAN by `sepa`, British accounts by `faster_payments`, and Brazilian accounts by `pix`. */
   payment_rail?: "ach" | "ach_same_day" | "wire" | "fednow" | "sepa" | "faster_payments" | "pix" | undefined;
 };
 
@@ -4908,7 +4908,7 @@ export type PayoutResponse = {
   created_at: string;
   /** As given in the request. */
   destination: PayoutDestination;
-  /** As given in the request, or `0`. */
+  /** The fee in the notation of the request, or `0`. */
   developer_fee_percent: DeveloperFeePercent;
   /** Environment of the provider. */
   environment: IntegrationEnvironment;
@@ -4973,7 +4973,7 @@ export type PolicyCondition = EthereumTransactionCondition | EthereumCalldataCon
 /** A condition of a proposed rule, complete or incomplete. */
 export type PolicyConditionProposal = PolicyCondition | IncompletePolicyCondition;
 
-/** The policy ids that apply to the signer: none or one. A new list replaces the previous one. */
+/** The policy that applies to the signer: a list of one policy id, or an empty list. A new list replaces the previous one. */
 export type PolicyInput = string[];
 
 /** Outcome of a proposed policy update. */
@@ -5004,7 +5004,7 @@ export type PolicyIntentRequestDetails = {
 export type PolicyIntentResponse = {
   /** Outcome of the request. Present only in status `executed` or `failed`. */
   action_result?: PolicyIntentActionResult | undefined;
-  /** Who can authorize the intent and who has: one entry per eligible key quorum, the owner first. Any one of them is sufficient. */
+  /** The eligible key quorums and their signatures: one entry per key quorum that can authorize the intent, the owner first. Any one of them is sufficient. */
   authorization_details: IntentAuthorization[];
   /** Creation time in Unix milliseconds. */
   created_at: number;
@@ -5027,7 +5027,7 @@ export type PolicyIntentResponse = {
   intent_type: "POLICY";
   /** Time of rejection in Unix milliseconds. Present only in status `rejected`. */
   rejected_at?: number | undefined;
-  /** The request to run once the intent is authorized, as the direct request would be sent. */
+  /** The request to run once the intent is authorized, in the form of the direct request. */
   request_details: PolicyIntentRequestDetails;
   /** Id of the resource that the request changes or uses. */
   resource_id: string;
@@ -5166,7 +5166,7 @@ export type Quantity = Hex | number;
 
 /** The deposit to estimate. */
 export type QuoteCryptoDepositRequest = {
-  /** The asset that the deposit is converted into. */
+  /** The asset into which the deposit is converted. */
   destination: DepositAccountCryptoQuoteAsset;
   /** Amount of the deposit. */
   input_amount?: DepositAccountCryptoQuoteAmount | undefined;
@@ -5216,7 +5216,7 @@ export type RawBoundAuthenticateResponse = {
   bindings: IntentBinding[];
   /** Time until which the key is valid, in Unix milliseconds. */
   expires_at: number;
-  /** The wallets whose owner or additional signer has the user as a member, newest first, at most 1,000. `GET /v1/wallets` with `user_id` lists all that the user owns. */
+  /** The wallets whose owner or additional signer has the user as a member, newest first, at most 1,000. `GET /v1/wallets` with `user_id` lists all wallets that the user owns. */
   wallets: Wallet[];
 };
 
@@ -5272,7 +5272,7 @@ export type RawWalletAuthenticateResponse = {
   authorization_key: string;
   /** Time until which the key is valid, in Unix milliseconds. */
   expires_at: number;
-  /** The wallets whose owner or additional signer has the user as a member, newest first, at most 1,000. `GET /v1/wallets` with `user_id` lists all that the user owns. */
+  /** The wallets whose owner or additional signer has the user as a member, newest first, at most 1,000. `GET /v1/wallets` with `user_id` lists all wallets that the user owns. */
   wallets: Wallet[];
 };
 
@@ -5288,7 +5288,7 @@ export type RecoverableWalletInput = {
   policy_ids?: PolicyInput | undefined;
 };
 
-/** Who signs for the wallets: the subject of tokens issued by the app. */
+/** The user who signs for the wallets: the subject of tokens issued by the app. */
 export type RecoverableWalletPrimarySigner = {
   /** Value of the user id claim in the app's tokens, by default `sub`. */
   subject_id: string;
@@ -5335,7 +5335,7 @@ export type RotateWebhookSecretRequest = {
   overlap_seconds?: number | undefined;
 };
 
-/** Outcome of a proposed wallet rpc request. */
+/** Outcome of a proposed wallet RPC request. */
 export type RpcIntentActionResult = {
   /** HTTP status that the direct request would have returned. */
   status_code: number;
@@ -5357,11 +5357,11 @@ export type RpcIntentRequestDetails = {
   body: WalletRpcRequest;
 };
 
-/** An intent to run a wallet rpc request. */
+/** An intent to run a wallet RPC request. */
 export type RpcIntentResponse = {
   /** Outcome of the request. Present only in status `executed` or `failed`. */
   action_result?: RpcIntentActionResult | undefined;
-  /** Who can authorize the intent and who has: one entry per eligible key quorum, the owner first. Any one of them is sufficient. */
+  /** The eligible key quorums and their signatures: one entry per key quorum that can authorize the intent, the owner first. Any one of them is sufficient. */
   authorization_details: IntentAuthorization[];
   /** Creation time in Unix milliseconds. */
   created_at: number;
@@ -5382,7 +5382,7 @@ export type RpcIntentResponse = {
   intent_type: "RPC";
   /** Time of rejection in Unix milliseconds. Present only in status `rejected`. */
   rejected_at?: number | undefined;
-  /** The request to run once the intent is authorized, as the direct request would be sent. */
+  /** The request to run once the intent is authorized, in the form of the direct request. */
   request_details: RpcIntentRequestDetails;
   /** Id of the resource that the request changes or uses. */
   resource_id: string;
@@ -5405,7 +5405,7 @@ export type RpcSponsorOptions = {
 export type RuleDeleteIntentResponse = {
   /** Outcome of the request. Present only in status `executed` or `failed`. */
   action_result?: RuleIntentActionResult | undefined;
-  /** Who can authorize the intent and who has: one entry per eligible key quorum, the owner first. Any one of them is sufficient. */
+  /** The eligible key quorums and their signatures: one entry per key quorum that can authorize the intent, the owner first. Any one of them is sufficient. */
   authorization_details: IntentAuthorization[];
   /** Creation time in Unix milliseconds. */
   created_at: number;
@@ -5430,7 +5430,7 @@ export type RuleDeleteIntentResponse = {
   policy?: Policy | undefined;
   /** Time of rejection in Unix milliseconds. Present only in status `rejected`. */
   rejected_at?: number | undefined;
-  /** The request to run once the intent is authorized, as the direct request would be sent. */
+  /** The request to run once the intent is authorized, in the form of the direct request. */
   request_details: RuleIntentDeleteRequestDetails;
   /** Id of the resource that the request changes or uses. */
   resource_id: string;
@@ -5480,7 +5480,7 @@ export type RuleIntentRequestDetails = RuleIntentCreateRequestDetails | RuleInte
 export type RuleIntentResponse = {
   /** Outcome of the request. Present only in status `executed` or `failed`. */
   action_result?: RuleIntentActionResult | undefined;
-  /** Who can authorize the intent and who has: one entry per eligible key quorum, the owner first. Any one of them is sufficient. */
+  /** The eligible key quorums and their signatures: one entry per key quorum that can authorize the intent, the owner first. Any one of them is sufficient. */
   authorization_details: IntentAuthorization[];
   /** Creation time in Unix milliseconds. */
   created_at: number;
@@ -5505,7 +5505,7 @@ export type RuleIntentResponse = {
   policy?: Policy | undefined;
   /** Time of rejection in Unix milliseconds. Present only in status `rejected`. */
   rejected_at?: number | undefined;
-  /** The request to run once the intent is authorized, as the direct request would be sent. */
+  /** The request to run once the intent is authorized, in the form of the direct request. */
   request_details: RuleIntentRequestDetails;
   /** Id of the resource that the request changes or uses. */
   resource_id: string;
@@ -5577,7 +5577,7 @@ export type ServiceTestWebhookPayload = {
 
 /** The type of signature to create. */
 export type SignatureOptions = {
-  /** `ecdsa`: a signature by the key itself. `erc1271`: a signature that the smart account of the wallet verifies, which requires `caip2`. */
+  /** `ecdsa`: a signature by the key itself. `erc1271`: a signature that the smart wallet of the wallet verifies, which requires `caip2`. */
   type: SignatureType;
 };
 
@@ -5766,7 +5766,7 @@ export type SolanaSystemProgramInstructionCondition = {
 /** The part of a Solana System program instruction to compare: its name, or an account or the amount (in lamports) of a `Transfer`. */
 export type SolanaSystemProgramInstructionConditionField = "instructionName" | "Transfer.from" | "Transfer.to" | "Transfer.lamports";
 
-/** A field of a Token program instruction; false for other programs. An account behind an address lookup table cannot be read, which denies the request. */
+/** A field of a Token program instruction; false for other programs. An account behind an address lookup table cannot be read. The request is then denied. */
 export type SolanaTokenProgramInstructionCondition = {
   /** `instructionName` is the name of the instruction; amounts are in base units. */
   field: SolanaTokenProgramInstructionConditionField;
@@ -6092,7 +6092,7 @@ export type SparkSignMessageWithIdentityKeyRpcInput = {
 
 /** The text to sign. */
 export type SparkSignMessageWithIdentityKeyRpcInputParams = {
-  /** Whether to return r and s as 64 bytes instead of DER; defaults to false. */
+  /** Whether to return r and s as 64 bytes instead of DER. Defaults to false. */
   compact?: boolean | undefined;
   /** UTF-8 text, whose SHA-256 is signed. */
   message: string;
@@ -6342,7 +6342,7 @@ export type SubmitWalletImportRequest = {
   owner_id?: OwnerIdInput | undefined;
   /** The policy that applies to signing requests of the wallet. */
   policy_ids?: PolicyInput | undefined;
-  /** The encrypted secret; the other fields as in the first step. */
+  /** The encrypted secret. The other fields are the same as in the first step. */
   wallet: HDSubmitInput | PrivateKeySubmitInput;
 };
 
@@ -6454,7 +6454,7 @@ export type SwapDestination = {
   asset_address: string;
   /** Destination chain. Defaults to the source chain. */
   caip2?: Caip2 | undefined;
-  /** Destination address. Defaults to the wallet. A quote needs it only if the destination is of another chain type than the wallet. */
+  /** Destination address. Defaults to the wallet. A quote needs it only if the destination has another chain type than the wallet. */
   destination_address?: string | undefined;
 };
 
@@ -6567,7 +6567,7 @@ export type TempoTransactionConditionField = "fee_token" | "fee_payer_signature"
 export type TempoVaultDetails = {
   /** Address that administers the vault for the app. */
   admin_wallet_address: string;
-  /** The wallet with that address; null if the app has none. */
+  /** The wallet with this address; null if the app has none. */
   admin_wallet_id: string | null;
   /** Annual yield of the app in basis points; null if unknown. */
   app_apy: number | null;
@@ -6660,7 +6660,7 @@ export type TokenTransferDestination = {
   address: string;
   /** The asset to deliver. Defaults to the source asset. */
   asset?: string | undefined;
-  /** The chain to deliver on. Defaults to the source chain. */
+  /** The chain of the delivery. Defaults to the source chain. */
   chain?: string | undefined;
 };
 
@@ -6678,18 +6678,18 @@ export type TotpMfaMethod = {
 export type Transaction = {
   /** CAIP-2 chain id. */
   caip2: string;
-  /** Time at which it was recorded, in Unix milliseconds. */
+  /** Time at which the transaction was recorded, in Unix milliseconds. */
   created_at: number;
   /** 24 characters. */
   id: string;
-  /** The reference given when sending, or null. */
+  /** The reference of the send request, or null. */
   reference_id?: string | null | undefined;
   /** True if the app pays the gas. */
   sponsored?: boolean | undefined;
   status: BlockchainTransactionStatus;
   /** Transaction hash; on Solana the first signature in base58. Null until the transaction is broadcast. */
   transaction_hash: string | null;
-  /** Present only if the transaction is carried by a user operation. */
+  /** Present only if a user operation carries the transaction. */
   user_operation_hash?: string | undefined;
   /** The wallet that sends the transaction. */
   wallet_id: string;
@@ -6910,7 +6910,7 @@ export type TransferIntentRequestDetails = {
 export type TransferIntentResponse = {
   /** Outcome of the request. Present only in status `executed` or `failed`. */
   action_result?: TransferIntentActionResult | undefined;
-  /** Who can authorize the intent and who has: one entry per eligible key quorum, the owner first. Any one of them is sufficient. */
+  /** The eligible key quorums and their signatures: one entry per key quorum that can authorize the intent, the owner first. Any one of them is sufficient. */
   authorization_details: IntentAuthorization[];
   /** Creation time in Unix milliseconds. */
   created_at: number;
@@ -6933,7 +6933,7 @@ export type TransferIntentResponse = {
   intent_type: "TRANSFER";
   /** Time of rejection in Unix milliseconds. Present only in status `rejected`. */
   rejected_at?: number | undefined;
-  /** The request to run once the intent is authorized, as the direct request would be sent. */
+  /** The request to run once the intent is authorized, in the form of the direct request. */
   request_details: TransferIntentRequestDetails;
   /** Id of the resource that the request changes or uses. */
   resource_id: string;
@@ -7056,7 +7056,7 @@ export type TransferSentTransactionDetail = {
 /** A Tron network. */
 export type TronCaip2 = "tron:mainnet" | "tron:nile";
 
-/** A decoded argument of a Tron contract call, as in `ethereum_calldata`. */
+/** A decoded argument of a Tron contract call. It works like `ethereum_calldata`. */
 export type TronCalldataCondition = {
   /** The functions that the condition recognizes. */
   abi: AbiSchema;
@@ -7247,7 +7247,7 @@ export type TypedDataTypeFieldInput = {
   type: string;
 };
 
-/** The EIP-712 types: each struct name maps to its members in order. Names may contain anything but parentheses, brackets and commas, and in struct names spaces, which would make the encoded type ambiguous. Every type must be declared. If `EIP712Domain` is omitted, it is derived from the domain. */
+/** The EIP-712 types: each struct name maps to its members in order. A name may not contain parentheses, brackets or commas, and a struct name may not contain spaces, because the encoded type would be ambiguous. Every type must be declared. If `EIP712Domain` is omitted, it is derived from the domain. */
 export type TypedDataTypesInputParams = { [key: string]: TypedDataTypeFieldInput[] };
 
 /** The account to remove. */
@@ -7343,7 +7343,7 @@ export type UpdateCardCustomerRequest = {
   environment: IntegrationEnvironment;
 };
 
-/** What changes: a status, a PIN, or both. */
+/** The change: a status, a PIN, or both. */
 export type UpdateCardRequest = {
   cancellation_reason?: CardCancellationReason | undefined;
   environment: IntegrationEnvironment;
@@ -7476,15 +7476,15 @@ export type User = {
   /** Creation time in Unix seconds. */
   created_at: number;
   custom_metadata?: CustomMetadata | undefined;
-  /** Time at which the user was frozen, in Unix seconds. Present only if the user is frozen. The signatures of a frozen user do not count, and the user obtains no new keys. */
+  /** Time at which the user was frozen, in Unix seconds. Present only if the user is frozen. The signatures of a frozen user do not count, and the user gets no new keys. */
   frozen_at?: number | null | undefined;
   /** Whether the user has accepted the app's terms. False for users imported by the app. */
   has_accepted_terms: boolean;
-  /** User id: the prefix `did:service:` and a part that never changes. */
+  /** User id: the prefix `did:service:`, followed by a part that never changes. */
   id: string;
   /** Whether the user has not yet logged in with any account. */
   is_guest: boolean;
-  /** The linked accounts of the user, in the order they were linked. Never empty. */
+  /** The linked accounts of the user, in the order in which they were linked. Never empty. */
   linked_accounts: LinkedAccount[];
   /** The MFA methods that the user has enrolled. */
   mfa_methods: LinkedMfaMethod[];
@@ -7557,7 +7557,7 @@ export type UserCreatedWebhookPayload = {
 /** A user was deleted. */
 export type UserDeletedWebhookPayload = {
   type: "user.deleted";
-  /** The user as it was before the deletion. */
+  /** The user before the deletion. */
   user: User;
 };
 
@@ -7769,7 +7769,7 @@ export type VerificationDocument = {
   issuing_country: string;
   /** Document number. */
   number?: string | undefined;
-  /** Document type, as the provider names it, for example `passport`, `drivers_license`, `national_id`, `ssn` or `tin`. */
+  /** Document type, in the provider's spelling, for example `passport`, `drivers_license`, `national_id`, `ssn` or `tin`. */
   type: string;
 };
 
@@ -8335,7 +8335,7 @@ export type WalletActionEarnWithdrawSucceededWebhookPayload = {
 /** Additional data to return with the action. */
 export type WalletActionInclude = "steps";
 
-/** A string of 24 to 255 characters, chosen by the caller and unique per wallet. It prevents the replay of a signed action: reusing a nonce is refused with `resource_conflict`. */
+/** A string of 24 to 255 characters, chosen by the caller and unique per wallet. It prevents the replay of a signed action. A repeated nonce is refused with `resource_conflict`. */
 export type WalletActionNonce = string;
 
 /** A payout was started. */
@@ -8347,7 +8347,7 @@ export type WalletActionPayoutCreatedWebhookPayload = {
   destination_currency: string;
   /** The bank account to pay. */
   destination_fiat_account_id: string;
-  /** Payment rail to the bank account, as the provider names it. */
+  /** Payment rail to the bank account, in the provider's spelling. */
   destination_payment_rail: string;
   environment: IntegrationEnvironment;
   provider: OrchestrationProvider;
@@ -8377,7 +8377,7 @@ export type WalletActionPayoutFailedWebhookPayload = {
   destination_currency: string;
   /** The bank account to pay. */
   destination_fiat_account_id: string;
-  /** Payment rail to the bank account, as the provider names it. */
+  /** Payment rail to the bank account, in the provider's spelling. */
   destination_payment_rail: string;
   environment: IntegrationEnvironment;
   /** Time of failure, ISO 8601. */
@@ -8412,7 +8412,7 @@ export type WalletActionPayoutRejectedWebhookPayload = {
   destination_currency: string;
   /** The bank account to pay. */
   destination_fiat_account_id: string;
-  /** Payment rail to the bank account, as the provider names it. */
+  /** Payment rail to the bank account, in the provider's spelling. */
   destination_payment_rail: string;
   environment: IntegrationEnvironment;
   failure_reason: FailureReason;
@@ -8449,7 +8449,7 @@ export type WalletActionPayoutSucceededWebhookPayload = {
   destination_currency: string;
   /** The bank account to pay. */
   destination_fiat_account_id: string;
-  /** Payment rail to the bank account, as the provider names it. */
+  /** Payment rail to the bank account, in the provider's spelling. */
   destination_payment_rail: string;
   environment: IntegrationEnvironment;
   provider: OrchestrationProvider;
@@ -8475,7 +8475,7 @@ export type WalletActionPayoutSucceededWebhookPayload = {
 /** An action, discriminated by `type`. */
 export type WalletActionResponse = SwapActionResponse | TransferActionResponse | EarnDepositActionResponse | EarnWithdrawActionResponse | EarnIncentiveClaimActionResponse | EarnFeeCollectActionResponse | PayoutResponse;
 
-/** Status of an action. It is `pending` until every step is done. `rejected` means nothing happened on chain and a retry is safe; `failed` means some steps may have taken effect. */
+/** Status of an action. It is `pending` until every step is done. `rejected` means that nothing happened on chain and a retry is safe. `failed` means that some steps may have taken effect. */
 export type WalletActionStatus = "pending" | "succeeded" | "rejected" | "failed";
 
 /** One step of an action, discriminated by `type`. */
@@ -8817,7 +8817,7 @@ export type WalletAutomationAttachmentResponse = {
   /** Time of attachment. */
   created_at: string;
   id: string;
-  /** As given when attaching; null if none were given. */
+  /** The parameters in the notation of the request; null if none were given. */
   params: SwapAttachmentParams | null;
   /** Status of the attachment. A disabled attachment does not act. */
   status: WalletAutomationStatus;
@@ -8865,7 +8865,7 @@ export type WalletAutomationExecutionResponse = {
   wallet_id: string;
 };
 
-/** `pending` and `submitted` are in progress; `completed`, `failed` and `skipped` (nothing to sweep, or the gas costs too much of what it brings, which `failure_reason` says then) are final. */
+/** `pending` and `submitted` are in progress; `completed`, `failed` and `skipped` are final. An execution is skipped if there was nothing to sweep, or if the gas costs too much of the proceeds; `failure_reason` then states this. */
 export type WalletAutomationExecutionStatus = "pending" | "submitted" | "completed" | "failed" | "skipped";
 
 /** One page of automations. */
@@ -9002,7 +9002,7 @@ export type WalletBatchItemInput = {
   policy_ids?: PolicyInput | undefined;
 };
 
-/** The chain type of a wallet. `ethereum` (every EVM chain) and `solana` are first-class: simulation, broadcast and policies. For the others the service holds the key and signs. */
+/** The chain type of a wallet. `ethereum` (every EVM chain) and `solana` are first-class: the service simulates and broadcasts transactions and evaluates policies for them. For the others, the service holds the key and signs. */
 export type WalletChainType = "ethereum" | "solana" | "cosmos" | "stellar" | "sui" | "aptos" | "movement" | "tron" | "bitcoin-segwit" | "bitcoin-taproot" | "pearl" | "near" | "ton" | "starknet" | "xrpl" | "spark";
 
 /** A key quorum that can sign for the wallet in addition to its owner. */
@@ -9199,7 +9199,7 @@ export type WalletIntentRequestDetails = {
 export type WalletIntentResponse = {
   /** Outcome of the request. Present only in status `executed` or `failed`. */
   action_result?: WalletIntentActionResult | undefined;
-  /** Who can authorize the intent and who has: one entry per eligible key quorum, the owner first. Any one of them is sufficient. */
+  /** The eligible key quorums and their signatures: one entry per key quorum that can authorize the intent, the owner first. Any one of them is sufficient. */
   authorization_details: IntentAuthorization[];
   /** Creation time in Unix milliseconds. */
   created_at: number;
@@ -9222,7 +9222,7 @@ export type WalletIntentResponse = {
   intent_type: "WALLET";
   /** Time of rejection in Unix milliseconds. Present only in status `rejected`. */
   rejected_at?: number | undefined;
-  /** The request to run once the intent is authorized, as the direct request would be sent. */
+  /** The request to run once the intent is authorized, in the form of the direct request. */
   request_details: WalletIntentRequestDetails;
   /** Id of the resource that the request changes or uses. */
   resource_id: string;
@@ -9288,10 +9288,10 @@ export type WalletRestoredWebhookPayload = {
   wallet_id: string;
 };
 
-/** One rpc request, discriminated by `method`. */
+/** One RPC request, discriminated by `method`. */
 export type WalletRpcRequest = EthereumSignTransactionRpcInput | EthereumSendTransactionRpcInput | EthereumPersonalSignRpcInput | EthereumSignTypedDataRpcInput | EthereumSecp256k1SignRpcInput | EthereumSign7702AuthorizationRpcInput | EthereumSignUserOperationRpcInput | EthereumSendCallsRpcInput | AptosSignTransactionRpcInput | SolanaSignTransactionRpcInput | SolanaSignAndSendTransactionRpcInput | SolanaSignMessageRpcInput | SparkTransferRpcInput | SparkGetBalanceRpcInput | SparkTransferTokensRpcInput | SparkGetStaticDepositAddressRpcInput | SparkGetClaimStaticDepositQuoteRpcInput | SparkClaimStaticDepositRpcInput | SparkCreateLightningInvoiceRpcInput | SparkPayLightningInvoiceRpcInput | SparkSignMessageWithIdentityKeyRpcInput | SparkWithdrawRpcInput | SparkGetWithdrawalFeeQuoteRpcInput | TronSignTransactionRpcInput | TronSendTransactionRpcInput | XrplSignTransactionRpcInput | NearSignTransactionRpcInput | ExportPrivateKeyRpcInput | ExportSeedPhraseRpcInput;
 
-/** The result of one rpc request, discriminated by `method`. */
+/** The result of one RPC request, discriminated by `method`. */
 export type WalletRpcResponse = EthereumPersonalSignRpcResponse | EthereumSignTypedDataRpcResponse | EthereumSignTransactionRpcResponse | EthereumSendTransactionRpcResponse | EthereumSignUserOperationRpcResponse | EthereumSign7702AuthorizationRpcResponse | EthereumSecp256k1SignRpcResponse | EthereumSendCallsRpcResponse | AptosSignTransactionRpcResponse | SolanaSignMessageRpcResponse | SolanaSignTransactionRpcResponse | SolanaSignAndSendTransactionRpcResponse | SparkTransferRpcResponse | SparkGetBalanceRpcResponse | SparkTransferTokensRpcResponse | SparkGetStaticDepositAddressRpcResponse | SparkGetClaimStaticDepositQuoteRpcResponse | SparkClaimStaticDepositRpcResponse | SparkCreateLightningInvoiceRpcResponse | SparkPayLightningInvoiceRpcResponse | SparkSignMessageWithIdentityKeyRpcResponse | SparkWithdrawRpcResponse | SparkGetWithdrawalFeeQuoteRpcResponse | TronSignTransactionRpcResponse | TronSendTransactionRpcResponse | XrplSignTransactionRpcResponse | NearSignTransactionRpcResponse | ExportPrivateKeyRpcResponse | ExportSeedPhraseRpcResponse;
 
 /** A transaction that the wallet sent or received. */
@@ -9300,7 +9300,7 @@ export type WalletTransaction = {
   caip2: string;
   /** Time at which the service first saw the transaction, in Unix milliseconds. */
   created_at: number;
-  /** What the transaction transferred. For a transaction that is not a plain transfer of one asset, the amount of the native asset that it sends along, perhaps `0`, and the contract that it calls. */
+  /** What the transaction transferred. For a transaction that is not a plain transfer of one asset, it is the amount of the native asset that it sends, possibly `0`, and the contract that it calls. */
   details: TransactionDetail;
   /** Id for `GET /v1/transactions/{transaction_id}`; null if the transaction was not made by this service. */
   service_transaction_id: string | null;
@@ -9327,7 +9327,7 @@ export type WalletTransactionListResponse = {
 export type WalletUseDeniedWebhookPayload = {
   /** Time of the denial in Unix milliseconds. */
   denied_at: number;
-  /** Request method, as named in policies. */
+  /** Request method, under the name that policies use. */
   method: string;
   /** The operation that requested the use of the key. */
   operation: string;
@@ -9377,13 +9377,13 @@ export type WebhookDelivery = {
   attempt_count: number;
   /** The latest attempts, oldest first, at most 20. */
   attempts: WebhookAttempt[];
-  /** Time of the next attempt in Unix milliseconds; it waits longer if an earlier event of the same resource is pending. Null if the delivery succeeded or failed. */
+  /** Time of the next attempt in Unix milliseconds. The attempt waits longer if an earlier event of the same resource is pending. Null if the delivery succeeded or failed. */
   next_attempt_at: number | null;
   /** Time at which the event was queued for this endpoint, in Unix milliseconds. */
   created_at: number;
 };
 
-/** `pending` will be attempted; `delivered` was answered with 2xx; `failed` was given up after the last attempt. */
+/** `pending` will be attempted; `delivered` got a 2xx response; `failed` was given up after the last attempt. */
 export type WebhookDeliveryStatus = "pending" | "delivered" | "failed";
 
 /** A URL that receives the app's events. */

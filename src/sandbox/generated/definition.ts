@@ -319,7 +319,7 @@ export const definition: Definition = {
         "tags": [
           "policies"
         ],
-        "summary": "Find requests that pass a policy although it denies what they do",
+        "summary": "Find requests that pass a policy although it denies their effect",
         "responses": {}
       }
     },
@@ -539,7 +539,7 @@ export const definition: Definition = {
         "tags": [
           "fiat"
         ],
-        "summary": "Do what a customer does on the hosted page",
+        "summary": "Act as a customer on the hosted page",
         "responses": {}
       }
     },

@@ -82,7 +82,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "no maximum length is published; values up to this length fit into a PostgreSQL index entry in any script.",
+    "text": "the specification gives no maximum length. Values of this length fit into a PostgreSQL index entry in any script.",
     "path": "openapi/condition-sets.yaml",
     "symbol": "ConditionSetItemValueInput value"
    }
@@ -99,7 +99,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "no maximum length is published; values up to this length fit into a PostgreSQL index entry in any script.",
+    "text": "the specification gives no maximum length. Values of this length fit into a PostgreSQL index entry in any script.",
     "path": "openapi/condition-sets.yaml",
     "symbol": "ConditionSetItemValueInput value"
    }
@@ -302,17 +302,17 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "no maximum length is published; values up to this length fit into a PostgreSQL index entry in any script.",
+    "text": "the specification gives no maximum length. Values of this length fit into a PostgreSQL index entry in any script.",
     "path": "openapi/condition-sets.yaml",
     "symbol": "ConditionSetItemValueInput value"
    },
    {
-    "text": "none is accepted, as by the direct route: a rule without conditions always matches.",
+    "text": "an empty list is accepted, as in the direct request. A rule without conditions always matches.",
     "path": "openapi/policies.yaml",
     "symbol": "PolicyRuleProposal conditions description"
    },
    {
-    "text": "no limit is published; as many as a batch has wallets.",
+    "text": "the specification gives no limit. This is the same limit as for wallets of a batch.",
     "path": "openapi/wallet-rpc.yaml",
     "symbol": "UnsignedTempoTransaction calls description"
    },
@@ -787,7 +787,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "none is accepted, as by the direct route: a rule without conditions always matches.",
+    "text": "an empty list is accepted, as in the direct request. A rule without conditions always matches.",
     "path": "openapi/policies.yaml",
     "symbol": "PolicyRuleProposal conditions description"
    }
@@ -875,7 +875,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "no limit is published; as many as a batch has wallets.",
+    "text": "the specification gives no limit. This is the same limit as for wallets of a batch.",
     "path": "openapi/wallet-rpc.yaml",
     "symbol": "UnsignedTempoTransaction calls description"
    }
@@ -970,7 +970,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "the owner of an aggregation must sign its deletion, as for a policy.",
+    "text": "the owner of an aggregation must sign its deletion, as the owner of a policy must.",
     "path": "openapi/aggregations.yaml",
     "symbol": "/v1/aggregations/{aggregation_id} delete - name"
    }
@@ -1414,17 +1414,17 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "no maximum length is published; values up to this length fit into a PostgreSQL index entry in any script.",
+    "text": "the specification gives no maximum length. Values of this length fit into a PostgreSQL index entry in any script.",
     "path": "openapi/condition-sets.yaml",
     "symbol": "ConditionSetItemValueInput value"
    },
    {
-    "text": "none is accepted, as by the direct route: a rule without conditions always matches.",
+    "text": "an empty list is accepted, as in the direct request. A rule without conditions always matches.",
     "path": "openapi/policies.yaml",
     "symbol": "PolicyRuleProposal conditions description"
    },
    {
-    "text": "no limit is published; as many as a batch has wallets.",
+    "text": "the specification gives no limit. This is the same limit as for wallets of a batch.",
     "path": "openapi/wallet-rpc.yaml",
     "symbol": "UnsignedTempoTransaction calls description"
    }
@@ -1813,17 +1813,17 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "no maximum length is published; values up to this length fit into a PostgreSQL index entry in any script.",
+    "text": "the specification gives no maximum length. Values of this length fit into a PostgreSQL index entry in any script.",
     "path": "openapi/condition-sets.yaml",
     "symbol": "ConditionSetItemValueInput value"
    },
    {
-    "text": "none is accepted, as by the direct route: a rule without conditions always matches.",
+    "text": "an empty list is accepted, as in the direct request. A rule without conditions always matches.",
     "path": "openapi/policies.yaml",
     "symbol": "PolicyRuleProposal conditions description"
    },
    {
-    "text": "no limit is published; as many as a batch has wallets.",
+    "text": "the specification gives no limit. This is the same limit as for wallets of a batch.",
     "path": "openapi/wallet-rpc.yaml",
     "symbol": "UnsignedTempoTransaction calls description"
    },
@@ -2141,17 +2141,17 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "no maximum length is published; values up to this length fit into a PostgreSQL index entry in any script.",
+    "text": "the specification gives no maximum length. Values of this length fit into a PostgreSQL index entry in any script.",
     "path": "openapi/condition-sets.yaml",
     "symbol": "ConditionSetItemValueInput value"
    },
    {
-    "text": "none is accepted, as by the direct route: a rule without conditions always matches.",
+    "text": "an empty list is accepted, as in the direct request. A rule without conditions always matches.",
     "path": "openapi/policies.yaml",
     "symbol": "PolicyRuleProposal conditions description"
    },
    {
-    "text": "no limit is published; as many as a batch has wallets.",
+    "text": "the specification gives no limit. This is the same limit as for wallets of a batch.",
     "path": "openapi/wallet-rpc.yaml",
     "symbol": "UnsignedTempoTransaction calls description"
    }
@@ -2187,7 +2187,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "no maximum length is published; values up to this length fit into a PostgreSQL index entry in any script.",
+    "text": "the specification gives no maximum length. Values of this length fit into a PostgreSQL index entry in any script.",
     "path": "openapi/condition-sets.yaml",
     "symbol": "ConditionSetItemValueInput value"
    }
@@ -2204,7 +2204,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "no maximum length is published; values up to this length fit into a PostgreSQL index entry in any script.",
+    "text": "the specification gives no maximum length. Values of this length fit into a PostgreSQL index entry in any script.",
     "path": "openapi/condition-sets.yaml",
     "symbol": "ConditionSetItemValueInput value"
    }
@@ -2284,7 +2284,7 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "no limit is published; each list takes a few milliseconds to look up.",
+    "text": "the specification gives no limit. Looking up each list takes a few milliseconds.",
     "path": "openapi/users.yaml",
     "symbol": "SearchUsersByIdentifiersRequest emails"
    },
@@ -2619,7 +2619,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "none is accepted, as by the direct route: a rule without conditions always matches.",
+    "text": "an empty list is accepted, as in the direct request. A rule without conditions always matches.",
     "path": "openapi/policies.yaml",
     "symbol": "PolicyRuleProposal conditions description"
    }
@@ -2716,7 +2716,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "no limit is published; as many as a batch has wallets.",
+    "text": "the specification gives no limit. This is the same limit as for wallets of a batch.",
     "path": "openapi/wallet-rpc.yaml",
     "symbol": "UnsignedTempoTransaction calls description"
    },
@@ -2857,7 +2857,7 @@ export const divergences: readonly OperationDivergences[] = [
 /** Of many operations. */
 export const sharedDecisions: readonly SandboxDecision[] = [
  {
-  "text": "every array of a request has `maxItems`, which codegen requires, so that no body of the permitted size holds tens of thousands of items. Where no limit is published, it is well above what a request needs.",
+  "text": "every array of a request has `maxItems`, so that no body of the permitted size holds tens of thousands of items. Code generation requires it. Where the specification gives no limit, it is far more than a request needs.",
   "path": "openapi/common.yaml",
   "symbol": "TypedDataTypesInputParams"
  },

@@ -205,7 +205,7 @@ export interface Operations {
     query: {
       /** Return only requests of this operation, for example `createWallet`. Repeat the parameter for several operations. */
       operation?: string[] | undefined;
-      /** Return only requests that were answered with this status. `4xx` matches all statuses from 400 to 499. */
+      /** Return only requests with this response status. `4xx` matches all statuses from 400 to 499. */
       status?: string | undefined;
       /** Return only requests that were refused with this error code. */
       code?: string | undefined;
@@ -305,7 +305,7 @@ export interface Operations {
     body: undefined;
     response: schemas.SandboxVerificationPage;
   };
-  /** Find requests that pass a policy although it denies what they do */
+  /** Find requests that pass a policy although it denies their effect */
   lintPolicy: {
     path: {};
     query: {};
@@ -333,7 +333,7 @@ export interface Operations {
       chain: string;
     };
     query: {
-      /** Continue after this one, with `next_cursor` of the previous page. */
+      /** Continue after this cursor, the `next_cursor` of the previous page. */
       cursor?: string | undefined;
       /** Maximum number to return. Defaults to 100. */
       limit?: number | undefined;
@@ -418,7 +418,7 @@ export interface Operations {
       after?: string | undefined;
       /** Return only requests of this operation, for example `createWallet`. Repeat the parameter for several operations. */
       operation?: string[] | undefined;
-      /** Return only requests that were answered with this status. `4xx` matches all statuses from 400 to 499. */
+      /** Return only requests with this response status. `4xx` matches all statuses from 400 to 499. */
       status?: string | undefined;
       /** Return only requests that were refused with this error code. */
       code?: string | undefined;
@@ -436,7 +436,7 @@ export interface Operations {
   listSandboxActions: {
     path: {};
     query: {
-      /** Continue after this one, with `next_cursor` of the previous page. */
+      /** Continue after this cursor, the `next_cursor` of the previous page. */
       cursor?: string | undefined;
       /** Maximum number to return. Defaults to 100. */
       limit?: number | undefined;
@@ -448,7 +448,7 @@ export interface Operations {
   listSandboxTransactions: {
     path: {};
     query: {
-      /** Continue after this one, with `next_cursor` of the previous page. */
+      /** Continue after this cursor, the `next_cursor` of the previous page. */
       cursor?: string | undefined;
       /** Maximum number to return. Defaults to 100. */
       limit?: number | undefined;
@@ -494,7 +494,7 @@ export interface Operations {
   measureCoverage: {
     path: {};
     query: {
-      /** The operation that `rows` is about. Without it, `rows` contains events and decisions. */
+      /** The operation of `rows`. Without it, `rows` contains events and decisions. */
       operation?: string | undefined;
     };
     body: undefined;
@@ -735,7 +735,7 @@ export interface Operations {
     body: schemas.SnapshotContent;
     response: schemas.SandboxSnapshot;
   };
-  /** Do what a customer does on the hosted page */
+  /** Act as a customer on the hosted page */
   useVerificationPage: {
     path: {
       /** The last segment of a link. */

@@ -18,22 +18,22 @@ export type AddSandboxEarnRewardRequest = {
   token_address: string;
 };
 
-/** A rule. What it does not select by, it ignores. */
+/** A rule. An omitted criterion matches everything. */
 export type AddSandboxFaultRequest = {
   effect: SandboxFaultEffect;
   /** Only requests of this operation, for example `createWallet`. Defaults to all. */
   operation?: string | undefined;
   /** Only requests or events of this app. Defaults to all. */
   app_id?: string | undefined;
-  /** Requests: only those that name this wallet in their path, query or body, as the client writes it. Events: only those with this wallet id. Transactions: only those that this wallet sends. Defaults to all. */
+  /** Requests: only those that contain this wallet id in their path, query or body, in the spelling of the client. Events: only those with this wallet id. Transactions: only those that this wallet sends. Defaults to all. */
   wallet_id?: string | undefined;
   /** Only events of this type. Defaults to all. */
   event_type?: string | undefined;
   /** Only transactions on this chain, CAIP-2. Defaults to all. */
   chain?: string | undefined;
-  /** How often the rule applies to what it selects. Defaults to 1, always. */
+  /** The probability with which the rule applies to what it selects. Defaults to 1, always. */
   probability?: number | undefined;
-  /** How many times the rule applies at most. Defaults to no limit. */
+  /** The maximum number of times that the rule applies. Defaults to no limit. */
   count?: number | undefined;
   /** `error`: the error code. Only operations that document it are affected. */
   code?: string | undefined;
@@ -41,11 +41,11 @@ export type AddSandboxFaultRequest = {
   is_undocumented?: boolean | undefined;
   /** `latency`, `slow_body`: defaults to 1000. `transaction_delay`, `webhook_delay`, `webhook_reorder`: defaults to 60000. */
   delay_ms?: number | undefined;
-  /** If it is set, each delay is drawn between `delay_ms` and this. */
+  /** If it is set, each delay is random, between `delay_ms` and this value. */
   max_delay_ms?: number | undefined;
   /** `rate_limit`: the `Retry-After` of the response. Defaults to 1. */
   retry_after_seconds?: number | undefined;
-  /** `transaction_reorganization`: how many blocks later the block is abandoned. Defaults to 2. */
+  /** `transaction_reorganization`: the number of blocks after which the block is abandoned. Defaults to 2. */
   blocks?: number | undefined;
 };
 
@@ -57,7 +57,7 @@ export type AddedOperator = {
   /** Name of the person or program. */
   name: string;
   role: OperatorRole;
-  /** When the operator was added, Unix milliseconds. */
+  /** Time at which the operator was added, in Unix milliseconds. */
   created_at_ms: number;
   /** The operator's secret for the admin port, sent as `Authorization: Bearer`. Stored as a hash. */
   secret: string;
@@ -71,7 +71,7 @@ export type AppOperator = {
   /** Name of the person or program. */
   name: string;
   role: OperatorRole;
-  /** When the operator was added, Unix milliseconds. */
+  /** Time at which the operator was added, in Unix milliseconds. */
   created_at_ms: number;
 };
 
@@ -87,11 +87,11 @@ export type AuthorizeSandboxPaymentRequest = {
   card_id: string;
   /** Name of the merchant. Defaults to none. */
   merchant_name?: string | undefined;
-  /** `approved` (the default) if nothing speaks against it, or `declined` in any case. */
+  /** `approved` (the default) approves the payment unless there is a reason to decline it. `declined` always declines it. */
   outcome?: "approved" | "declined" | undefined;
-  /** The PIN that is typed at the terminal. It is compared and forgotten. */
+  /** The PIN that is typed at the terminal. It is compared, but not stored. */
   pin?: string | undefined;
-  /** The same reference with the same card is one payment. */
+  /** Requests with the same reference and card are one payment. */
   reference: string;
 };
 
@@ -108,10 +108,10 @@ export type ChainLog = {
   event: DecodedItem | null;
 };
 
-/** A call of JSON-RPC 2.0, or a batch of at most 1,000. */
+/** A JSON-RPC 2.0 call, or a batch of at most 1,000 calls. */
 export type ChainRpcRequest = { [key: string]: unknown } | unknown[];
 
-/** A response of JSON-RPC 2.0, or one for each call of the batch. */
+/** A JSON-RPC 2.0 response, or one for each call of the batch. */
 export type ChainRpcResponse = { [key: string]: unknown } | unknown[];
 
 export type ChainTransaction = {
@@ -129,18 +129,18 @@ export type ChainTransaction = {
   /** Calldata in hex. */
   data: string;
   gas_used: string;
-  /** Whether it was paid without a transaction. */
+  /** Whether it is a payment without a transaction. */
   is_deposit: boolean;
-  /** Why it reverted; null when it succeeded. */
+  /** The reason of the revert; null for a successful transaction. */
   reason: string | null;
-  /** The function that it called; null for plain transfers, creations and unknown functions. */
+  /** The called function; null for plain transfers, creations and unknown functions. */
   call: DecodedItem | null;
   logs: ChainLog[];
 };
 
 export type ChainTransactions = {
   data: ChainTransaction[];
-  /** Where the next page begins; null on the last one. */
+  /** Cursor of the next page; null on the last page. */
   next_cursor: string | null;
 };
 
@@ -154,7 +154,7 @@ export type ChangeSandboxEarnVaultRequest = {
   apy_bps?: number | undefined;
   /** Whether deposits and withdrawals are refused. */
   paused?: boolean | undefined;
-  /** How much the vault can pay out now, in base units. */
+  /** The amount that the vault can pay out now, in base units. */
   raw_liquidity?: string | undefined;
 };
 
@@ -164,7 +164,7 @@ export type ConfigureSandboxAppRequest = {
 };
 
 export type ConfigureSandboxUserRequest = {
-  /** The MFA methods of the user, replacing the previous ones. */
+  /** The MFA methods of the user. They replace the previous ones. */
   mfa_methods?: SandboxMfaMethod[] | undefined;
   has_accepted_terms?: boolean | undefined;
   is_guest?: boolean | undefined;
@@ -190,7 +190,7 @@ export type CreateSandboxAppRequest = {
 
 /** The vault to set up. */
 export type CreateSandboxEarnVaultRequest = {
-  /** Ethereum wallet of the app that gets its fees. Required unless the provider is `tempo`. */
+  /** Ethereum wallet of the app that receives its fees. Required unless the provider is `tempo`. */
   admin_wallet_id?: string | undefined;
   /** Annual yield in basis points, before the app's fee. Default 410. */
   apy_bps?: number | undefined;
@@ -198,11 +198,11 @@ export type CreateSandboxEarnVaultRequest = {
   asset: string;
   /** Chain name or CAIP-2 id of a simulated EVM chain. */
   chain: string;
-  /** The app's part of the yield in basis points. Default 1000. */
+  /** The app's share of the yield in basis points. Default 1000. */
   fee_bps?: number | undefined;
   /** Name of the vault. Default is the asset and the chain. */
   name?: string | undefined;
-  /** Vault provider. `morpho` vaults have shares of 18 decimals, and `aave` vaults keep fees to collect. */
+  /** Vault provider. The shares of `morpho` vaults have 18 decimals. `aave` vaults hold fees that the app can collect. */
   provider: "aave" | "morpho" | "tempo" | "veda";
 };
 
@@ -237,9 +237,9 @@ export type DecideSandboxVerificationRequest = {
   outcome: "terms_accepted" | "approved" | "rejected" | "incomplete" | "under_review" | "paused" | "offboarded";
   /** Reasons of a rejection. */
   reasons?: string[] | undefined;
-  /** What is still required. Defaults to `proof_of_address` for `incomplete`. */
+  /** The missing requirements. Defaults to `proof_of_address` for `incomplete`. */
   requirements_due?: string[] | undefined;
-  /** Endorsements whose status differs from that of the customer. */
+  /** Endorsements with another status than the customer. */
   endorsements?: SandboxEndorsement[] | undefined;
 };
 
@@ -301,7 +301,7 @@ export type ExplainedPolicy = {
   policy_id: string;
   /** The decision of the policy engine. */
   allowed: boolean;
-  /** The decision recomputed from the condition results alone. */
+  /** The decision recomputed from the results of the conditions alone. */
   recomputed: {
     allowed: boolean;
     units: PolicyUnitDecision[];
@@ -354,9 +354,9 @@ export type LintPolicyRequest = {
   policy?: DraftPolicy | undefined;
   /** A stored policy. Mutually exclusive with `policy`. */
   policy_id?: string | undefined;
-  /** The wallet that the requests are from. Defaults to an example address. */
+  /** The wallet that makes the requests. Defaults to an example address. */
   wallet_id?: string | undefined;
-  /** Evaluate as with this value of the app's setting. Defaults to the app's own. */
+  /** Evaluate with this value of the app's setting. Defaults to the app's own value. */
   strict_methods?: boolean | undefined;
 };
 
@@ -386,21 +386,21 @@ export type MoveSandboxPricesRequest = {
 };
 
 export type OperatorRecord = {
-  /** Place of the record in the audit log, from 1. */
+  /** Position of the record in the audit log, starting at 1. */
   sequence: number;
-  /** When it was done, Unix milliseconds. */
+  /** Time of the action, in Unix milliseconds. */
   at_ms: number;
   /** Where the call came from. */
   origin: "admin_port" | "command_line" | "control_plane";
-  /** The operator; null for a caller that no secret identified. */
+  /** The operator; null for a caller without an operator's secret. */
   operator_id: string | null;
   /** Name of the operator. */
   operator_name: string | null;
   /** Role of the operator at that time. */
   operator_role: string | null;
-  /** What was done, as an operationId such as `restoreWallet`. */
+  /** The action as an operationId, such as `restoreWallet`. */
   action: string;
-  /** Ids of what it was done to. */
+  /** Ids of the affected resources. */
   targets: { [key: string]: string };
   /** `done`, or the error code of a refusal. */
   result: string;
@@ -466,7 +466,7 @@ export type PolicyGap = {
   /** The rule that allows it. */
   rule_id: string | null;
   rule_name: string | null;
-  /** What denies the request that passes; null if only a change of the rule that allows it does. */
+  /** The change that denies the passing request. Null if only a change of the rule that allows it can do so. */
   remedy: PolicyRemedy | null;
 };
 
@@ -502,7 +502,7 @@ export type PolicyReplay = {
   changed: number;
   newly_allowed: number;
   newly_denied: number;
-  /** Requests that could not be replayed because they were too large to be stored or have a format that is no longer evaluated. */
+  /** Requests that could not be replayed, because they were too large to be stored or have a format that is no longer evaluated. */
   skipped: number;
   changes: PolicyDecisionChange[];
 };
@@ -546,7 +546,7 @@ export type PolicyUnitDecision = {
 
 export type PolicyUnitTrace = {
   unit: string;
-  /** What an EVM transaction offers for gas, in gas, wei per gas and wei. Absent until the transaction has a fee. */
+  /** The gas terms of an EVM transaction, in gas, wei per gas and wei. Absent until the transaction has a fee. */
   fee?: {
     gas_limit: string;
     price_per_gas: string;
@@ -560,7 +560,7 @@ export type PolicyUnitTrace = {
 export type PutAbiRequest = {
   /** Functions, events and errors. Other items are ignored. */
   abi: { [key: string]: unknown }[];
-  /** The contract that it belongs to. Defaults to any. */
+  /** The contract of the interface. Defaults to all contracts. */
   address?: string | undefined;
 };
 
@@ -570,11 +570,11 @@ export type ReceiveSandboxDepositRequest = {
   amount: string;
   /** Fiat deposit account id. */
   deposit_account_id: string;
-  /** What the bank does with it. Defaults to `completed`. */
+  /** The bank's decision about the deposit. Defaults to `completed`. */
   outcome?: "completed" | "in_review" | "refunded" | undefined;
-  /** How it was paid. Defaults to the first rail of the account. */
+  /** The payment rail of the deposit. Defaults to the first rail of the account. */
   payment_rail?: string | undefined;
-  /** Reference of the payment. The same reference for the same account is one deposit. */
+  /** Reference of the payment. Payments with the same reference and account are one deposit. */
   reference: string;
   /** Name of the payer. */
   sender_name?: string | undefined;
@@ -599,13 +599,13 @@ export type RecordedExchange = {
   operation: string | null;
   /** Null if the credentials were refused. */
   app_id: string | null;
-  /** The wallet that the request is about, as the client names it. */
+  /** The wallet of the request, in the client's spelling. */
   wallet_id: string | null;
   /** 0 if a fault cut the connection before the response. */
   status: number;
-  /** Error code, also of errors that are sent without one, such as `not_found`. */
+  /** Error code, including codes of errors that are sent without one, such as `not_found`. */
   code: string | null;
-  /** What to do about the refusal. */
+  /** Advice on how to fix the refused request. */
   hint: string | null;
   request: RecordedMessage;
   response: RecordedMessage;
@@ -617,11 +617,11 @@ export type RecordedExchange = {
   authorized_by: string[];
   /** The trace of the denial; null unless a policy denied the request. */
   policy_trace: PolicyTrace | null;
-  /** The events that the request recorded, and at most 100 that its transactions and its wallet action recorded later, oldest first. */
+  /** The events that the request recorded, and at most 100 events that its transactions and its wallet action recorded later, oldest first. */
   events: RecordedEvent[];
   /** The transactions that the request signed and stored, oldest first. */
   transaction_ids: string[];
-  /** Why the request was refused; null if it was not. */
+  /** The reason of the refusal; null if the request was not refused. */
   why: Why | null;
 };
 
@@ -633,7 +633,7 @@ export type RecordedHeader = {
 export type RecordedMessage = {
   headers: RecordedHeader[];
   body_bytes: number;
-  /** Parsed if it is JSON or a form, otherwise a string; null without a body, and for a body that cannot be parsed and may contain a secret. */
+  /** The body: parsed if it is JSON or a form, otherwise a string. Null if there is no body, or if the body cannot be parsed and may contain a secret. */
   body: unknown;
 };
 
@@ -651,13 +651,13 @@ export type RecordedRequest = {
   operation: string | null;
   /** Null if the credentials were refused. */
   app_id: string | null;
-  /** The wallet that the request is about, as the client names it. */
+  /** The wallet of the request, in the client's spelling. */
   wallet_id: string | null;
   /** 0 if a fault cut the connection before the response. */
   status: number;
-  /** Error code, also of errors that are sent without one, such as `not_found`. */
+  /** Error code, including codes of errors that are sent without one, such as `not_found`. */
   code: string | null;
-  /** What to do about the refusal. */
+  /** Advice on how to fix the refused request. */
   hint: string | null;
 };
 
@@ -665,16 +665,16 @@ export type RecordedRequests = {
   data: RecordedRequest[];
   /** End position of this response; pass it as `after`. */
   cursor: string;
-  /** True if the requests were deleted, or the sandbox was restarted, after the cursor was issued. The requests are the first ones of the new log. */
+  /** True if the requests were deleted, or the sandbox was restarted, after the cursor was issued. The response then starts at the beginning of the new log. */
   began_anew: boolean;
-  /** Number of requests after the position that had to make room for later ones. */
+  /** Number of requests after the position that were evicted to make room for later requests. */
   skipped: number;
 };
 
 /** What the merchant refunds. */
 export type RefundSandboxPaymentRequest = {
   amount?: SandboxCardAmount | undefined;
-  /** The same reference with the same card is one refund. */
+  /** Requests with the same reference and card are one refund. */
   reference: string;
 };
 
@@ -696,7 +696,7 @@ export type ReplaySandboxRequest = {
 
 export type SandboxAbi = {
   name: string;
-  /** The contract that it belongs to; null for any. */
+  /** The contract of the interface; null for all contracts. */
   address: string | null;
   /** Number of functions, events and errors. */
   items: number;
@@ -719,13 +719,13 @@ export type SandboxAction = {
   status: string;
   /** When it began, Unix ms. */
   created_at_ms: number;
-  /** When it ended, Unix ms; null while it is pending. */
+  /** Time at which the action ended, in Unix milliseconds; null while it is pending. */
   ended_at_ms: number | null;
 };
 
 export type SandboxActions = {
   data: SandboxAction[];
-  /** Where the next page begins; null on the last one. */
+  /** Cursor of the next page; null on the last page. */
   next_cursor: string | null;
 };
 
@@ -742,21 +742,21 @@ export type SandboxAppSettings = {
   jwt_auth?: unknown | undefined;
   /** A list of origins such as `https://app.example.com`, whose web pages may call the server for users. Default: none. */
   allowed_origins?: unknown | undefined;
-  /** A list of accounts whose one-time code is fixed: objects with `email`, `phone_number`, `otp_code` (six digits; stored encrypted, and not returned with the settings; an account that is known by its `id` keeps its code when it is left out), and optionally `id`, `created_at_ms` and `updated_at_ms`, which are filled in. Default: none; the sandbox's own app has one. */
+  /** A list of accounts with a fixed one-time code: objects with `email`, `phone_number` and `otp_code` (six digits), and optionally `id`, `created_at_ms` and `updated_at_ms`, which are filled in. The code is stored encrypted and not returned with the settings. If `id` is the id of a known account, the code can be omitted and stays. Default: none; the sandbox's own app has one. */
   test_accounts?: unknown | undefined;
   /** `true`: logins return an identity token in addition to the access token. Default: `false`. */
   identity_tokens?: unknown | undefined;
-  /** The OAuth device flow, an object: `public_clients` (`true`: clients may leave out the app secret; default `false`, but `true` for the sandbox's own app), `verification_uri` (the app's page where users enter codes; default: the page of the server, if it has one), `interval_seconds` between polls (default 5), `refresh_idle_days` (default 30) and `grant_days` (default 365), after which a grant ends. */
+  /** The OAuth device flow, as an object. `public_clients`: if `true`, clients may omit the app secret; default `false`, but `true` for the sandbox's own app. `verification_uri`: the app's page where users enter codes; default: the page of the server, if it has one. `interval_seconds`: the time between polls, default 5. `refresh_idle_days` (default 30) and `grant_days` (default 365): when a grant ends. */
   device_flow?: unknown | undefined;
-  /** The routes of crypto deposit accounts, an array of at most 20 objects: `id` (given one when left out) and 1 to 10 `routes`, each with `source` and `destination` as in `POST /v1/wallets/{wallet_id}/deposit_accounts/crypto`. Default: none, but one for the sandbox's own app. */
+  /** The routes of crypto deposit accounts, an array of at most 20 objects. Each has an `id`, which is generated if omitted, and 1 to 10 `routes` with `source` and `destination` as in `POST /v1/wallets/{wallet_id}/deposit_accounts/crypto`. Default: none, but one for the sandbox's own app. */
   deposit_configs?: unknown | undefined;
   /** The contracts of smart accounts: an object with `factory_address`, `implementation_address` and optionally `version`. Default: Light Account 2.0. */
   smart_account_factory?: unknown | undefined;
-  /** Who changes the accounts by which a member of a key quorum logs in. `app_secret`: the app. `user_key`: the app, with a signature of a live key of that user. `{"wait_hours": n}`: the app, but a new account cannot be used to log in for n hours. Default: `app_secret`. */
+  /** Who may change the accounts with which a member of a key quorum logs in. `app_secret`: the app. `user_key`: the app, with a signature by a live key of that user. `{"wait_hours": n}`: the app, but a new account cannot be used to log in for n hours. Default: `app_secret`. */
   identity_changes?: unknown | undefined;
-  /** A number of seconds: requests that an owner signs need a `service-request-expiry` at most so far ahead, and intents need one of any length. Default: `false`. */
+  /** A number of seconds. Requests that an owner signs need a `service-request-expiry` within this time, and intents need a `service-request-expiry` at any time. Default: `false`. */
   require_request_expiry?: unknown | undefined;
-  /** `true`: a signed request, or a signature of an intent, is accepted once. A repeated request gets the first response. Default: `false`. */
+  /** `true`: a signed request, or a signature of an intent, is accepted only once. A repeated request gets the first response. Default: `false`. */
   single_use_signatures?: unknown | undefined;
   /** `true`: test accounts can neither log in nor be listed. Default: `false`. */
   block_test_logins?: unknown | undefined;
@@ -764,9 +764,9 @@ export type SandboxAppSettings = {
   block_linking_test_accounts?: unknown | undefined;
   /** `true`: archiving a wallet that has an owner requires the owner's signatures. Default: `false`. */
   archive_requires_owner?: unknown | undefined;
-  /** `true`: a policy with an owner refers only to condition sets and aggregations of the same owner. Default: `false`. */
+  /** `true`: a policy with an owner can only refer to condition sets and aggregations of the same owner. Default: `false`. */
   policy_parts_require_owner?: unknown | undefined;
-  /** `true`: ALLOW rules for `*` do not cover key exports, hashes and what may be a user operation. Default: `false`. */
+  /** `true`: ALLOW rules for `*` do not cover key exports, hashes and data that may be a user operation. Default: `false`. */
   strict_methods?: unknown | undefined;
   [key: string]: unknown;
 };
@@ -775,15 +775,15 @@ export type SandboxApps = {
   data: SandboxApp[];
 };
 
-/** Where all of an asset is. */
+/** The holders of an asset. */
 export type SandboxAssetBooks = {
   /** CAIP-2 id of the chain. */
   caip2: string;
   /** What the faucet gave out. */
   given: string;
-  /** Amounts by kind of holder: `accounts`, `fees`, `exchange`, `pools`, `vaults`, `borrowers` of vaults, `rewards` to claim, `sponsors` of gas, the treasury of the `bank`, and `cards`: the card issuer. Together they are what was given and minted. */
+  /** Amounts by kind of holder: `accounts`, `fees`, `exchange`, `pools`, `vaults`, `borrowers` of vaults, `rewards` to claim, `sponsors` of gas, the treasury of the `bank`, and `cards` for the card issuer. Their sum equals `given` plus `minted`. */
   held: { [key: string]: string };
-  /** What contracts made of it, less what they destroyed, for example shares of a vault. */
+  /** The amount that contracts minted, less the amount that they burned, for example shares of a vault. */
   minted: string;
   /** Token contract address or mint; null for the native asset. */
   token_address: string | null;
@@ -833,7 +833,7 @@ export type SandboxCardPayment = {
 export type SandboxChain = {
   /** CAIP-2 id. */
   caip2: string;
-  /** The name in the API; null for a chain that it does not name. */
+  /** The name in the API; null for a chain without a name there. */
   name: string | null;
   /** The latest block. */
   block_number: number;
@@ -861,11 +861,11 @@ export type SandboxClock = {
 export type SandboxCoverage = {
   /** Requests that were counted. */
   requests: number;
-  /** Those to no operation of the contract. */
+  /** Requests that match no operation of the contract. */
   unknown_requests: number;
-  /** Answers that the contract does not document. */
+  /** Responses that the contract does not document. */
   undocumented: SandboxCoverageAnswer[];
-  /** The share of each kind, and of all together. */
+  /** The share for each kind, and for all kinds together. */
   figures: SandboxCoverageFigure[];
   /** Every operation of the contract. */
   operations: SandboxCoverageOperation[];
@@ -890,7 +890,7 @@ export type SandboxCoverageOperation = {
   operation: string;
   /** How often it was called. */
   requests: number;
-  /** How many of its statuses, error codes and branches were used. */
+  /** The number of its statuses, error codes and branches that were used. */
   covered: number;
   total: number;
 };
@@ -908,7 +908,7 @@ export type SandboxDecision = {
   text: string;
   /** The file of the comment. */
   path: string;
-  /** What the comment is about; null for the whole file. */
+  /** The declaration that the comment describes; null for the whole file. */
   symbol: string | null;
 };
 
@@ -933,7 +933,7 @@ export type SandboxDeviceCode = {
   app_id: string;
   /** Name of the app. */
   app_name: string;
-  /** What has become of the code. */
+  /** The current status of the code. */
   status: "pending" | "approved" | "denied" | "redeemed" | "expired";
   /** When it expires, Unix ms. */
   expires_at_ms: number;
@@ -942,14 +942,14 @@ export type SandboxDeviceCode = {
 export type SandboxDivergence = {
   /** The `operationId`. */
   operation: string;
-  /** What of the world around the server is simulated. */
+  /** The simulated parts of the operation's environment. */
   simulated: SandboxSimulatedPart[];
-  /** What the server decides where the specification is silent. */
+  /** The server's decisions where the specification is silent. */
   decisions: SandboxDecision[];
 };
 
 export type SandboxDivergences = {
-  /** One entry for each operation, also for one that differs in nothing of its own. */
+  /** One entry for each operation, including operations without differences of their own. */
   data: SandboxDivergence[];
   /** What many operations decide. */
   shared: SandboxDecision[];
@@ -979,7 +979,7 @@ export type SandboxEarnVault = {
   asset_address: string;
   /** CAIP-2 id of the chain. */
   caip2: string;
-  /** The app's part of the yield in basis points. */
+  /** The app's share of the yield in basis points. */
   fee_bps: number;
   /** Vault id. */
   id: string;
@@ -1008,7 +1008,7 @@ export type SandboxEvent = {
 export type SandboxEventCount = {
   type: string;
   recorded: number;
-  /** Number of deliveries that an endpoint has answered with a status from 200 to 299. */
+  /** Number of deliveries that an endpoint acknowledged with a status from 200 to 299. */
   acknowledged: number;
 };
 
@@ -1026,11 +1026,11 @@ export type SandboxEvents = {
   data: SandboxEvent[];
   /** End position of this response; pass it as `after`. */
   cursor: string;
-  /** True if the sandbox was reset, loaded a snapshot, or was restarted without its data, after the cursor was issued. The events are the first ones of the new log, or those after the loaded ones. */
+  /** True if the sandbox was reset, loaded a snapshot, or was restarted without its data after the cursor was issued. The response then starts at the beginning of the new log, or after the loaded events. */
   began_anew: boolean;
 };
 
-/** A rule. Null is what it does not select by, or does not use. */
+/** A rule. Criteria and parameters that it does not use are null. */
 export type SandboxFault = {
   id: string;
   effect: SandboxFaultEffect;
@@ -1042,7 +1042,7 @@ export type SandboxFault = {
   probability: number;
   /** Null is no limit. */
   count: number | null;
-  /** How often it has applied. At `count`, it no longer does. */
+  /** The number of times that the rule has applied. When it reaches `count`, the rule no longer applies. */
   hits: number;
   code: string | null;
   is_undocumented: boolean;
@@ -1059,23 +1059,23 @@ export type SandboxFaults = {
   data: SandboxFault[];
 };
 
-/** The bank's money in one currency, as decimal numbers: `capital` and `paid_in` are together `paid_out`, `refunded`, `fees`, `developer_fees` and `balance`. */
+/** The bank's money in one currency, as decimal numbers. `capital` and `paid_in` together equal the sum of `paid_out`, `refunded`, `fees`, `developer_fees` and `balance`. */
 export type SandboxFiatBooks = {
   /** The environment of the provider. */
   environment: "sandbox" | "production";
   /** Currency code in lower case. */
   currency: string;
-  /** What the bank had before anything was paid in. */
+  /** The bank's money before anything was paid in. */
   capital: string;
-  /** What was paid into deposit accounts. */
+  /** Payments into deposit accounts. */
   paid_in: string;
-  /** What payouts have paid to bank accounts. */
+  /** Payments of payouts to bank accounts. */
   paid_out: string;
   /** What went back to senders. */
   refunded: string;
-  /** What the bank has kept for its services. */
+  /** Fees that the bank kept for its services. */
   fees: string;
-  /** What the bank has kept for the apps, by `developer_fee_percent`. */
+  /** Fees that the bank kept for the apps, by `developer_fee_percent`. */
   developer_fees: string;
   /** What the bank has. */
   balance: string;
@@ -1087,7 +1087,7 @@ export type SandboxFiatDeposit = {
   deposit_account_id: string;
   /** The deposit's id at the provider. */
   id: string;
-  /** How far the server has followed it: `received`, `in_review`, `delivering`, `delivered`, `completed` or `failed`. */
+  /** The state of the deposit in the server: `received`, `in_review`, `delivering`, `delivered`, `completed` or `failed`. */
   state: string;
 };
 
@@ -1103,10 +1103,10 @@ export type SandboxPayout = {
   wallet_action_id: string;
 };
 
-/** What the simulated bank does with a payout. */
+/** The bank's decision about a payout. */
 export type SandboxPayoutOutcome = "processed" | "in_review" | "returned" | "error";
 
-/** The prices of all assets that have one. */
+/** The prices of all assets that have a price. */
 export type SandboxPrices = {
   /** US dollars for one unit, by the name of the asset. */
   prices: { [key: string]: string };
@@ -1152,16 +1152,16 @@ export type SandboxScenarioRun = {
   summary: string;
   /** What was created. */
   resources: SandboxScenarioResource[];
-  /** What was done, in this order. */
+  /** The steps that were run, in order. */
   steps: SandboxScenarioStep[];
-  /** Commands that show more, or lead out of it. */
+  /** Commands that show more, or that resolve the situation. */
   try_next: string[];
 };
 
 export type SandboxScenarioStep = {
   /** What was done. */
   summary: string;
-  /** The `x-request-id` of its request; null for a step that is no request. */
+  /** The `x-request-id` of the step's request; null for a step without a request. */
   request_id: string | null;
   operation: string | null;
   status: number | null;
@@ -1181,18 +1181,18 @@ export type SandboxSigners = SandboxSigner[];
 export type SandboxSimulatedPart = {
   /** The name of the part in the code. */
   name: string;
-  /** What it is in a sandbox. */
+  /** The implementation of the part in a sandbox. */
   sandbox: string;
   /** What `custos serve` has instead. */
   production: string;
-  /** What replaces it; null for nothing. */
+  /** The setting that replaces the simulated part; null if there is none. */
   setting: string | null;
 };
 
 export type SandboxSnapshot = {
   name: string;
   bytes: number;
-  /** Time of the machine. Null, like the others, if the file is not a snapshot or is torn. */
+  /** System time of saving. Null, like the other fields, if the file is damaged or not a snapshot. */
   saved_at_ms: number | null;
   /** Time of the sandbox's clock. */
   now_ms: number | null;
@@ -1215,9 +1215,9 @@ export type SandboxTransaction = {
   caip2: string;
   /** Null until a sponsored transaction is included. */
   transaction_hash: string | null;
-  /** The status, as the API returns it. */
+  /** The same status as in the API. */
   status: string;
-  /** When it was signed, Unix ms. */
+  /** Time at which the transaction was signed, in Unix milliseconds. */
   created_at_ms: number;
 };
 
@@ -1226,7 +1226,7 @@ export type SandboxTransactionEffect = "drop" | "replace" | "revert";
 
 export type SandboxTransactions = {
   data: SandboxTransaction[];
-  /** Where the next page begins; null on the last one. */
+  /** Cursor of the next page; null on the last page. */
   next_cursor: string | null;
 };
 
@@ -1238,16 +1238,16 @@ export type SandboxUpcoming = {
 };
 
 export type SandboxUpcomingEntry = {
-  /** The first millisecond at which it has happened. */
+  /** The first millisecond at which the event has happened. */
   at_ms: number;
   /** The same time in ISO 8601, UTC. */
   at: string;
   kind: SandboxUpcomingKind;
-  /** What it happens to, see `kind`. */
+  /** The id of the resource; `kind` states which resource. */
   resource_id: string;
 };
 
-/** `intent_expires`: a pending intent expires (intent id). `webhook_attempt`: an event is sent again (event id). `webhook_secret_expires`: an earlier secret of a webhook endpoint stops signing (endpoint id). `app_secret_expires`: a rotated app secret is no longer accepted (app id). `total_decreases`: an amount leaves the window of a running total (aggregation id). `automation_run`: an automation reacts to a deposit (execution id). `transaction_check`: a chain is asked about a transaction (transaction id). `action_check`: a step of a wallet action is followed (action id). `customer_check`: a provider is asked about a customer (user or organization id). `deposit_account_check`, `deposit_check`: a provider or chain is asked about a fiat deposit account or deposit (their ids). `card_check`: an issuer is notified of a change (card id). `device_code_expires`: a device code expires (user code). `user_key_expires`: a signing key of a user expires (user id). `wallet_import_expires`: an import that was begun expires (address of the wallet). */
+/** `intent_expires`: a pending intent expires (intent id). `webhook_attempt`: an event is sent again (event id). `webhook_secret_expires`: an earlier secret of a webhook endpoint stops signing (endpoint id). `app_secret_expires`: a rotated app secret is no longer accepted (app id). `total_decreases`: an amount leaves the window of a running total (aggregation id). `automation_run`: an automation reacts to a deposit (execution id). `transaction_check`: a chain is polled for a transaction (transaction id). `action_check`: a step of a wallet action is polled (action id). `customer_check`: a provider is polled for a customer (user or organization id). `deposit_account_check`, `deposit_check`: a provider or chain is polled for a fiat deposit account or deposit (their ids). `card_check`: an issuer is notified of a change (card id). `device_code_expires`: a device code expires (user code). `user_key_expires`: a signing key of a user expires (user id). `wallet_import_expires`: a started import expires (address of the wallet). */
 export type SandboxUpcomingKind = "intent_expires" | "webhook_attempt" | "webhook_secret_expires" | "app_secret_expires" | "total_decreases" | "automation_run" | "transaction_check" | "action_check" | "customer_check" | "deposit_account_check" | "deposit_check" | "card_check" | "device_code_expires" | "user_key_expires" | "wallet_import_expires";
 
 export type SandboxUser = {
@@ -1300,7 +1300,7 @@ export type SandboxVerificationPage = {
   requirements_due: string[];
   /** Reasons of a rejection. */
   rejection_reasons: string[];
-  /** Where the customer continues; null if the app gave no address. */
+  /** The URL at which the customer continues; null if the app gave none. */
   redirect_uri: string | null;
 };
 
@@ -1328,9 +1328,9 @@ export type SendSandboxRequest = {
 export type SentRequest = {
   /** The `x-request-id` of the response; null if there was no response. */
   request_id: string | null;
-  /** 0 if the connection was closed without a response, as fault rules do. */
+  /** The status; 0 if the connection was closed without a response, for example by a fault rule. */
   status: number;
-  /** The body, parsed if it is JSON; null without one. */
+  /** The body, parsed if it is JSON; null if there is none. */
   body: unknown;
 };
 
@@ -1369,7 +1369,7 @@ export type SteeredSandboxTransaction = {
 };
 
 export type TakeOverSandboxUserRequest = {
-  /** Id of the user who has the account, with or without its prefix. */
+  /** Id of the user who has the account now, with or without its prefix. */
   from_user_id: string;
 };
 
@@ -1390,7 +1390,7 @@ export type UseSandboxVerificationPageRequest = {
 
 export type Why = {
   kind: "credentials" | "validation" | "signature" | "quorum" | "policy" | "idempotency" | "chain" | "fault" | "not_implemented";
-  /** What to do. Also in `data.hint` of the response. */
+  /** Advice on what to do. The same text is in `data.hint` of the response. */
   hint: string;
   /** The values that led to the hint. */
   evidence: { [key: string]: unknown };
