@@ -6,18 +6,19 @@ import { WalletActionStepEntity } from '../domain/money/wallet-actions/wallet-ac
 import type { ControlContext } from './control-plane.ts';
 import { findUpcoming, type Upcoming } from './find-upcoming.ts';
 
-/** Longer than any check or retry is planned ahead. */
+/** Longer than the time by which any check or retry is planned ahead. */
 export const LONGEST_PLAN_MS = 24 * 3_600_000;
 
 /**
- * CHOICE: the clock can be set up to a century before the last instant that the contract's formats can represent,
- * 9999-12-31. Whatever is planned or expires after the time that was set can be represented as well.
+ * CHOICE: the clock can be set to at most a century before the last instant that the contract's formats can
+ * represent, 9999-12-31. The times that are planned or that expire after it can then be represented as well.
  */
 export const LAST_MS = Date.UTC(9900, 0, 1);
 
 /**
- * Makes due at `nowMs` what was planned for later than `laterThanMs`. After the clock was set back, those times may lie
- * years ahead. A check or a delivery that comes too early only finds that there is nothing to do yet.
+ * Makes everything due at `nowMs` that was planned for a time after `laterThanMs`. After the clock was set back,
+ * those times may lie years ahead. A check or a delivery that runs too early only finds that there is nothing to do
+ * yet.
  */
 export async function bringDueTimesTo(
   em: SqlEntityManager,
@@ -35,32 +36,33 @@ export async function bringDueTimesTo(
 type TimeContext = Pick<ControlContext, 'clock' | 'read' | 'actJobs' | 'runDueJobs'>;
 
 /**
- * CHOICE: when the clock of a sandbox is moved forward, it stops at each of the first twenty due times of a resource, and
- * then at most two hundred more times on the whole way. Twenty covers every schedule of ours; what is merely polled, such
- * as a transaction that never gets into a block, would else stop the clock a million times a month.
+ * CHOICE: when the clock of a sandbox is moved forward, it stops at the first twenty due times of each resource, and
+ * then at most two hundred more times in all. Twenty covers every schedule of Custos. Without the limit, a resource
+ * that is polled, such as a transaction that no block ever includes, would stop the clock a million times a month.
  */
 const EXACT_STOPS = 20;
 const COARSE_STOPS = 200;
 
 /**
- * CHOICE: each stop, and the start, waits this long for webhook endpoints, since an attempt at one that hangs takes fifteen seconds. After
- * the longest time, in time of the machine, the rest of the way is one jump.
+ * CHOICE: each stop, and the start, waits this long for webhook endpoints, because an attempt at an endpoint that
+ * hangs takes fifteen seconds. After the longest real time, the clock jumps to its target.
  */
 const ANSWER_MS = 2000;
 const LONGEST_MS = 20_000;
 
 /**
- * CHOICE: checks that are due within a quarter of a second of one another are one stop. A chain has no news in between, and
- * transactions that were sent one after the other would else stop the clock once each, all the way.
+ * CHOICE: checks that are due within a quarter of a second of one another share one stop. A chain reports nothing new
+ * in so short a time, and transactions that were sent one after the other would otherwise stop the clock once for
+ * each check.
  */
 const CHECKS_TOGETHER_MS = 250;
 
 const checks: ReadonlySet<Upcoming['kind']> = new Set(['transaction_check', 'action_check']);
 
-/** The most resources of one kind that are looked at for the next stop. */
+/** The maximum number of resources of one kind that are read to find the next stop. */
 const LOOK_AHEAD = 50;
 
-/** The kinds that a job acts on. Other upcoming times only change what a request would see. */
+/** The kinds that a job acts on. The other kinds only change what a request would see. */
 const actedOn: ReadonlySet<Upcoming['kind']> = new Set([
   ...(['intent_expires', 'webhook_attempt', 'automation_run', 'transaction_check', 'action_check'] as const),
   ...(['customer_check', 'deposit_account_check', 'deposit_check', 'card_check'] as const),
@@ -72,9 +74,9 @@ interface Stops {
 }
 
 /**
- * Moves the clock to `targetMs` as time would: it stops wherever something becomes due, and runs the jobs that act on it, so that
- * a retry, a step of the bank or an automation happens at its own time and can plan the next one. Waits for the answers of
- * webhook endpoints at each stop, because they decide when the next attempt is due.
+ * Moves the clock to `targetMs` as if the time passed: it stops wherever something becomes due, and runs the jobs
+ * that act on it. A retry, a step of the bank or an automation then happens at its own time and can plan the next
+ * one. Waits for the responses of webhook endpoints at each stop, because they decide when the next attempt is due.
  */
 export async function passTimeTo(targetMs: number, context: TimeContext): Promise<void> {
   const { clock, read, actJobs, runDueJobs } = context;
@@ -94,7 +96,7 @@ export async function passTimeTo(targetMs: number, context: TimeContext): Promis
         ? entry.atMs
         : Math.max(entry.atMs, stops.lastMs + strideMs);
     });
-    // The resources beyond the look-ahead become due after its last entry.
+    // More resources may become due after the last one that was read.
     if (upcoming.length === LOOK_AHEAD) times.push(Math.max(upcoming.at(-1)!.atMs, nowMs + 1));
     const earliestMs = Math.min(...times);
     if (earliestMs > targetMs) return undefined;
@@ -114,7 +116,7 @@ export async function passTimeTo(targetMs: number, context: TimeContext): Promis
   while (!isLate()) {
     const nextMs = await nextStop();
     if (nextMs === undefined) break;
-    // Another caller, or the clock itself, may have moved it further since.
+    // Another caller, or the clock itself, may have moved the clock further.
     if (nextMs > clock.now()) clock.set(nextMs);
     await actJobs(ANSWER_MS);
   }

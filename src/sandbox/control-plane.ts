@@ -18,7 +18,7 @@ import type { MeasureCoverage } from './requests/request-view.ts';
 import type { MovedByRpc } from './rpc-clock.ts';
 import type { SeededKey } from './scenarios.ts';
 
-/** A clock that can be frozen and set. Unix milliseconds. */
+/** A clock that can be frozen and set, in Unix milliseconds. */
 export interface ControllableClock extends Clock {
   readonly isFrozen: boolean;
   set(nowMs: number): void;
@@ -27,30 +27,30 @@ export interface ControllableClock extends Clock {
   resume(): void;
 }
 
-/** The contract's events. Branded names replace `service` in names and ids by the configured prefix. */
+/** The contract's events. In branded names and ids, `service` is replaced by the configured prefix. */
 export interface EventContract {
   types(): Promise<readonly string[]>;
   /** Converts a branded event type, or pattern of types, to the contract's name. */
   readType(type: string): string;
-  /** The error message for an unknown event type or pattern. */
+  /** Returns the error message for an unknown event type or pattern. */
   unknownType(type: string): Promise<string>;
-  /** The contract's example payload, branded. */
+  /** Returns the contract's example payload with branded names. */
   example(type: string): Promise<unknown>;
   /** Converts a branded payload to the contract's names. */
   read(payload: unknown): unknown;
-  /** Converts a stored payload to its branded form, as delivered. */
+  /** Converts a stored payload to the branded form in which it is delivered. */
   write(payload: string): unknown;
-  /** The first violation of the contract in a payload; undefined when the payload is valid. */
+  /** Returns the first violation of the contract in a payload, or undefined when the payload is valid. */
   fault(type: string, payload: unknown): Promise<{ pointer: string; message: string } | undefined>;
 }
 
 /** Runs the operations that explain, replay and lint policies. */
 export interface PolicyAnalysis {
-  /** Runs `work` after storing all wallet uses recorded so far. */
+  /** Runs `work` after it has stored all uses of wallets that were recorded so far. */
   readonly analyze: <T>(work: (context: AnalysisContext) => Promise<T>) => Promise<T>;
 }
 
-/** What a tester decides about a customer of the simulated identity office. */
+/** The decision of a tester about a customer of the simulated identity office. */
 interface CustomerDecision {
   readonly outcome:
     | 'terms_accepted'
@@ -65,7 +65,7 @@ interface CustomerDecision {
   readonly endorsements?: readonly { readonly name: string; readonly status: string }[] | undefined;
 }
 
-/** A customer on the hosted page of the simulated identity office. */
+/** The data of a customer on the hosted page of the simulated identity office. */
 export interface HostedVerification {
   readonly environment: FiatEnvironment;
   readonly kind: CustomerKind;
@@ -74,7 +74,9 @@ export interface HostedVerification {
   readonly redirectUri: string | null;
 }
 
-/** The bank's money in one currency, as decimal numbers: `capital` and `paid_in` are together the others. */
+/**
+ * The bank's money in one currency, as decimal numbers. `capital` plus `paid_in` equals the sum of the other fields.
+ */
 interface FiatBooks {
   readonly environment: FiatEnvironment;
   readonly currency: string;
@@ -87,16 +89,16 @@ interface FiatBooks {
   readonly balance: string;
 }
 
-/** Controls the simulated bank and identity office. Ids are those that the provider gave. */
+/** Controls the simulated bank and identity office. Ids are the provider's ids. */
 export interface ControllableFiat {
   decide(environment: FiatEnvironment, customerId: string, decision: CustomerDecision): Promise<boolean>;
-  /** The content of the hosted page; undefined for an unknown token. */
+  /** Returns the content of the hosted page, or undefined for an unknown token. */
   page(token: string): Promise<HostedVerification | undefined>;
-  /** False when the page does not offer the action, or no longer. */
+  /** Returns false when the page does not offer the action. */
   usePage(token: string, action: 'accept_terms' | 'complete' | 'decline'): Promise<boolean>;
-  /** While it is down, it cannot be reached. */
+  /** Takes the provider up or down. While it is down, requests cannot reach it. */
   setUp(isUp: boolean): void;
-  /** Undefined for an unknown account; `amount` for an amount that cannot be paid. */
+  /** Returns undefined for an unknown account, and `amount` for an amount that cannot be paid. */
   receive(
     environment: FiatEnvironment,
     deposit: {
@@ -108,23 +110,23 @@ export interface ControllableFiat {
       readonly outcome: 'completed' | 'in_review' | 'refunded';
     },
   ): Promise<{ readonly id: string } | 'amount' | undefined>;
-  /** False for an unknown deposit, and for one that has ended. */
+  /** Returns false for an unknown deposit, and for a deposit that has ended. */
   decideDeposit(
     environment: FiatEnvironment,
     id: string,
     outcome: 'completed' | 'refunded',
   ): Promise<boolean>;
-  /** False for an unknown payout, and for one that has ended. */
+  /** Returns false for an unknown payout, and for a payout that has ended. */
   decidePayout(
     environment: FiatEnvironment,
     id: string,
     outcome: 'processed' | 'in_review' | 'returned' | 'error',
   ): Promise<boolean>;
-  /** Where its money is, in each environment and currency. */
+  /** Returns where the bank's money is, in each environment and currency. */
   books(): Promise<readonly FiatBooks[]>;
 }
 
-/** A payment or a refund, with what only testers see. */
+/** A payment or a refund, with the fields that only testers see. */
 export interface TestPayment extends CardPayment {
   /** The card's id at the issuer. */
   readonly cardId: string;
@@ -132,12 +134,15 @@ export interface TestPayment extends CardPayment {
   readonly hash: string | null;
 }
 
-/** A payment after a control, why it does not allow that, or undefined for an unknown one. */
+/**
+ * A payment after a control, or the reason why the payment does not allow the control. Undefined for an unknown
+ * payment.
+ */
 type ControlledPayment = TestPayment | 'amount' | 'funds' | 'status' | undefined;
 
-/** Controls the merchants of the simulated card issuer. Ids are the issuer's. */
+/** Controls the merchants of the simulated card issuer. Ids are the issuer's ids. */
 export interface ControllableCards {
-  /** Undefined for an unknown card. */
+  /** Returns undefined for an unknown card. */
   authorize(
     environment: CardEnvironment,
     order: {
@@ -155,7 +160,7 @@ export interface ControllableCards {
     id: string,
     order: { readonly cents: bigint | undefined; readonly reference: string },
   ): Promise<ControlledPayment>;
-  /** Takes the issuer down or up. While it is down, it cannot be reached. */
+  /** Takes the issuer up or down. While it is down, requests cannot reach it. */
   setUp(isUp: boolean): void;
 }
 
@@ -163,56 +168,63 @@ export interface ControllableCards {
 export interface SnapshotFacts {
   readonly name: string;
   readonly bytes: number;
-  /** Unix ms of the machine and of the sandbox's clock, and the version that saved it; null for a file that is torn. */
+  /**
+   * The system time and the time of the sandbox's clock, in Unix milliseconds, and the version that saved the
+   * snapshot. Null for an incomplete file.
+   */
   readonly savedAtMs: number | null;
   readonly nowMs: number | null;
   readonly version: string | null;
 }
 
-/** Saves and loads the whole sandbox. Refuses what cannot be loaded with an ApiError that says why. */
+/** Saves and loads the whole sandbox. When it cannot load a snapshot, it throws an ApiError with the reason. */
 export interface ControllableSnapshots {
   list(): Promise<readonly SnapshotFacts[]>;
-  /** Replaces a snapshot of the same name. */
+  /** Replaces a snapshot with the same name. */
   save(name: string): Promise<SnapshotFacts>;
   load(name: string): Promise<void>;
   remove(name: string): Promise<void>;
-  /** The bytes of the file. */
+  /** Returns the bytes of the file. */
   read(name: string): Promise<Buffer>;
-  /** Stores a file that was read from this or another sandbox. Throws InvalidSnapshotError for other content. */
+  /**
+   * Stores a file that was read from this or another sandbox.
+   *
+   * @throws InvalidSnapshotError for other content.
+   */
   write(name: string, content: Buffer): Promise<SnapshotFacts>;
 }
 
 /** The prices of assets in US dollars, by name. */
 export interface ControllablePrices {
   all(): Promise<ReadonlyMap<string, string>>;
-  /** Null returns to the price that the sandbox starts with. */
+  /** Null restores the price that the sandbox starts with. */
   move(changes: ReadonlyMap<string, string | null>): Promise<void>;
 }
 
 /** Everything that a handler of the control plane may use. */
 export interface ControlContext extends PolicyAnalysis {
-  /** Recorded with what operators do. */
+  /** The caller that is recorded with the actions of operators. */
   readonly by: OperatorCaller;
   /** The app that the sandbox started with. */
   readonly appId: string;
   readonly events: EventContract;
   /** The OpenAPI document of the control plane. */
   document(): object;
-  /** The requests so far; undefined if they are not recorded. */
+  /** The log of requests. Undefined if requests are not recorded. */
   readonly requests: RequestLog | undefined;
   readonly redaction: Redaction;
   readonly ownApi: OwnApi;
   readonly measureCoverage: MeasureCoverage;
   readonly faults: FaultRules;
-  /** The errors that the API document lists for each operation. */
+  /** Returns the errors that the API document lists for each operation. */
   documentedErrors(): DocumentedErrors;
-  /** The URL for clients on this machine. */
+  /** Returns the URL for clients on this machine. */
   baseUrl(): string;
   /** The version of this program. */
   readonly version: string;
-  /** Id of the event log; changes when a reset or a snapshot replaces the events. */
+  /** Returns the id of the event log. It changes when a reset or a snapshot replaces the events. */
   eventLog(): string;
-  /** The sequence of the last event that the log had when it got this id. */
+  /** Returns the sequence of the last event in the log when the log got its id. */
   eventLogBeginsAfter(): number;
   /** Aborted when the caller disconnects or the server stops; handlers must then return. */
   readonly signal: AbortSignal;
@@ -228,23 +240,23 @@ export interface ControlContext extends PolicyAnalysis {
   readonly fiatProviders: FiatProviders;
   readonly log: Log;
   readonly prices: ControllablePrices;
-  /** Returns to the state after the start, also of the clock and of seeded entropy. */
+  /** Returns the sandbox, its clock and its seeded entropy to the state after the start. */
   reset(): Promise<void>;
   readonly snapshots: ControllableSnapshots;
   readonly seededKeys: { readonly alice: SeededKey; readonly bob: SeededKey };
   /**
-   * Runs the jobs that act on what is due at the clock's current time, without those of upkeep. Waits at most
+   * Runs the jobs that act on everything due at the clock's current time, without the maintenance jobs. Waits at most
    * `patienceMs` for the responses of webhook endpoints.
    */
   actJobs(patienceMs: number): Promise<void>;
   /** Runs all jobs that are due at the clock's current time. */
   runDueJobs(): Promise<void>;
-  /** The same, and waits for the responses of webhook endpoints. */
+  /** Runs all due jobs, and waits for the responses of webhook endpoints. */
   finishJobs(): Promise<void>;
   read<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
-  /** In one transaction. */
+  /** Runs `work` in one transaction. */
   change<T>(work: UnitWork<T>): Promise<T>;
-  /** In one transaction; clears the cache of apps afterwards. */
+  /** Runs `work` in one transaction, then clears the cache of apps. */
   changeApps<T>(work: UnitWork<T>): Promise<T>;
 }
 
@@ -266,7 +278,7 @@ export type AnalysisHandler<Id extends OperationId> = (
   analysis: PolicyAnalysis,
 ) => Promise<Operations[Id]['response']>;
 
-/** The parts that operations need, and that production also has on its admin port. */
+/** The fields of the context that the operations of production's admin port need as well. */
 export type OperatorContext = Pick<ControlContext, 'read' | 'change' | 'entropy' | 'ids' | 'by'> & {
   readonly clock: Clock;
 };
@@ -280,7 +292,10 @@ export type OperatorHandler<Id extends OperationId> = (
 /** Every operation, as the modules of `handlers/` export them. */
 export type Handlers = { readonly [Id in OperationId]: Handler<Id> };
 
-/** A handler with its input types erased. In the registry, the compiler checks that each accepts its validated input. */
+/**
+ * A handler whose input types are erased. The compiler checks in the registry that each handler accepts its validated
+ * input.
+ */
 export type ControlHandler = (
   input: { path: unknown; query: unknown; body: unknown },
   context: ControlContext,

@@ -1,6 +1,6 @@
 import type { Incentives, VaultRates } from '../ports/chains.ts';
 
-// The simulated chains as the control plane uses them.
+// The interface between the control plane and the simulated chains.
 
 /** A deposit by the faucet. */
 interface ChainDeposit {
@@ -12,7 +12,7 @@ interface ChainDeposit {
   readonly symbol?: string | undefined;
 }
 
-/** A new vault. `offset`: decimals of its shares minus those of the asset. */
+/** A new vault. `offset` is the number of decimals of its shares minus that of its asset. */
 interface NewVault {
   readonly name: string;
   readonly asset: string;
@@ -41,15 +41,21 @@ interface NewReward {
 
 /** Controls the vaults and rewards of simulated EVM chains. */
 interface ControllableEarn extends Incentives, VaultRates {
-  /** Returns its address. */
+  /** Adds a vault and returns its address. */
   addVault(caip2: string, vault: NewVault): Promise<string>;
-  /** Returns the most that it could pay out when `rawLiquidity` exceeds that, and changes nothing then. */
+  /**
+   * When `rawLiquidity` exceeds what the vault could pay out, changes nothing and returns the amount that it could
+   * pay out.
+   */
   changeVault(caip2: string, address: string, change: VaultChange): Promise<bigint | undefined>;
-  /** Returns false when the address would be given too much. */
+  /** Returns false when the reward would exceed what the address can be given. */
   addReward(caip2: string, reward: NewReward): Promise<boolean>;
 }
 
-/** Where all of an asset is: `given` by the faucet and `minted` by contracts is what all hold together. */
+/**
+ * Where all units of an asset are. The holders together have the `given` units of the faucet plus the units that
+ * contracts `minted`.
+ */
 interface AssetBooks {
   readonly caip2: string;
   readonly tokenAddress: string | null;
@@ -58,18 +64,18 @@ interface AssetBooks {
   readonly held: Readonly<Record<string, bigint>>;
 }
 
-/** An open connection to a client of JSON-RPC, which can receive notifications. */
+/** An open JSON-RPC connection, which can send notifications to the client. */
 export interface RpcConnection {
   /** Aborted when the connection closes. */
   readonly closed: AbortSignal;
   notify(message: object): void;
 }
 
-/** Who calls a method of JSON-RPC. */
+/** The caller of a JSON-RPC method. */
 interface RpcCaller {
-  /** Aborted when the caller leaves. */
+  /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
-  /** When its execution ends, by `performance.now()`. */
+  /** The time at which its execution must end, in milliseconds of `performance.now()`. */
   readonly endsAtMs: number;
   /** Undefined for plain HTTP. */
   readonly connection?: RpcConnection | undefined;
@@ -101,13 +107,13 @@ interface IncludedTransaction {
     readonly data: string;
     readonly event: DecodedItem | undefined;
   }[];
-  /** Where it is in the list. */
+  /** The position in the list. */
   readonly position: string;
 }
 
 export interface StoredAbi {
   readonly name: string;
-  /** Null: of any contract. */
+  /** The address of the contract. Null means any contract. */
   readonly address: string | null;
   readonly items: readonly unknown[];
 }
@@ -115,14 +121,14 @@ export interface StoredAbi {
 interface ControllableAbis {
   list(): readonly StoredAbi[];
   put(abi: StoredAbi): StoredAbi | 'malformed' | 'too many';
-  /** Returns false when there is none of this name. */
+  /** Returns false when there is no interface of this name. */
   remove(name: string): boolean;
 }
 
-/** Controls the simulated chains. Only chains for which `has` returns true may be passed. */
+/** Controls the simulated chains. Callers may pass only chains for which `has` returns true. */
 export interface ControllableChains {
   has(caip2: string): boolean;
-  /** `tokenAddress`: null is the native asset. Undefined for a token that does not exist. */
+  /** Returns undefined for a token that does not exist. A `tokenAddress` of null is the native asset. */
   decimalsOf(caip2: string, tokenAddress: string | null): Promise<number | undefined>;
   /** `fault` names the invalid member of the deposit. */
   fund(
@@ -132,7 +138,7 @@ export interface ControllableChains {
     | { readonly hash: string; readonly rawBalance: bigint; readonly blockNumber: bigint }
     | { readonly fault: 'address' | 'tokenAddress' | 'rawAmount'; readonly message: string }
   >;
-  /** Answers a method of the JSON-RPC of the chain's nodes, on EVM chains and Solana. */
+  /** Runs a JSON-RPC method of the chain's nodes, on EVM chains and Solana. */
   rpc(
     caip2: string,
     call: { readonly method: string; readonly params: readonly unknown[] },
@@ -141,23 +147,26 @@ export interface ControllableChains {
     | { readonly result: unknown }
     | { readonly error: { readonly code: number; readonly message: string; readonly data?: unknown } }
   >;
-  /** Ids of the chains in use. */
+  /** Returns the ids of the chains in use. */
   used(): Promise<readonly string[]>;
-  /** The latest block. */
+  /** Returns the latest block. */
   head(caip2: string): Promise<{ readonly number: number; readonly seconds: number }>;
-  /** The included transactions of an EVM chain, newest first. */
+  /** Returns the included transactions of an EVM chain, newest first. */
   transactions(
     caip2: string,
     page: { limit: number; before: string | undefined },
   ): Promise<readonly IncludedTransaction[]>;
   /** The interfaces of contracts. */
   abis(): Promise<ControllableAbis>;
-  /** Where every asset is, in base units. */
+  /** Returns the holdings of every asset, in base units. */
   books(): Promise<readonly AssetBooks[]>;
   /** The vaults and rewards of EVM chains. */
   readonly earn: ControllableEarn;
   /** Mines blocks on one chain, or on every chain in use; returns the latest block numbers. */
   mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
-  /** Changes what happens to a pending transaction; false when none with this hash waits for its first block. */
+  /**
+   * Changes the outcome of a pending transaction. Returns false when no transaction with this hash waits for its
+   * first block.
+   */
   steer(caip2: string, hash: string, effect: 'drop' | 'replace' | 'revert'): Promise<boolean>;
 }

@@ -20,8 +20,8 @@ type PayloadPath = readonly string[];
 const MAX_DEPTH = 32;
 
 /**
- * Parses a path: names joined by dots (`steps.0.status`), or a JSON pointer (RFC 6901, `/steps/0/status`) for names
- * that contain a dot.
+ * Parses a path: names that are joined by dots (`steps.0.status`), or a JSON pointer (RFC 6901, `/steps/0/status`)
+ * for names that contain a dot.
  *
  * @throws InvalidPathError
  */
@@ -35,11 +35,12 @@ export function parsePath(text: string): PayloadPath {
   return names;
 }
 
-/** The value at `path`; undefined when it does not exist. */
+/** Returns the value at `path`, or undefined when there is none. */
 export function valueAt(value: unknown, path: PayloadPath): unknown {
   const [name, ...rest] = path;
   if (name === undefined) return value;
-  // `length` is the only own property of an array that is not an element; checking it is faster than `Object.keys`.
+  // `length` is the only own property of an array that is not an element. The comparison is faster than
+  // `Object.keys`.
   const isMember = typeof value === 'object' && value !== null && Object.hasOwn(value, name);
   if (!isMember || (Array.isArray(value) && name === 'length')) return undefined;
   return valueAt((value as Record<string, unknown>)[name], rest);
@@ -91,14 +92,17 @@ export function parseCondition(text: string): Condition {
   };
 }
 
-/** The value of a command-line text that replaces `current`: text if `current` is a string, otherwise JSON if valid. */
+/**
+ * Parses the command-line text of the value that replaces `current`: a string if `current` is a string, otherwise
+ * JSON if the text is valid JSON.
+ */
 export function readText(text: string, current: unknown): unknown {
   if (typeof current === 'string') return text;
   const parsed = readJson(text);
   return parsed === undefined ? text : parsed;
 }
 
-/** Undefined when the text is not JSON. */
+/** Returns undefined when the text is not JSON. */
 function readJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -107,14 +111,14 @@ function readJson(text: string): unknown {
   }
 }
 
-// RFC 6901 §4: replace `~1` before `~0`.
+// RFC 6901 §4 requires to replace `~1` before `~0`.
 function unescapeName(name: string): string {
   return name.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
 type Query = ControlInput<'listEvents'>['query'];
 
-/** A position in the event log: the log's id and the sequence of the last event before the position. */
+/** A position in the event log: the log's id and the sequence of the event before the position. */
 interface Position {
   readonly log: string;
   readonly sequence: number;
@@ -129,15 +133,15 @@ interface EventFilter {
 
 const DEFAULT_LIMIT = 100;
 
-/** Events read per query while searching for matches. */
+/** The number of events read per query while it searches for matches. */
 const BATCH = 500;
 const POLL_INTERVAL_MS = 50;
 
 /**
- * Returns events after a position in the log. When there are none, waits up to `wait_ms` for the next ones.
+ * Returns events after a position in the log. When there are none, waits up to `wait_ms` for the next events.
  *
- * NOTE: waiting polls with two short reads each time, so it holds no transaction and sees events once they are
- * committed, regardless of which process recorded them.
+ * NOTE: it polls with two short reads each time. It therefore holds no transaction open while it waits, and sees
+ * events as soon as they are committed, whichever process recorded them.
  */
 export async function followEvents(query: Query, context: ControlContext): Promise<SandboxEvents> {
   const filter: EventFilter = {
@@ -156,7 +160,7 @@ export async function followEvents(query: Query, context: ControlContext): Promi
       wasReset = true;
     }
     const found = await scan(position, filter, context);
-    // After a reset in between, the events may come from either log.
+    // If a reset happened between the two reads, the events may come from either log.
     if (context.eventLog() !== log) continue;
     position = { log, sequence: found.sequence };
     const isOver = performance.now() >= untilMs || context.signal.aborted;
@@ -231,7 +235,7 @@ async function sleep(durationMs: number, signal: AbortSignal): Promise<void> {
   try {
     await pause(Math.max(durationMs, 0), undefined, { signal });
   } catch (error) {
-    // Aborted: the caller of `sleep` checks the signal.
+    // When the signal is aborted, the caller of `sleep` handles it.
     if (!signal.aborted) throw error;
   }
 }
@@ -239,7 +243,7 @@ async function sleep(durationMs: number, signal: AbortSignal): Promise<void> {
 /**
  * Builds the payload of a triggered event: the contract's example with the given branded values.
  *
- * @returns the payload with the contract's names.
+ * @returns the payload in the contract's names.
  * @throws ApiError invalid_data with a JSON pointer.
  */
 export async function payloadOf(

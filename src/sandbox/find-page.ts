@@ -1,6 +1,6 @@
 import { DEVICE_PAGE, devicePage, isVerifyPage, verifyPage } from './pages.ts';
 
-/** `/` redirects to the reference where there is no inspector. */
+/** Without the inspector, `/` redirects to the reference. */
 const startPage = {
   status: 302,
   contentType: 'text/plain; charset=utf-8',

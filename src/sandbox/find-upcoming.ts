@@ -21,7 +21,7 @@ import { UserKeyEntity } from '../domain/wallets/user-keys/user-key.entity.ts';
 import { WalletImportEntity } from '../domain/wallets/wallets/wallet.entity.ts';
 import type { SandboxUpcomingKind } from './generated/schemas.ts';
 
-/** Something that becomes due. When the clock shows `atMs`, it has happened. */
+/** An event that becomes due. When the clock shows `atMs`, it has happened. */
 export interface Upcoming {
   readonly atMs: number;
   readonly kind: SandboxUpcomingKind;
@@ -31,9 +31,9 @@ export interface Upcoming {
 interface Search {
   readonly em: SqlEntityManager;
   readonly nowMs: number;
-  /** The most that one source returns, earliest first. */
+  /** The maximum number of results of one source, earliest first. */
   readonly limit: number;
-  /** Only these kinds; all by default. */
+  /** Restricts the search to these kinds. By default, all kinds are searched. */
   readonly kinds?: ReadonlySet<SandboxUpcomingKind>;
 }
 
@@ -61,7 +61,7 @@ const intents: Source = async ({ em, nowMs, limit }) => {
     { status: 'pending', expiresAtMs: { $gte: nowMs } },
     { fields: ['id', 'expiresAtMs'], orderBy: { expiresAtMs: 'asc', id: 'asc' }, limit },
   );
-  // At `expiresAtMs` it can still be authorized.
+  // An intent can still be authorized at `expiresAtMs`.
   return rows.map((row) => ({ atMs: row.expiresAtMs + 1, kind: 'intent_expires', resourceId: row.id }));
 };
 
@@ -100,7 +100,7 @@ const appSecrets: Source = async ({ em, nowMs }) =>
     ),
   );
 
-/** Requests that are counted in one total at the same time leave its window together. */
+/** Requests that were counted in one total at the same time leave its window at the same time. */
 const runningTotals: Source = async ({ em, nowMs, limit }) => {
   const aggregations = await em.find(AggregationEntity, {}, { fields: ['id', 'windowSeconds'] });
   const byWindow = Map.groupBy(aggregations, ({ windowSeconds }) => windowSeconds * 1000);

@@ -2,16 +2,16 @@ import type { ControlContext } from './control-plane.ts';
 import type { RpcConnection } from './controllable-chains.ts';
 import { moveBefore, moveTime, noteSnapshot, RpcTimeError } from './rpc-clock.ts';
 
-/** The part of the control plane that answers JSON-RPC. */
+/** The part of the control plane's context that JSON-RPC needs. */
 export type RpcContext = Pick<
   ControlContext,
   | ('chains' | 'clock' | 'movedByRpc' | 'eventLog' | 'log')
   | ('read' | 'change' | 'runDueJobs' | 'actJobs' | 'finishJobs')
 >;
 
-/** Who sent a message of JSON-RPC. */
+/** The sender of a JSON-RPC message. */
 export interface RpcSender {
-  /** Aborted when the sender leaves. */
+  /** Aborted when the sender disconnects. */
   readonly signal: AbortSignal;
   /** Carries notifications to the sender; undefined for plain HTTP. */
   readonly connection?: RpcConnection | undefined;
@@ -26,15 +26,15 @@ const TIMED_OUT = -32_002;
 const TOO_LARGE = -32_003;
 const MOST_CALLS = 1_000;
 
-/** CHOICE: the calls of one message run for at most five seconds together, like geth by default. */
+/** CHOICE: the calls of one message may run for at most five seconds together, as in geth by default. */
 const MESSAGE_MS = 5_000;
-/** CHOICE: the responses of one batch have at most 25 million characters together, like geth by default. */
+/** CHOICE: the responses of one batch have at most 25 million characters together, as in geth by default. */
 const MOST_CHARACTERS = 25_000_000;
 
-/** Methods after which jobs have something to do. */
+/** The methods after which jobs may be due. */
 const changing = /^(eth_send|evm_|anvil_|hardhat_|sendTransaction$|requestAirdrop$)/;
 
-/** Answers a call of JSON-RPC 2.0 or a batch of calls, in order. */
+/** Runs a JSON-RPC 2.0 call, or the calls of a batch in order. */
 export async function answerMessage(
   context: RpcContext,
   caip2: string,
@@ -90,7 +90,7 @@ function tooLarge(call: unknown): Response {
   return failure(id, TOO_LARGE, 'response too large');
 }
 
-/** An error response of JSON-RPC 2.0. */
+/** Builds a JSON-RPC 2.0 error response. */
 function failure(id: unknown, code: number, message: string): Response {
   return { jsonrpc: '2.0', id, error: { code, message } };
 }

@@ -1,16 +1,17 @@
 import { hash } from 'node:crypto';
 
-/** A page of the sandbox that its own script fills. */
+/** A page of the sandbox whose content its own script builds. */
 interface PageParts {
   readonly title: string;
-  /** HTML of the body, without the script. */
+  /** The HTML of the body, without the script. */
   readonly body: string;
   readonly script: string;
-  /** Styles in addition to those of all pages. */
+  /** Styles in addition to those that all pages share. */
   readonly style?: string;
 }
 
-// Text has a contrast of 7 to 1 or more in both schemes (WCAG 2.2, 1.4.6), and buttons are 44 pixels high (2.5.5).
+// Text has a contrast of at least 7 to 1 in both color schemes (WCAG 2.2, 1.4.6), and buttons are 44 pixels high
+// (2.5.5).
 const sharedStyle = `
 :root { color-scheme: light dark; --text: #1b1b1f; --back: #ffffff; --accent: #1a469f; --on-accent: #ffffff; --bad: #8f1118; }
 @media (prefers-color-scheme: dark) {
@@ -29,8 +30,8 @@ a { color: var(--accent); }
 `;
 
 /**
- * A page whose content security policy allows its own script and style, by their hashes, and calls to its own server;
- * no other page can frame it.
+ * Builds a page. Its content security policy allows only its own script and style, by their hashes, and calls to its
+ * own server. No other page can frame it.
  */
 function staticPage({ title, body, script, style: ownStyle = '' }: PageParts) {
   const style = sharedStyle + ownStyle;
@@ -58,7 +59,7 @@ ${body}
     "connect-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",
-    // A page around this one could make the user click.
+    // A page that frames this one could trick the user into a click.
     "frame-ancestors 'none'",
   ].join('; ');
   const headers = {
@@ -77,8 +78,8 @@ const style = `
 #code { font: 1.75rem/1.5 ui-monospace, monospace; letter-spacing: .1em; }
 `;
 
-// The code is never decided on without a click, even if the link contains it (RFC 8628 section 5.4). Text from the
-// server is set as text, so it cannot add elements.
+// A code is decided only after a click, even if the link contains it (RFC 8628 section 5.4). Text from the server is
+// inserted as text, so it cannot add elements.
 const script = `
 const byId = (id) => document.getElementById(id);
 const show = (id) => { for (const part of ['enter', 'ask', 'done']) byId(part).hidden = part !== id; };
@@ -155,31 +156,31 @@ const body = `<h1>Connect a device</h1>
 </div>`;
 
 /**
- * The sandbox's stand-in for an app's own page where users enter the code of a device. It has no login: the user says
- * who they are, and the control plane, which answers only this machine, decides for them.
+ * Builds the sandbox's replacement for the page of an app on which users enter the code of a device. It has no login:
+ * users say who they are, and the control plane, which serves only this machine, decides for them.
  */
 export function devicePage() {
   return staticPage({ title: 'Connect a device', body, script, style });
 }
 
-/** The path of the page, without the token of the customer. */
+/** The path of the page. The token of the customer follows it. */
 const VERIFY_PAGE = '/_sandbox/verify/';
 
-// Tokens of the simulated identity office.
+// A token of the simulated identity office is 32 hex digits.
 const target = new RegExp(`^${VERIFY_PAGE}[0-9a-f]{32}$`);
 
-/** The path of the page for the customer with this token. */
+/** Returns the path of the page for the customer with this token. */
 export function verifyPagePath(token: string): string {
   return VERIFY_PAGE + token;
 }
 
-/** Whether a path belongs to the page of a customer, known or not. */
+/** Whether a path has the form of a customer's page. The customer may be unknown. */
 export function isVerifyPage(path: string): boolean {
   return target.test(path);
 }
 
-// Text from the server is set as text, so it cannot add elements. The page looks again for half a minute after the
-// customer has done something, because the office takes two seconds to decide.
+// Text from the server is inserted as text, so it cannot add elements. After an action of the customer, the page
+// polls for half a minute, because the office decides after two seconds.
 const verifyScript = `
 const byId = (id) => document.getElementById(id);
 const say = (text) => { byId('message').textContent = text; };
@@ -291,9 +292,9 @@ const verifyBody = `<h1 id="title">Verification</h1>
 </div>`;
 
 /**
- * The hosted page of the simulated identity office, to which the links of a verification lead: the customer accepts the
- * terms, and completes or declines the verification. It is open to all who know the token in its path, as at a real
- * provider.
+ * Builds the hosted page of the simulated identity office, to which the links of a verification lead. On it, the
+ * customer accepts the terms, and completes or declines the verification. Everybody who knows the token in its path
+ * can open it, as at a real provider.
  */
 export function verifyPage() {
   return staticPage({ title: 'Verification', body: verifyBody, script: verifyScript });

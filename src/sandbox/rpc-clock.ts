@@ -2,8 +2,8 @@ import { bringDueTimesTo, LAST_MS, passTimeTo } from './clock.ts';
 import type { ControlContext } from './control-plane.ts';
 
 /*
- * The methods of JSON-RPC that move time. The clock is one for all chains and the server, so it moves as `PUT
- * /_sandbox/clock` moves it, and everything that is due on the way happens.
+ * The JSON-RPC methods that move time. All chains and the server share one clock. These methods therefore move it
+ * like `PUT /_sandbox/clock`, and everything that becomes due on the way happens.
  */
 
 type ClockContext = Pick<
@@ -11,10 +11,10 @@ type ClockContext = Pick<
   'clock' | 'read' | 'change' | 'runDueJobs' | 'actJobs' | 'finishJobs' | 'eventLog' | 'movedByRpc'
 >;
 
-/** How far clients of JSON-RPC have moved the clock. */
+/** How far JSON-RPC clients have moved the clock. */
 export interface MovedByRpc {
   totalMs: number;
-  /** By chain and id of the snapshot: how far it was moved then, and the event log of that time. */
+  /** For each snapshot, by chain and id: how far the clock had been moved, and the event log at that time. */
   readonly atSnapshots: Map<string, { readonly totalMs: number; readonly eventLog: string }>;
 }
 
@@ -25,19 +25,27 @@ interface Call {
 
 const MOST_SNAPSHOTS = 10_000;
 
-/** A parameter names no time that the clock can be moved to. */
+/** Thrown for a parameter that is no time to which the clock can be moved. */
 export class RpcTimeError extends Error {
   override readonly name = 'RpcTimeError';
 }
 
-/** The result of a method that only moves the clock; undefined for other methods. Throws RpcTimeError. */
+/**
+ * Runs a method that only moves the clock, and returns its result. Returns undefined for other methods.
+ *
+ * @throws RpcTimeError
+ */
 export async function moveTime({ method, params }: Call, context: ClockContext): Promise<number | undefined> {
   if (method !== 'evm_increaseTime' && method !== 'anvil_increaseTime') return undefined;
   await moveTo(context.clock.now() + secondsOf(params[0]) * 1000, context);
   return Math.floor(context.movedByRpc.totalMs / 1000);
 }
 
-/** Moves the clock as far as a method of a chain needs, before the chain runs it. Throws RpcTimeError. */
+/**
+ * Moves the clock as far as a method requires, before the chain runs the method.
+ *
+ * @throws RpcTimeError
+ */
 export async function moveBefore(
   caip2: string,
   { method, params }: Call,
@@ -57,7 +65,7 @@ export async function moveBefore(
   if (method === 'evm_revert') await moveBack(caip2, first, context);
 }
 
-/** Notes how far the clock was moved when a snapshot was taken. */
+/** Records how far the clock had been moved when a snapshot was taken. */
 export function noteSnapshot(caip2: string, id: unknown, { movedByRpc, eventLog }: ClockContext): void {
   const { atSnapshots, totalMs } = movedByRpc;
   atSnapshots.set(`${caip2} ${Number(id)}`, { totalMs, eventLog: eventLog() });
@@ -71,7 +79,10 @@ async function moveTo(targetMs: number, context: ClockContext): Promise<void> {
   await passTimeTo(targetMs, context);
 }
 
-/** CHOICE: `evm_revert` takes back what JSON-RPC has moved the clock by since the snapshot, and no time that has passed. */
+/**
+ * CHOICE: `evm_revert` undoes the moves of the clock by JSON-RPC since the snapshot. It does not undo time that has
+ * passed.
+ */
 async function moveBack(
   caip2: string,
   id: unknown,

@@ -14,7 +14,7 @@ export interface SeededKey {
 
 /** A request to the API of this sandbox with the credentials of its app. */
 interface ApiRequest {
-  /** The `operationId`. */
+  /** The `operationId` of the contract. */
   readonly operation: string;
   readonly path?: Readonly<Record<string, string>>;
   readonly body?: object;
@@ -34,9 +34,9 @@ interface Stage {
   readonly bob: SeededKey;
   readonly resources: readonly SandboxScenarioResource[];
   readonly steps: readonly SandboxScenarioStep[];
-  /** Creates a resource of this type, which must succeed; returns its id. */
+  /** Creates a resource of this type and returns its id. The request must succeed. */
   create(type: string, summary: string, request: ApiRequest): Promise<string>;
-  /** Sends a request whatever it answers. */
+  /** Sends a request whose response may be an error. */
   call(summary: string, request: ApiRequest): Promise<ApiAnswer>;
   /** Records a step that is not a request. */
   note(summary: string): void;
@@ -73,7 +73,7 @@ export function openStage(context: ControlContext): Stage {
   };
 }
 
-/** Thrown when a scenario cannot continue, for example because of a fault rule. */
+/** The error of a scenario that cannot continue, for example because of a fault rule. */
 function failed(operation: string, requestId: string | null, body: ApiAnswer['body']): ApiError {
   return new ApiError(
     'invalid_state',
@@ -83,7 +83,7 @@ function failed(operation: string, requestId: string | null, body: ApiAnswer['bo
 
 const body = { method: 'personal_sign', params: { message: 'Release invoice 2041', encoding: 'utf-8' } };
 
-/** Signs a message with a wallet. */
+/** A request that signs a message with a wallet. */
 function signMessage(walletId: string, signWith: readonly SeededKey[] = []): ApiRequest {
   return { operation: 'walletRpc', path: { wallet_id: walletId }, body, signWith };
 }
@@ -193,7 +193,7 @@ const quorumShort: Scenario = {
 };
 
 const CAIP2 = 'eip155:8453';
-/** The jobs look at a transaction this often. */
+/** The interval at which the jobs check a transaction. */
 const CHECK_MS = 2_000;
 
 const transactionReverted: Scenario = {
@@ -251,7 +251,7 @@ async function revertNext({ context, note }: Stage, wallet: string): Promise<voi
   note(`The fault rule ${rule.id} makes its next transaction revert`);
 }
 
-/** The discard port, on which nothing listens. */
+/** The discard port. No server listens on it. */
 const URL = 'http://127.0.0.1:9/hook';
 const DAY_MS = 24 * 3_600_000;
 const DAYS = 5;
@@ -282,12 +282,12 @@ const webhookDown: Scenario = {
   },
 };
 
-/** An unhappy path. */
+/** A situation in which something fails. */
 interface Scenario {
   readonly name: string;
-  /** The scenario in one sentence. */
+  /** The description of the scenario in one sentence. */
   readonly summary: string;
-  /** Plays it; returns commands that show more, or lead out of it. */
+  /** Runs the scenario. Returns commands that show more, or that resolve the situation. */
   play(stage: Stage): Promise<readonly string[]>;
 }
 

@@ -4,8 +4,8 @@ import type { SnapshotFacts } from './control-plane.ts';
 import type { SandboxSnapshot } from './generated/schemas.ts';
 
 /*
- * A snapshot file: `custos snapshot\n`, the length and the CRC-32 of the header (4 bytes each, big-endian), the header as
- * JSON, the image of the database, the image of the simulated chains.
+ * A snapshot file: `custos snapshot\n`, the length and the CRC-32 of the header (4 bytes each, big-endian), the
+ * header as JSON, the image of the database, the image of the simulated chains.
  */
 
 const MAGIC = Buffer.from('custos snapshot\n');
@@ -13,10 +13,10 @@ const FIXED_BYTES = MAGIC.length + 8;
 const MAX_HEADER_BYTES = 60_000;
 const FORMAT = 1;
 
-/** As many bytes as the header of a snapshot may have. */
+/** The maximum number of bytes up to the end of the header. */
 export const HEADER_BYTES = FIXED_BYTES + MAX_HEADER_BYTES;
 
-/** Where in a deterministic stream a sandbox was. */
+/** The position of a sandbox in a deterministic stream. */
 interface StreamPosition {
   readonly seed: string;
   readonly drawn: number;
@@ -39,20 +39,20 @@ export interface SnapshotState {
   readonly areCardsUp: boolean;
 }
 
-/** Steps of the schema of each database. */
+/** The number of schema steps of each database. */
 export interface SchemaVersions {
   readonly database: number;
   readonly chains: number;
 }
 
-/** A sandbox at a moment, with its keys. */
+/** The whole state of a sandbox at one moment, with its keys. */
 export interface Snapshot {
   /** The version of the program that saved it. */
   readonly version: string;
   readonly schema: SchemaVersions;
-  /** Unix ms of the machine. */
+  /** The system time in Unix ms. */
   readonly savedAtMs: number;
-  /** Unix ms of the sandbox's clock. */
+  /** The time of the sandbox's clock in Unix ms. */
   readonly nowMs: number;
   readonly state: SnapshotState;
   readonly database: Buffer;
@@ -68,7 +68,7 @@ type Header = Omit<Snapshot, 'database' | 'chains'> & {
   readonly chains: Part;
 };
 
-/** Bytes that are not a snapshot, or not a whole one. The message says why. */
+/** Thrown for bytes that are not a complete snapshot. The message gives the reason. */
 export class InvalidSnapshotError extends Error {
   constructor(message: string) {
     super(message);
@@ -76,7 +76,7 @@ export class InvalidSnapshotError extends Error {
   }
 }
 
-/** The bytes of a snapshot file, in parts. */
+/** Returns the bytes of a snapshot file, in parts. */
 export function encodeSnapshot({ database, chains, ...snapshot }: Snapshot): Buffer[] {
   const header = {
     format: FORMAT,
@@ -110,7 +110,11 @@ export function decodeSnapshot(content: Buffer): Snapshot {
   return { ...snapshot, database, chains };
 }
 
-/** The header of a snapshot file, read from its first `HEADER_BYTES`. Throws InvalidSnapshotError. */
+/**
+ * Reads the header of a snapshot file from its first `HEADER_BYTES`.
+ *
+ * @throws InvalidSnapshotError
+ */
 export function readSnapshotHeader(start: Buffer): Pick<Snapshot, 'version' | 'savedAtMs' | 'nowMs'> {
   return readHeader(start).header;
 }
@@ -147,11 +151,11 @@ type Check = (value: unknown) => boolean;
 const isText: Check = (value) => typeof value === 'string' && value !== '' && value.length <= 1_000;
 const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
 const isBoolean: Check = (value) => typeof value === 'boolean';
-/** As far as the clock can be moved: to the end of the year 9999. */
+/** A time to which the clock can be moved, up to the end of the year 9999. */
 const isTime: Check = (value) => isCount(value) && (value as number) <= MAX_TIME_MS;
 const isOffset: Check = (value) => Number.isSafeInteger(value) && Math.abs(value as number) <= MAX_TIME_MS;
 const isCrc: Check = (value) => isCount(value) && (value as number) <= 0xffff_ffff;
-/** The counter of a stream has 32 bits, and each of its values makes 64 bytes. */
+/** The counter of a stream has 32 bits, and each of its values produces 64 bytes. */
 const isDrawn: Check = (value) => isCount(value) && (value as number) < 64 * 2 ** 32;
 const orNull =
   (check: Check): Check =>
@@ -160,7 +164,7 @@ const orNull =
 
 const MAX_TIME_MS = 253_402_300_799_999;
 
-/** Each value of a header by its path, with what it must be. Others are ignored, so that later versions may add some. */
+/** The check of each value in a header, by path. Other values are ignored, so that later versions can add some. */
 const headerChecks: readonly (readonly [path: string, check: Check])[] = [
   ...(['version', 'state.appId', 'state.appSecret'] as const).map((path) => [path, isText] as const),
   ['schema.database', isCount],
@@ -179,9 +183,10 @@ const headerChecks: readonly (readonly [path: string, check: Check])[] = [
 const streamNames = ['main', 'requests', 'faults', 'phrases'] as const;
 
 /**
- * The header, if each value in it is one that a sandbox writes: checksums do not say who wrote it.
+ * Returns the header if a sandbox could have written each value in it. The checks are needed because checksums do not
+ * prove who wrote the header.
  *
- * @throws InvalidSnapshotError names the value, but does not contain it: it may be a secret.
+ * @throws InvalidSnapshotError with the name of the value, but not its content, which may be a secret.
  */
 function requireHeader(header: unknown): Header {
   const require = (path: string, check: Check): void => {
@@ -235,16 +240,16 @@ function requirePart(image: Buffer, part: Part): Buffer {
   return image;
 }
 
-/** Larger than any snapshot that is stored. */
+/** More bytes than any stored snapshot has. */
 const MAX_BYTES = 300 * 1024 * 1024;
 
-/** A file for a JSON body: gzip in base64. */
+/** Packs a file for a JSON body as gzip in base64. */
 export async function packFile(content: Buffer): Promise<string> {
   const packed = await promisify(gzip)(content, { level: constants.Z_BEST_SPEED });
   return packed.toString('base64');
 }
 
-/** Throws InvalidSnapshotError. */
+/** @throws InvalidSnapshotError */
 export async function unpackFile(text: string): Promise<Buffer> {
   try {
     return await promisify(gunzip)(Buffer.from(text, 'base64'), { maxOutputLength: MAX_BYTES });

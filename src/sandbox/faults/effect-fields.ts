@@ -1,13 +1,13 @@
 import type { AddSandboxFaultRequest, SandboxFaultEffect } from '../generated/schemas.ts';
 
-/** A field that rules of some effects use. */
+/** A field that only rules with some effects use. */
 export type FaultField = Exclude<keyof AddSandboxFaultRequest, 'effect' | 'probability' | 'count'>;
 
 const requestFields: readonly FaultField[] = ['operation', 'app_id', 'wallet_id'];
 const transactionFields: readonly FaultField[] = ['chain', 'wallet_id'];
 const webhookFields: readonly FaultField[] = ['event_type', 'app_id', 'wallet_id'];
 
-/** The fields that rules of each effect use. */
+/** The fields that the rules with each effect use. */
 export const fieldsOf: Readonly<Record<SandboxFaultEffect, readonly FaultField[]>> = {
   latency: [...requestFields, 'delay_ms', 'max_delay_ms'],
   error: [...requestFields, 'code', 'is_undocumented'],

@@ -5,28 +5,28 @@ import type { ControlContext } from '../control-plane.ts';
 import type { AddSandboxFaultRequest, SandboxFault, SandboxFaultEffect } from '../generated/schemas.ts';
 import { requireSimulated } from '../named-chain.ts';
 
-/** CHOICE: the most rules. */
+/** CHOICE: the maximum number of rules. */
 export const MAX_FAULTS = 100;
 
-/** A rule. `hits` counts how often it has applied. */
+/** A fault rule. `hits` counts how often the rule was applied. */
 export type FaultRule = SandboxFault;
 
-/** The criteria of a rule, with the server's names. */
+/** The criteria of a rule, in the server's names. */
 export interface Selection {
-  /** CAIP-2. */
+  /** The CAIP-2 id of the chain. */
   readonly chain?: string | undefined;
   readonly walletId?: string | undefined;
-  /** The wallet's names for clients: its id, and its external id if it has one. */
+  /** The names that clients use for the wallet: its id, and its external id if it has one. */
   readonly walletNames?: readonly string[] | undefined;
-  /** In the chain's notation; lower case for EVM chains. */
+  /** The address in the notation of the chain type; lower case for EVM chains. */
   readonly address?: string | undefined;
   readonly eventType?: string | undefined;
 }
 
-/** A rule that applies. */
+/** An applied rule. */
 export interface FaultHit {
   readonly rule: FaultRule;
-  /** Drawn, if the rule has a range. */
+  /** The delay. It is drawn at random if the rule has a range. */
   readonly delayMs: number;
 }
 
@@ -36,20 +36,20 @@ export interface FaultHit {
  * CHOICE: a reset removes them, like everything else that was created since the start.
  */
 export interface FaultRules {
-  /** Undefined when there are too many. */
+  /** Returns undefined when there are too many rules. */
   add(rule: Omit<FaultRule, 'id' | 'hits'>, selection: Selection): FaultRule | undefined;
   all(): readonly FaultRule[];
   find(id: string): FaultRule | undefined;
   remove(id: string): FaultRule | undefined;
-  /** Removes all rules; returns how many there were. */
+  /** Removes all rules and returns how many there were. */
   clear(): number;
-  /** As after the start: without rules, and with the first id. */
+  /** Returns to the state after the start: no rules, and the first id comes next. */
   restart(): void;
   /**
-   * The first rule with one of these effects that selects the occasion and applies to it.
+   * Returns the first rule with one of these effects that matches the occasion and is drawn.
    *
-   * CHOICE: at most one rule applies to an occasion; those after it are not tried. A rule with the probability 1 draws
-   * nothing.
+   * CHOICE: at most one rule is applied to an occasion, and the rules after it are not tried. A rule with the
+   * probability 1 draws nothing.
    */
   draw(
     effects: ReadonlySet<SandboxFaultEffect>,
@@ -57,12 +57,12 @@ export interface FaultRules {
   ): FaultHit | undefined;
 }
 
-/** @param entropy draws which occasions a rule applies to, and delays. */
+/** @param entropy draws whether a rule is applied to an occasion, and the delays. */
 export function createFaultRules(entropy: Entropy): FaultRules {
   let rules: FaultRule[] = [];
   const selections = new WeakMap<FaultRule, Selection>();
   let lastNumber = 0;
-  /** From 0 to less than 1. */
+  /** Draws a number from 0 to less than 1. */
   const share = (): number => Buffer.from(entropy.bytes(4)).readUInt32BE() / 2 ** 32;
   const applies = (rule: FaultRule): boolean => {
     if (rule.count !== null && rule.hits >= rule.count) return false;
@@ -112,7 +112,8 @@ export function createFaultRules(entropy: Entropy): FaultRules {
 type SelectionContext = Pick<ControlContext, 'chains' | 'events' | 'read' | 'appId'>;
 
 /**
- * The criteria of a rule. Rules for requests compare values that clients send, so their wallet need not exist yet.
+ * Reads the criteria of a rule. Rules for requests compare the values that clients send, so their wallet need not
+ * exist yet.
  *
  * @throws ApiError not_found for an unknown wallet; invalid_data for an unknown chain or event type.
  */
@@ -135,7 +136,7 @@ export async function selectionOf(
 
 const EXTERNAL_PREFIX = 'ext_wal_';
 
-/** A wallet of any app by its id; by an external id only of the app that the sandbox was started with. */
+/** Finds a wallet of any app by its id. An external id finds only a wallet of the app that the sandbox started with. */
 async function findAnyWallet(walletId: string, { read, appId }: SelectionContext) {
   const where = walletId.startsWith(EXTERNAL_PREFIX)
     ? { appId, externalId: walletId.slice(EXTERNAL_PREFIX.length) }
@@ -158,16 +159,16 @@ async function knownType(named: string, { events }: SelectionContext): Promise<s
   throw invalidField('/event_type', await events.unknownType(named));
 }
 
-/** An error as the example of the document shows it. */
+/** An error as in an example of the API document. */
 interface DocumentedError {
   readonly message: string | undefined;
   readonly data: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** The errors of each operation. */
+/** The documented errors of each operation. */
 export type DocumentedErrors = ReadonlyMap<string, ReadonlyMap<ErrorCode, DocumentedError>>;
 
-/** As much of an OpenAPI document as its errors need. */
+/** The fields of an OpenAPI document that its errors need. */
 interface ErrorsDocument {
   readonly paths: Readonly<
     Record<
@@ -190,7 +191,10 @@ interface Example {
   readonly value: { readonly error?: string; readonly data?: Readonly<Record<string, unknown>> };
 }
 
-/** The document has one example for each error code of a response, under the name of the code. */
+/**
+ * Returns the documented errors. For each error code of a response, the document has one example whose name is the
+ * code.
+ */
 export function documentedErrorsOf({ paths }: ErrorsDocument): DocumentedErrors {
   return new Map(
     Object.values(paths)
@@ -207,7 +211,7 @@ function errorsOf(responses: Readonly<Record<string, Response>>): Map<ErrorCode,
   return new Map(
     examples.map(([code, { value }]) => [
       code as ErrorCode,
-      // `error` of an OAuth error (RFC 6749) is not a message.
+      // The `error` of an OAuth error (RFC 6749) is a code, not a message.
       { message: 'error_description' in value ? undefined : value.error, data: value.data },
     ]),
   );

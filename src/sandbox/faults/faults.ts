@@ -56,7 +56,7 @@ export function codeOf({ effect, code }: Pick<FaultRule, 'effect' | 'code'>): Er
   return code === null ? undefined : (code as ErrorCode);
 }
 
-/** Whether a segment of the path, a value of the query or a text of the body is the id. */
+/** Whether the id is a segment of the path, a value of the query or a text in the body. */
 function names({ target, rawBody }: SelectableRequest, walletId: string): boolean {
   const isInTarget = target.split(/[/?&=]/).some((part) => part === encodeURIComponent(walletId));
   return isInTarget || (rawBody.length > 0 && Buffer.from(rawBody).includes(JSON.stringify(walletId)));
@@ -133,7 +133,7 @@ export function delayByRules(rules: FaultRules): DelayDelivery {
   };
 }
 
-/** A sender whose attempts are sent twice, or with a bad signature, where a rule says so. */
+/** Wraps a sender: attempts that a rule selects are sent twice, or with a wrong signature. */
 export function withAttemptFaults(sender: WebhookSender, rules: FaultRules): WebhookSender {
   return {
     ...sender,
@@ -142,7 +142,7 @@ export function withAttemptFaults(sender: WebhookSender, rules: FaultRules): Web
       const hit = rules.draw(attemptEffects, selecting({ ...event, payload }));
       if (hit === undefined) return sender.send(request);
       if (hit.rule.effect === 'webhook_bad_signature') return sender.send(withBadSignature(request));
-      // At once, so that both together take no longer than the lease of the endpoint.
+      // In parallel, so that both attempts together take no longer than the claim of the endpoint lasts.
       const [outcome] = await Promise.all([sender.send(request), sender.send(request)]);
       return outcome;
     },
@@ -157,7 +157,10 @@ function selecting({ type, appId, payload }: SelectableEvent) {
   };
 }
 
-/** The signatures of another body: as long as the right ones, with every bit of their first byte inverted. */
+/**
+ * Returns the request with wrong signatures, which have the right length. In the first byte of each, every bit is
+ * inverted.
+ */
 function withBadSignature(request: WebhookRequest): WebhookRequest {
   const names = ['webhook-signature', 'svix-signature'];
   const headers = Object.entries(request.headers).map(([name, value]) => [
@@ -167,7 +170,7 @@ function withBadSignature(request: WebhookRequest): WebhookRequest {
   return { ...request, headers: Object.fromEntries(headers) };
 }
 
-/** `v1,<base64>`. */
+/** Inverts the first byte of a signature `v1,<base64>`. */
 function invert(signature: string): string {
   const [version = '', text = ''] = signature.split(',');
   const bytes = Buffer.from(text, 'base64');

@@ -5,19 +5,19 @@ import { fieldsOf } from './effect-fields.ts';
 import type { DocumentedErrors, FaultRule } from './fault-rules.ts';
 import { codeOf, requestEffects } from './faults.ts';
 
-/** CHOICE: what a rule uses if it is not given. */
+/** CHOICE: the delay of a rule that gives none. */
 const DEFAULT_DELAY_MS = 1_000;
 const DEFAULT_LONG_DELAY_MS = 60_000;
 const DEFAULT_BLOCKS = 2;
 const DEFAULT_RETRY_AFTER_SECONDS = 1;
 
-/** The most that a request is delayed: it holds a connection of the client. */
+/** The maximum delay of a request. A delayed request keeps a connection of the client open. */
 const MAX_REQUEST_DELAY_MS = 30_000;
 
 /**
- * A rule with its defaults.
+ * Reads a rule and adds its defaults.
  *
- * @throws ApiError invalid_data for a field that its effect does not use, an unknown operation, and an error that no
+ * @throws ApiError invalid_data for a field that the effect does not use, an unknown operation, and an error that no
  * selected operation documents.
  */
 export function readFault(
@@ -71,7 +71,7 @@ export function readFault(
   return rule;
 }
 
-/** Throws for a rule that selects no operation. */
+/** @throws ApiError for a rule that selects no operation. */
 function requireKnown(rule: Omit<FaultRule, 'id' | 'hits'>, documented: DocumentedErrors): void {
   const { operation, effect } = rule;
   const known = operation === null ? undefined : documented.get(operation);

@@ -22,7 +22,7 @@ export const simulatedParts: readonly SandboxSimulatedPart[] = [
  },
  {
   "name": "chains",
-  "sandbox": "balances, fees, blocks and transactions are those of a simulated chain, which executes the real signed bytes. EVM chains run the bytecode of any contract; those of the sandbox are compiled from contracts/, and only the entry point and the accounts of sponsored operations are simulated without bytecode. Solana runs the programs for accounts, tokens and memos, and any other fails; Tron runs only the contracts that this server uses.",
+  "sandbox": "balances, fees, blocks and transactions are those of a simulated chain, which executes the real signed bytes. EVM chains run the bytecode of any contract. The sandbox's own contracts are compiled from contracts/. Only the entry point and the accounts of sponsored operations are simulated without bytecode. Solana runs the programs for accounts, tokens and memos, and calls of other programs fail. Tron runs only the contracts that this server uses.",
   "production": "the nodes of the operator; 400 `not_supported` on chains without one.",
   "setting": "`--rpc` for one EVM or Solana chain; `CUSTOS_RPC` for `custos serve`."
  },
@@ -52,8 +52,8 @@ export const simulatedParts: readonly SandboxSimulatedPart[] = [
  },
  {
   "name": "incentives",
-  "sandbox": "the distributor of rewards is simulated and pays what `POST /_sandbox/earn/rewards` adds, against Merkle proofs.",
-  "production": "rewards are those of Merkl, as far as the root of the distributor proves them.",
+  "sandbox": "the distributor of rewards is simulated and pays the rewards that `POST /_sandbox/earn/rewards` adds, against Merkle proofs.",
+  "production": "rewards come from Merkl, as far as the root of the distributor proves them.",
   "setting": "`--reward-distributor` for chains with `--rpc`; `CUSTOS_REWARD_DISTRIBUTORS` for `custos serve`."
  },
  {
@@ -70,7 +70,7 @@ export const simulatedParts: readonly SandboxSimulatedPart[] = [
  },
  {
   "name": "vaultRates",
-  "sandbox": "the yield of a vault is what the sandbox was set to, and is earned by its clock.",
+  "sandbox": "the yield of a vault is the rate that the sandbox was set to, and accrues by the sandbox's clock.",
   "production": "the yield is null.",
   "setting": null
  }

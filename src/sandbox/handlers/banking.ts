@@ -47,8 +47,9 @@ export const steerFiatPayout: Handler<'steerFiatPayout'> = async ({ path, body }
 };
 
 /**
- * Releases or refunds a deposit that the simulated bank holds. Throws ApiError not_found, and invalid_state when it has
- * sent or refunded the deposit.
+ * Releases or refunds a deposit that the simulated bank holds.
+ *
+ * @throws ApiError not_found; invalid_state when the bank has sent or refunded the deposit.
  */
 async function decideFiatDeposit(
   { fiat, read, runDueJobs }: ControlContext,

@@ -49,7 +49,11 @@ export const refundCardPayment: Handler<'refundCardPayment'> = async ({ path, bo
   return paymentView(context, payment);
 };
 
-/** Cents of an amount that the contract allows. Throws ApiError invalid_data for nothing. */
+/**
+ * Converts a valid amount to cents.
+ *
+ * @throws ApiError invalid_data when it is zero.
+ */
 function centsOf(amount: string): bigint {
   const [whole = '', fraction = ''] = amount.split('.');
   const cents = BigInt(`${whole}${fraction.padEnd(2, '0')}`);
@@ -57,7 +61,7 @@ function centsOf(amount: string): bigint {
   return cents;
 }
 
-/** Throws ApiError not_found, and for a payment that does not allow this invalid_data or invalid_state. */
+/** @throws ApiError not_found; invalid_data or invalid_state when the payment does not allow the control. */
 async function paymentView(
   { read }: Pick<ControlContext, 'read'>,
   payment: TestPayment | 'amount' | 'funds' | 'status' | undefined,

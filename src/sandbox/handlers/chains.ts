@@ -15,7 +15,7 @@ export const fundAddress: Handler<'fundAddress'> = async ({ body }, { chains, ru
   const caip2 = requireSimulated(chains, body.chain);
   const { address, symbol } = body;
   const tokenAddress = tokenAddressOf(caip2, body);
-  // CHOICE: a new token defaults to the usual decimals on its chain.
+  // CHOICE: a new token has by default the number of decimals that is usual on its chain.
   const defaultDecimals = caip2.startsWith('eip155:') ? 18 : 6;
   const decimals = (await chains.decimalsOf(caip2, tokenAddress)) ?? body.decimals ?? defaultDecimals;
   const rawAmount = rawAmountOf(body, decimals);
@@ -75,7 +75,7 @@ export const listSandboxTransactions: Handler<'listSandboxTransactions'> = async
   };
 };
 
-/** The chains that have each effect, by the beginning of their CAIP-2 id. */
+/** The chains that support each effect, by the beginning of their CAIP-2 id. */
 const chainsWith: Readonly<Record<SandboxTransactionEffect, RegExp>> = {
   drop: /./,
   replace: /^eip155:/,
@@ -108,7 +108,11 @@ export const steerTransaction: Handler<'steerTransaction'> = async (
   return { transaction_id: id, transaction_hash: hash, effect };
 };
 
-/** The amount in base units; the body has exactly one of `amount` and `raw_amount`. Throws ApiError invalid_data. */
+/**
+ * Returns the amount in base units. The body has exactly one of `amount` and `raw_amount`.
+ *
+ * @throws ApiError invalid_data
+ */
 function rawAmountOf(
   body: { readonly amount?: string | undefined; readonly raw_amount?: string | undefined },
   decimals: number,
@@ -125,7 +129,11 @@ function rawAmountOf(
   return BigInt(whole + fraction.padEnd(decimals, '0'));
 }
 
-/** The token address, given directly or by asset name; null for the native asset. Throws ApiError invalid_data. */
+/**
+ * Returns the token address, which the body gives directly or by asset name. Null is the native asset.
+ *
+ * @throws ApiError invalid_data
+ */
 function tokenAddressOf(
   caip2: string,
   body: { readonly asset?: string | undefined; readonly token_address?: string | null | undefined },

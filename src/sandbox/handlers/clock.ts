@@ -12,7 +12,7 @@ export const listUpcoming: Handler<'listUpcoming'> = async ({ query }, { clock, 
   return {
     now_ms: nowMs,
     data: found
-      // The clock cannot be set to later times.
+      // The clock cannot be set to times after `LAST_MS`.
       .filter(({ atMs }) => atMs <= LAST_MS)
       .map(({ atMs, kind, resourceId }) => ({
         at_ms: atMs,

@@ -9,7 +9,7 @@ import type { SandboxVerificationPage } from '../generated/schemas.ts';
 
 type Body = ControlInput<'decideVerification'>['body'];
 
-// The contact of a customer that a tester verifies; the simulated office stores none.
+// The contact of a customer that a tester verifies. The simulated office stores no contacts.
 const EMAIL = 'customer@example.com';
 
 function entityOf({ user_id: userId, organization_id: organizationId }: Body): FiatEntity {
@@ -74,7 +74,10 @@ export const setProviderState: Handler<'setProviderState'> = async ({ path, body
   return { state };
 };
 
-/** Asks the provider about a customer and stores the answer, with the event of a change. Returns the current row. */
+/**
+ * Reads a customer from the provider and stores the result, with the event if something changed. Returns the current
+ * row.
+ */
 async function refreshCustomer(
   { fiatProviders, log, ids, clock, change }: ControlContext,
   known: StoredFiatCustomer,
@@ -85,7 +88,7 @@ async function refreshCustomer(
 }
 
 /**
- * The verification to which a link leads.
+ * Finds the verification to which a link leads.
  *
  * @throws ApiError not_found
  */

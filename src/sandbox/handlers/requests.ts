@@ -26,7 +26,7 @@ export const deleteRequests: Handler<'deleteRequests'> = async (_input, { reques
   deleted: requireLog(requests).clear(),
 });
 
-/** Null if a reset has deleted it. */
+/** Returns null if a reset has deleted the trace. */
 async function traceOf(requestId: string, context: ControlContext): Promise<PolicyTrace | null> {
   try {
     return await policyTrace(requestId, context);
@@ -72,7 +72,7 @@ export const exportRequests: Handler<'exportRequests'> = ({ query }, context) =>
   return httpArchiveOf(found, { redaction, origin: baseUrl(), version });
 };
 
-/** As many as the log holds. */
+/** The maximum number of requests that the log stores. */
 const MOST = 10_000;
 
 function operationsOf(rows: MeasuredCoverage['rows']) {

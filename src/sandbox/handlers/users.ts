@@ -66,7 +66,7 @@ export const takeOverUser: OperatorHandler<'takeOverUser'> = async (
   return { id: row.id, app_id: row.app_id, linked_accounts: linkedAccounts.map(({ type }) => type) };
 };
 
-/** A device code without the code of the device. */
+/** The control plane's representation of a device code, without the code that only the device knows. */
 async function deviceCodeView(
   em: SqlEntityManager,
   code: OauthDeviceCode,

@@ -10,7 +10,7 @@ type Query = ControlInput<'listRequests'>['query'];
 /** Selects requests of the log. */
 export type RequestFilter = Pick<Query, 'operation' | 'status' | 'code' | 'wallet'>;
 
-/** The sequence of the last request before a position, in the log of that name. */
+/** The name of a log and the sequence of the request before the position. */
 interface Position {
   readonly log: string;
   readonly sequence: number;
@@ -56,7 +56,7 @@ export async function followRequests(
   }
 }
 
-/** The matching requests from a sequence on, and the sequence of the last one that was looked at. */
+/** Returns the matching requests from a sequence on, and the sequence of the last request that was read. */
 function scan(
   log: RequestLog,
   { from, matches, limit }: { from: number; matches: (answered: AnsweredRequest) => boolean; limit: number },
@@ -71,7 +71,7 @@ function scan(
   return { data, sequence: newest };
 }
 
-/** The latest matching requests, oldest first. */
+/** Returns the latest matching requests, oldest first. */
 export function latestRequests(log: RequestLog, filter: RequestFilter, limit: number): AnsweredRequest[] {
   const matches = filterOf(filter);
   const { oldest, newest } = log.range();
@@ -97,7 +97,7 @@ function filterOf({
     (wallet === undefined || namesWallet(answered, wallet));
 }
 
-/** `pattern`: `404` or `4xx`. */
+/** Whether a status matches a pattern such as `404` or `4xx`. */
 function hasStatus(status: number, pattern: string): boolean {
   return pattern.endsWith('xx') ? String(status)[0] === pattern[0] : String(status) === pattern;
 }

@@ -3,13 +3,13 @@ import type { AnsweredRequest } from '../../ports/requests.ts';
 import type { HttpArchive } from '../generated/schemas.ts';
 import type { Header, Redaction } from './redact.ts';
 
-/** Entries built before other requests are served. */
+/** The number of entries after which other requests are served. */
 const BATCH = 100;
 
 /**
- * Requests as HTTP Archive 1.2 (http://www.softwareishard.com/blog/har-12-spec/).
+ * Exports requests as HTTP Archive 1.2 (http://www.softwareishard.com/blog/har-12-spec/).
  *
- * `origin`: the URL of the server for requests without a `Host`.
+ * @param origin the server's URL for requests without a `Host`.
  */
 export async function httpArchiveOf(
   requests: readonly AnsweredRequest[],
@@ -37,7 +37,7 @@ function entryOf(answered: AnsweredRequest, redaction: Redaction, origin: string
     request: requestOf(answered, redaction, origin),
     response: responseOf(answered, redaction),
     cache: {},
-    // -1: not known to the server.
+    // -1 means that the server does not know the time.
     timings: { send: -1, wait: durationMs, receive: -1 },
     _requestId: answered.id,
     _operationId: answered.operation ?? null,
@@ -98,8 +98,8 @@ function headerOf(headers: readonly Header[], name: string): string | undefined 
 }
 
 /**
- * The URL that a client asked for (RFC 9112 section 3.3). Its `Host` and its target may be anything that Node accepts: a
- * target can be absolute or `*`, and one that begins with two slashes is a path.
+ * The URL that the client requested (RFC 9112 section 3.3). Its `Host` and its target may be anything that Node
+ * accepts. The target can be an absolute URL or `*`. A target that begins with two slashes is a path.
  */
 export function urlOf(target: string, host: string | undefined, origin: string): URL {
   const { protocol, host: ownHost } = new URL(origin);

@@ -1,12 +1,12 @@
 import type { AnsweredRequest } from '../../ports/requests.ts';
 import type { SandboxSigner } from '../generated/schemas.ts';
 
-/** A key of the seed data. */
+/** A key of the sandbox's seed data. */
 export type Signer = SandboxSigner;
 
 /** A request to the API. */
 export interface ApiCall {
-  /** The `operationId`. */
+  /** The `operationId` of the contract. */
   readonly operation: string;
   readonly path: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, unknown>>;
@@ -16,7 +16,7 @@ export interface ApiCall {
   readonly isRecorded: boolean;
 }
 
-/** Status 0: the connection was closed without a response. */
+/** The response. Status 0 means that the server closed the connection without a response. */
 export interface ApiResponse {
   readonly status: number;
   readonly requestId: string | undefined;
@@ -25,15 +25,18 @@ export interface ApiResponse {
 
 /** The API of this server, as a client sees it. */
 export interface OwnApi {
-  /** @throws ApiError invalid_data for an unknown operation or a missing parameter of its path. */
+  /** @throws ApiError invalid_data for an unknown operation or a missing parameter of the path. */
   call(call: ApiCall, signal: AbortSignal): Promise<ApiResponse>;
-  /** Adds a signature of the request that an intent proposes. Returns the refusal if it cannot be read. */
+  /**
+   * Adds a signature to the request that an intent proposes. Returns the error response when the intent cannot be
+   * read.
+   */
   signIntent(
     intentId: string,
     signer: Signer,
     at: { readonly nowMs: number; readonly signal: AbortSignal },
   ): Promise<ApiResponse>;
-  /** `signAs`: undefined sends the request as it was. */
+  /** Without `signAs`, sends the request unchanged. */
   repeat(
     answered: AnsweredRequest,
     signAs: readonly Signer[] | undefined,

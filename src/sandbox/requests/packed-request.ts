@@ -1,18 +1,21 @@
 import type { AnsweredRequest } from '../../ports/requests.ts';
 
-/** Byte strings in the order in which they were added, outside of the heap of JavaScript. */
+/** A queue of byte strings, stored outside of the JavaScript heap. */
 interface ByteQueue {
-  /** Adds a copy. */
+  /** Adds a copy of the bytes. */
   add(bytes: Uint8Array): void;
-  /** Memory for so many bytes that can be written without a copy, from `offset` on; undefined if it lies in two pieces. */
+  /**
+   * Returns memory for up to `most` bytes, which the caller can write without a copy, from `offset` on. Undefined
+   * when the memory would lie in two pieces.
+   */
   room(most: number): Buffer | undefined;
-  /** The offset in the memory at which `room` begins. */
+  /** The offset at which `room` begins in the memory. */
   offset(): number;
-  /** Adds the bytes that were written into the room. */
+  /** Adds the bytes that the caller wrote into the memory of `room`. */
   keep(length: number): void;
-  /** The position of what is added next. It increases with every one. */
+  /** The position at which the next bytes are added. It increases with every addition. */
   end(): number;
-  /** A copy of what was added at a position and not dropped yet. */
+  /** Returns a copy of bytes that were added at a position and not dropped. */
   read(position: number, length: number): Buffer;
   /** Drops the oldest bytes. */
   drop(length: number): void;
@@ -22,18 +25,21 @@ interface ByteQueue {
 
 const PIECE_BYTES = 262_144;
 
-/** The number of pieces of dropped bytes that are kept for reuse. */
+/** The maximum number of unused pieces of memory that are kept for reuse. */
 const MOST_UNUSED = 4;
 
-/** Creates an empty queue. It takes pieces of memory as it needs them, and reuses those of dropped bytes. */
+/**
+ * Creates an empty queue. It allocates pieces of memory as it needs them, and reuses the pieces whose bytes were
+ * dropped.
+ */
 export function createByteQueue(pieceBytes = PIECE_BYTES): ByteQueue {
-  /** Hold the bytes from `firstPiece * pieceBytes` onward. */
+  /** The memory from the position `firstPiece * pieceBytes` onward. */
   let pieces: Buffer[] = [];
   let unused: Buffer[] = [];
   let firstPiece = 0;
   let [start, end] = [0, 0];
 
-  /** Calls `copy` with the part of each piece that a range covers, and where the part begins in the range. */
+  /** Calls `copy` with the part of each piece that lies in a range, and with the offset of the part in the range. */
   const inPieces = (position: number, length: number, copy: (part: Buffer, at: number) => void): void => {
     for (let at = 0; at < length; ) {
       const offset = (position + at) % pieceBytes;
@@ -88,13 +94,13 @@ export function createByteQueue(pieceBytes = PIECE_BYTES): ByteQueue {
 }
 
 /*
- * A request as bytes: where its parts end and its times, then the parts: what is known of it, the headers, the text
- * of the response, the body. In the first two, each value is a line, because no request line, header, id or code contains a line
- * break (RFC 9112 section 2.2); what could is JSON. All of it lies together, because every other place in memory that is
- * written to is a miss of the caches of the processor.
+ * Packs a request into bytes: the ends of its parts and its times, then the parts: the known facts, the headers, the
+ * text of the response, the body. The first two parts have one value per line, because a request line, header, id or
+ * code cannot contain a line break (RFC 9112 section 2.2). Values that can contain one are JSON. All bytes of a
+ * request are contiguous, because each write to another place in memory is a cache miss.
  *
- * HOT: requests are packed one by one as they are answered (bench `recorder`). As objects, the latest requests take ten
- * times the memory, and the garbage collector moves every one of them twice, which takes longer than packing it.
+ * HOT: each response packs a request (bench `recorder`). Stored as objects, the latest requests would take ten times
+ * the memory. The garbage collector would move each of them twice, which takes longer than packing.
  */
 
 /** Fields that only some requests have, as JSON. */
@@ -102,19 +108,23 @@ interface Rest extends Pick<Partial<AnsweredRequest>, 'effects' | 'why'> {
   readonly signers?: readonly string[] | undefined;
 }
 
-/** The ends of the parts, whether there is a response, and three times. */
+/** The ends of the parts, a flag for whether there is a response, and three times. */
 const NUMBERS_BYTES = 40;
-/** UTF-8 takes at most so many bytes for each unit of a string. */
+/** UTF-8 needs at most this many bytes for each UTF-16 unit of a string. */
 const MOST_BYTES = 3;
-/** Most requests fit. */
+/** Most requests fit into this memory. */
 const scratch = Buffer.allocUnsafeSlow(65_536);
 
-/** Adds a request to a queue. Result: how many bytes it takes. */
+/**
+ * Adds a request to a queue.
+ *
+ * @returns the number of bytes that it takes.
+ */
 export function packRequest(answered: AnsweredRequest, queue: ByteQueue): number {
   const { rawBody, responseText = '' } = answered;
   const head = headOf(answered);
   const headers = headersOf(answered);
-  // Written at once: each call of native code takes as long as writing the headers.
+  // One write for all parts: each call into native code takes as long as the writing of the headers.
   const text = head + headers + responseText;
   const most = NUMBERS_BYTES + rawBody.length + MOST_BYTES * text.length;
   const room = queue.room(most);
@@ -122,7 +132,7 @@ export function packRequest(answered: AnsweredRequest, queue: ByteQueue): number
   const start = room === undefined ? 0 : queue.offset();
   const headAt = start + NUMBERS_BYTES;
   const bodyAt = headAt + bytes.write(text, headAt);
-  // Each character of ASCII is one byte.
+  // If all characters are ASCII, each takes one byte.
   const bytesOf = bodyAt - headAt === text.length ? lengthOf : Buffer.byteLength;
   const headersAt = headAt + bytesOf(head);
   if (rawBody.length > 0) bytes.set(rawBody, bodyAt);
@@ -139,7 +149,7 @@ export function packRequest(answered: AnsweredRequest, queue: ByteQueue): number
   return end - start;
 }
 
-/** The packed request. Parts are read on demand, because most readers look for one request among many. */
+/** Unpacks a request. Parts are read on demand, because most readers search for one request among many. */
 export function unpackRequest(bytes: Buffer): AnsweredRequest {
   const headEnd = bytes.readUInt32LE(0);
   const headersEnd = bytes.readUInt32LE(4);

@@ -1,6 +1,6 @@
 import type { AnsweredRequest } from '../../ports/requests.ts';
 
-/** The names of the secret properties in the bodies of each operation, as the contract marks them. */
+/** The names of the properties that are secret in the bodies of each operation, according to the contract. */
 export type SecretProperties = Readonly<
   Record<string, { readonly request: readonly string[]; readonly response: readonly string[] }>
 >;
@@ -9,7 +9,7 @@ export type SecretProperties = Readonly<
 export interface Redaction {
   requestHeaders(answered: AnsweredRequest): Header[];
   responseHeaders(answered: AnsweredRequest): Header[];
-  /** Parsed; null without a body, and for a body that cannot be parsed and may contain a secret. */
+  /** Returns the parsed body. Null when there is no body, or when it cannot be parsed and may contain a secret. */
   requestBody(answered: AnsweredRequest): unknown;
   responseBody(answered: Pick<AnsweredRequest, 'responseText' | 'status' | 'operation'>): unknown;
 }
@@ -26,10 +26,10 @@ const secretHeader =
 const NEUTRAL = 'service';
 
 /**
- * CHOICE: authorization signatures are removed like credentials, because they authorize a request until they expire;
- * what a wallet has signed is kept, because it is the result of the request.
+ * CHOICE: authorization signatures are removed from the log like credentials, because they authorize a request until
+ * they expire. Signatures of wallets stay, because they are the result of the request.
  *
- * `prefix`: the word that clients use for `service` in names.
+ * @param prefix the word that clients use for `service` in names.
  */
 export function redactionFor(secrets: SecretProperties, prefix: string): Redaction {
   const branded = (names: readonly string[]): string[] =>
@@ -37,7 +37,7 @@ export function redactionFor(secrets: SecretProperties, prefix: string): Redacti
   const everywhere = new Set(branded(Object.values(secrets).flatMap(({ request }) => request)));
   const nowhere: ReadonlySet<string> = new Set();
   const namesIn = (operation: string | undefined, part: 'request' | 'response'): ReadonlySet<string> => {
-    // A misspelled path: the body is meant for some operation.
+    // The path is misspelled, so the body may belong to any operation.
     if (operation === undefined) return part === 'request' ? everywhere : nowhere;
     const names = secrets[operation]?.[part];
     return names === undefined ? nowhere : new Set(branded(names));
@@ -57,7 +57,7 @@ export function redactionFor(secrets: SecretProperties, prefix: string): Redacti
     },
     responseBody({ responseText, status, operation }) {
       if (responseText === undefined) return null;
-      // The `code` of a refusal is not a secret.
+      // In the error response of a denial, `code` is not a secret.
       return readBody(responseText, status < 400 ? namesIn(operation, 'response') : nowhere);
     },
   };
@@ -71,7 +71,7 @@ function readBody(text: string, secrets: ReadonlySet<string>): unknown {
   try {
     return redact(JSON.parse(text), secrets);
   } catch {
-    // Not JSON, or nested too deeply.
+    // The text is not JSON, or is nested too deeply.
   }
   if (/^[A-Za-z0-9_]+=[^\s{["]*$/.test(text)) {
     return redact(Object.fromEntries(new URLSearchParams(text)), secrets);

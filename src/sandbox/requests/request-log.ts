@@ -1,10 +1,10 @@
 import type { AnsweredRequest } from '../../ports/requests.ts';
 import { createByteQueue, packRequest, unpackRequest } from './packed-request.ts';
 
-/** How much a log keeps. */
+/** The limits of a log. */
 interface RequestLogLimits {
   readonly requests: number;
-  /** The limit for everything that is kept of the requests, except two numbers each. */
+  /** The maximum size of the stored requests, without two numbers for each. */
   readonly bytes: number;
 }
 
@@ -19,15 +19,18 @@ interface RecordedRequest {
 /** The latest requests of a sandbox, in memory. */
 export interface RequestLog {
   record(answered: AnsweredRequest): void;
-  /** Changes when the log is emptied. */
+  /** Returns the log's name, which changes when the log is emptied. */
   name(): string;
-  /** Sequences of the oldest request that is kept and of the newest; the oldest is one more when there is none. */
+  /**
+   * Returns the sequences of the oldest and the newest stored request. When none is stored, `oldest` is one more than
+   * `newest`.
+   */
   range(): { readonly oldest: number; readonly newest: number };
-  /** Undefined for a request that is not kept any more. */
+  /** Returns undefined when the request was dropped. */
   at(sequence: number): AnsweredRequest | undefined;
   /** The newest request with this id. */
   find(id: string): RecordedRequest | undefined;
-  /** Returns how many requests there were. */
+  /** Removes all requests and returns how many there were. */
   clear(): number;
   /** Resolves with the next request, after `durationMs`, or when `signal` is aborted. */
   next(durationMs: number, signal: AbortSignal): Promise<void>;
@@ -36,11 +39,11 @@ export interface RequestLog {
 /**
  * Creates an empty log. `newName` draws the name of a log.
  *
- * INVARIANT: nothing of the request is referred to after `record`.
+ * INVARIANT: after `record`, the log holds no reference to the request.
  */
 export function createRequestLog(newName: () => string, limits = requestLogLimits): RequestLog {
   const packed = createByteQueue();
-  /** By sequence, modulo the limit. */
+  /** Facts about each request, at its sequence modulo the limit. */
   const slots = {
     position: new Float64Array(limits.requests),
     length: new Uint32Array(limits.requests),
@@ -73,7 +76,7 @@ export function createRequestLog(newName: () => string, limits = requestLogLimit
     slots.position[slot] = position;
     slots.length[slot] = length;
     bytes += length;
-    // A request that is larger than the whole log is dropped as well.
+    // A request that is larger than the whole log is dropped too.
     while (bytes > limits.bytes) dropOldest();
   };
 

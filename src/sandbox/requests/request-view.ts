@@ -25,7 +25,7 @@ export function requestSummary(answered: AnsweredRequest): RecordedRequest {
   };
 }
 
-/** A request with everything that is known of it but the trace of a denial, which is stored elsewhere. */
+/** A request with all stored facts except the trace of a denial, which is stored elsewhere. */
 export function requestDetails(
   answered: AnsweredRequest,
   redaction: Redaction,
@@ -52,7 +52,7 @@ export function requestDetails(
   };
 }
 
-/** The wallet that a request is about: named in its path, or created by it. */
+/** The wallet of a request: the wallet that its path names, or that it created. */
 function walletOf({ pathParameters, operation, status, responseText }: AnsweredRequest): string | undefined {
   const { wallet_id: id } = pathParameters ?? {};
   if (id !== undefined || operation !== 'createWallet' || status >= 400 || responseText === undefined)
@@ -60,7 +60,7 @@ function walletOf({ pathParameters, operation, status, responseText }: AnsweredR
   return (JSON.parse(responseText) as { id?: string }).id;
 }
 
-/** Whether a request names a wallet: in its path or body, or in the response. */
+/** Whether a request mentions a wallet in its path, its body or its response. */
 export function namesWallet({ target, rawBody, responseText }: AnsweredRequest, walletId: string): boolean {
   return (
     target.includes(walletId) ||
@@ -69,19 +69,19 @@ export function namesWallet({ target, rawBody, responseText }: AnsweredRequest, 
   );
 }
 
-/** How often events of a type were recorded and acknowledged. */
+/** How many events of a type were recorded, and how many were acknowledged. */
 interface EventCount {
   readonly type: string;
   readonly recorded: number;
   readonly acknowledged: number;
 }
 
-/** The parts of the contract that requests have used. */
+/** The parts of the contract that requests have covered. */
 export interface MeasuredCoverage {
   readonly requests: number;
-  /** To no operation of the contract. */
+  /** The number of requests that match no operation of the contract. */
   readonly unknownRequests: number;
-  /** Answers that the contract does not document. */
+  /** The responses that the contract does not document. */
   readonly undocumented: readonly { readonly name: string; readonly count: number }[];
   readonly figures: readonly {
     readonly dimension: string;
@@ -89,7 +89,7 @@ export interface MeasuredCoverage {
     readonly covered: number;
     readonly total: number;
   }[];
-  /** `operation`: undefined for events and decisions. */
+  /** `operation` is undefined for events and decisions. */
   readonly rows: readonly {
     readonly dimension: string;
     readonly name: string;
@@ -98,16 +98,16 @@ export interface MeasuredCoverage {
   }[];
 }
 
-/** `entries`: of an HTTP Archive. */
+/** Measures the coverage of requests. `entries` are entries of an HTTP Archive. */
 export type MeasureCoverage = (
   entries: readonly unknown[],
   eventCounts: readonly EventCount[],
 ) => Promise<MeasuredCoverage>;
 
-/** More than a transfer of many steps records. */
+/** More events than a transfer of many steps records. */
 const MAX_LATER_EVENTS = 100;
 
-/** The events that a request recorded, and those that its transactions and its wallet action recorded later. */
+/** Returns the events that a request recorded, and the later events of its transactions and its wallet action. */
 export async function eventsOf(
   answered: AnsweredRequest,
   own: RecordedExchange['events'],
@@ -120,7 +120,7 @@ export async function eventsOf(
   return [...own, ...later.filter(({ id }) => !known.has(id)).map(({ id, type }) => ({ id, type }))];
 }
 
-/** The id of the wallet action that the request began. */
+/** The id of the wallet action that the request started. */
 function actionOf({ responseText }: AnsweredRequest, own: RecordedExchange['events']): string[] {
   if (responseText === undefined || !own.some(({ type }) => type.startsWith('wallet_action.'))) return [];
   const { id } = JSON.parse(responseText) as { id?: unknown };
@@ -128,16 +128,16 @@ function actionOf({ responseText }: AnsweredRequest, own: RecordedExchange['even
 }
 
 /**
- * The log of requests.
+ * Returns the log of requests.
  *
- * @throws ApiError invalid_state if the sandbox records none.
+ * @throws ApiError invalid_state if the sandbox does not record requests.
  */
 export function requireLog(requests: RequestLog | undefined): RequestLog {
   if (requests !== undefined) return requests;
   throw new ApiError('invalid_state', 'this sandbox records no requests; start it without `--record off`');
 }
 
-/** The response to a request of the control plane, without its secrets. */
+/** The response to a request that the control plane sent, without its secrets. */
 export function sentRequest(
   { status, requestId, text }: ApiResponse,
   operation: string | undefined,

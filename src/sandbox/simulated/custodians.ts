@@ -11,12 +11,12 @@ import type { Custodian, Custodians } from '../../ports/cards.ts';
 
 const KEY_BYTES = 32;
 
-/** Sentinel: the simulated custodian does not know customers whose id starts with this prefix. */
+/** The prefix of customer ids that the simulated custodian does not know. */
 const UNKNOWN_CUSTOMER = 'unknown';
 
 /**
- * An in-process custodian. It derives keys from wallet ids, so it needs no storage; the keys protect only simulated
- * funds.
+ * A custodian in the same process. It derives keys from wallet ids, so it needs no storage. The keys protect only
+ * simulated funds.
  */
 const simulatedCustodian: Custodian = {
   async openWallet({ walletId, userId, chain }) {

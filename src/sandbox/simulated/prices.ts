@@ -2,12 +2,11 @@ import type { Prices } from '../../ports/chains.ts';
 import type { ChainStore } from './chains/store.ts';
 
 /*
- * SIMULATED prices: the price of each asset is fixed until `PUT /_sandbox/prices` moves it.
- * PRODUCTION: there are no prices: members of a response that need one are null.
- * SETTING: none.
+ * SIMULATED prices: the price of each asset is fixed until `PUT /_sandbox/prices` moves it. PRODUCTION: there are no
+ * prices: members of a response that need one are null. SETTING: none.
  */
 
-// CHOICE: round numbers close to the prices of 2026, easy to calculate with.
+// CHOICE: round numbers close to the prices of 2026, which are easy to calculate with.
 const usd: Readonly<Record<string, string>> = {
   usdc: '1',
   'usdc.e': '1',
@@ -37,25 +36,25 @@ const usd: Readonly<Record<string, string>> = {
   prl: '1',
 };
 
-/** The price of an asset by its symbol in lower case; undefined for assets without one. */
+/** Returns the price of an asset by its lower-case symbol. Undefined for assets without a price. */
 export function fixedUsd(symbol: string): string | undefined {
   return Object.hasOwn(usd, symbol) ? usd[symbol] : undefined;
 }
 
 /** Prices that a tester can move. */
 export interface MovablePrices extends Prices {
-  /** The prices of all assets with a price, by symbol in lower case. */
+  /** Returns the prices of all assets that have one, by lower-case symbol. */
   all(): Promise<ReadonlyMap<string, string>>;
-  /** Changes the given prices, decimals above 0; null returns to the fixed price. */
+  /** Changes the given prices to decimals above 0. Null restores the fixed price. */
   move(changes: ReadonlyMap<string, string | null>): Promise<void>;
 }
 
 /**
  * The fixed prices with the changes that are stored with the chains.
  *
- * CHOICE: pools keep their reserves: on a real chain, too, only trades move them.
+ * CHOICE: pools keep their reserves, because only trades move them on a real chain too.
  *
- * @param begun the store; undefined if nothing was stored yet.
+ * @param begun returns the store. Undefined if nothing was stored yet.
  */
 export function movablePrices(
   begun: () => Promise<ChainStore | undefined>,

@@ -3,7 +3,7 @@ import type { Why } from '../../ports/requests.ts';
 
 type Advice = readonly [Why['kind'], string];
 
-/** Advice for each error code where nothing more precise is known. */
+/** The advice for each error code when no rule gives a more precise one. */
 export const adviceFor: Readonly<Record<ErrorCode, Advice>> = {
   access_denied: ['validation', 'begin again with a new device code; the user has denied this one'],
   account_transfer_required: [

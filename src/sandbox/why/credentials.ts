@@ -7,7 +7,7 @@ interface Facts {
   readonly operations: readonly KnownOperation[];
 }
 
-/** Refusals of credentials, of plain HTTP and of an expired request. */
+/** Explains errors about credentials, plain HTTP and expired requests. */
 export function whyCredentials(refused: RefusedRequest, facts: Facts): Why | undefined {
   switch (refused.code) {
     case 'missing_or_invalid_service_app_id':
@@ -29,7 +29,7 @@ export function whyCredentials(refused: RefusedRequest, facts: Facts): Why | und
   }
 }
 
-/** A header that begins with another word than this server's. */
+/** Explains a header whose name begins with another prefix than this server's. */
 function whyPrefix({ headers }: RefusedRequest, { prefix }: Facts, name: string): Why | undefined {
   if (headers[`${prefix}-${name}`] !== undefined) return undefined;
   const sent = Object.keys(headers).find((header) => header.endsWith(`-${name}`));

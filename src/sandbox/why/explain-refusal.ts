@@ -8,7 +8,7 @@ import { whySignatures } from './signatures.ts';
 import { type KnownOperation, whyUnknownPath } from './unknown-path.ts';
 import { whyInvalid } from './validation.ts';
 
-/** What an explanation needs to know about the sandbox, besides the refused request. */
+/** The facts about the sandbox that an explanation needs besides the failed request. */
 export interface RefusalFacts {
   /** The word that clients use for `service`. */
   readonly prefix: string;
@@ -17,7 +17,7 @@ export interface RefusalFacts {
   readonly keyNames: ReadonlyMap<string, string>;
 }
 
-/** The first rule that recognizes the refusal explains it; without one, its error code does. */
+/** The first rule that recognizes the error explains it. Without such a rule, the advice for the error code does. */
 const rules: readonly ((refused: RefusedRequest, facts: RefusalFacts) => Why | undefined)[] = [
   whyCredentials,
   whyUnknownPath,
@@ -28,7 +28,7 @@ const rules: readonly ((refused: RefusedRequest, facts: RefusalFacts) => Why | u
   whyInvalid,
 ];
 
-/** Explains the refusals of a sandbox. A pure function of the request, the refusal and `facts`. */
+/** Explains the error responses of a sandbox. A pure function of the request, the error and `facts`. */
 export function explainRefusals(facts: RefusalFacts): ExplainRefusal {
   return (refused) => {
     for (const rule of rules) {
@@ -40,12 +40,15 @@ export function explainRefusals(facts: RefusalFacts): ExplainRefusal {
   };
 }
 
-/** Explains the refusals of the control plane: wrong paths and invalid input. Its other messages say what to do. */
+/**
+ * Explains errors of the control plane for wrong paths and invalid input. Its other messages already say how to fix
+ * the request.
+ */
 export function explainControlRefusals(operations: readonly KnownOperation[]): ExplainRefusal {
   return (refused) => whyUnknownPath(refused, { operations }) ?? whyInvalid(refused);
 }
 
-/** For refusals that are sent without their code, when their stored response is repeated. */
+/** The code of a stored error response that is sent again. Stored responses do not contain the code. */
 function codeOfStatus(status: number): ErrorCode {
   if (status === 405) return 'method_not_allowed';
   if (status === 413) return 'payload_too_large';

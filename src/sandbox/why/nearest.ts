@@ -1,10 +1,10 @@
-/** Edits per character up to which a name counts as misspelled. */
+/** The maximum number of edits per character up to which a name counts as misspelled. */
 const MOST_EDITS = 0.34;
 const MAX_LENGTH = 100;
 
 /**
- * The name that is most like the given one; undefined if none is. Case, `-` and `_` make no difference, so `chainType`
- * finds `chain_type`.
+ * Returns the known name that is most similar to the given name. Undefined if none is similar. Case, `-` and `_` are
+ * ignored, so `chainType` finds `chain_type`.
  */
 export function nearestName(name: string, known: Iterable<string>): string | undefined {
   let nearest: { name: string; edits: number } | undefined;

@@ -1,7 +1,7 @@
 import type { PolicyDecision, RuleTrace, UnitTrace } from '../../engine/policy/evaluate.ts';
 import type { RefusedRequest, Why } from '../../ports/requests.ts';
 
-/** A policy that denied the request: the rule and the condition that decided. */
+/** Explains a denial by a policy: the rule and the condition that decided. */
 export function whyPolicy({ code, data }: RefusedRequest): Why | undefined {
   const decision = data.decision as PolicyDecision | undefined;
   if (code !== 'policy_violation' || decision === undefined) return undefined;

@@ -2,7 +2,7 @@ import { assetsOf } from '../../engine/assets/known-assets.ts';
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import type { RefusedRequest, Why } from '../../ports/requests.ts';
 
-/** `data` of `insufficient_funds`, as `insufficientFunds` writes it. */
+/** The `data` of `insufficient_funds`, as `insufficientFunds` writes it. */
 interface Shortfall {
   readonly caip2: string;
   readonly address: string;
@@ -11,7 +11,7 @@ interface Shortfall {
   readonly raw_balance: string;
 }
 
-/** Too little of an asset: what is needed, what is there, and the command that adds the rest. */
+/** Explains insufficient funds: the needed amount, the balance, and the command that adds the rest. */
 export function whyFunds({ code, data }: RefusedRequest): Why | undefined {
   const shortfall = data.shortfall as Shortfall | undefined;
   if (code !== 'insufficient_funds' || shortfall === undefined) return undefined;
@@ -37,7 +37,7 @@ export function whyFunds({ code, data }: RefusedRequest): Why | undefined {
   };
 }
 
-/** Customers of a fiat provider who are not verified yet, and what they still have to do. */
+/** Explains that customers of a fiat provider are not verified yet, and what they still have to do. */
 export function whyState({ code, data }: RefusedRequest, { prefix }: { prefix: string }): Why | undefined {
   const customer = data.customer as
     | {
@@ -71,7 +71,7 @@ function isSame(a: string | null, b: string | null): boolean {
   return a === b || (a !== null && b !== null && /^0x/i.test(a) && a.toLowerCase() === b.toLowerCase());
 }
 
-/** Base units as a decimal number of units, without needless zeros. */
+/** Converts base units to a decimal number of units, without trailing zeros. */
 function unitsOf(raw: string | bigint, decimals: number): string {
   const digits = String(raw).padStart(decimals + 1, '0');
   const whole = digits.slice(0, digits.length - decimals);

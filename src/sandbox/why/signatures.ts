@@ -1,6 +1,6 @@
 import type { RefusedRequest, Why } from '../../ports/requests.ts';
 
-/** `data.signature_check` of a refusal, as `diagnoseSignatures` writes it. */
+/** The `data.signature_check` of an error, as `diagnoseSignatures` writes it. */
 interface SignatureCheck {
   readonly expected_payloads: readonly string[];
   readonly signatures: readonly {
@@ -23,7 +23,10 @@ interface SignatureCheck {
   }[];
 }
 
-/** Refused authorization signatures: the difference of the first wrong one, otherwise what the owner still lacks. */
+/**
+ * Explains refused authorization signatures: the fault of the first wrong signature, or what the owner's signatures
+ * still lack.
+ */
 export function whySignatures(
   { data }: RefusedRequest,
   { keyNames }: { readonly keyNames: ReadonlyMap<string, string> },

@@ -1,10 +1,10 @@
 import type { RefusedRequest, Why } from '../../ports/requests.ts';
 import { editsBetween } from './nearest.ts';
 
-/** An operation as far as its path is concerned. */
+/** The fields of an operation that concern its path. */
 export interface KnownOperation {
   readonly method: string;
-  /** With parameters in braces. */
+  /** The path with parameters in braces. */
   readonly path: string;
   readonly id: string;
   readonly security: string;
@@ -14,12 +14,12 @@ interface Facts {
   readonly operations: readonly KnownOperation[];
 }
 
-/** Edits per character up to which a path counts as misspelled. */
+/** The maximum number of edits per character up to which a path counts as misspelled. */
 const MOST_EDITS = 0.34;
 const MAX_SEGMENTS = 20;
 const MAX_SEGMENT_LENGTH = 60;
 
-/** A path that matches no operation. */
+/** Explains a path that matches no operation. */
 export function whyUnknownPath(refused: RefusedRequest, { operations }: Facts): Why | undefined {
   const { code, operation, path, method, responseHeaders } = refused;
   if (code === 'method_not_allowed') {
@@ -43,7 +43,7 @@ export function whyUnknownPath(refused: RefusedRequest, { operations }: Facts): 
   };
 }
 
-/** Among equally near operations, the one with the same method. */
+/** Chooses the operation with the same method among equally similar operations. */
 function nearestOperation(
   method: string,
   path: string,
@@ -61,13 +61,13 @@ function nearestOperation(
   return nearest?.operation;
 }
 
-/** The edits that turn a path into the template; a parameter is any segment that is not empty. */
+/** Counts the edits that turn a path into the template. A parameter matches any segment that is not empty. */
 function editsOf(segments: readonly string[], template: readonly string[]): number {
   if (segments.length !== template.length) return Number.POSITIVE_INFINITY;
   let edits = 0;
   for (const [index, known] of template.entries()) {
     const given = segments[index]!;
-    // A literal is nearer than a parameter, which accepts anything.
+    // A literal is more similar than a parameter, because a parameter matches any text.
     edits += known.startsWith('{')
       ? given === ''
         ? Number.POSITIVE_INFINITY

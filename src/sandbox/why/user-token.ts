@@ -13,11 +13,11 @@ interface Claims {
   readonly sid?: unknown;
 }
 
-/** How to get an access token. */
+/** The command or request that returns an access token. */
 const GET_TOKEN =
   'get an access token by POST /v1/passwordless/authenticate or the device flow; GET /v1/apps/{app_id}/test_credentials returns accounts for tests';
 
-/** Refused user tokens, in the authorization header or in the body. */
+/** Explains refused user tokens, in the authorization header or in the body. */
 export function whyToken(refused: RefusedRequest, facts: Facts): Why | undefined {
   const { message, headers, operation, body } = refused;
   if (message.endsWith('the app has no JWT authentication configured')) {
@@ -55,7 +55,7 @@ export function whyToken(refused: RefusedRequest, facts: Facts): Why | undefined
 const unverified =
   "the token's signature does not verify under a key of this app, or its user was deleted: a reset and a restart in memory make new keys, so get a new token";
 
-/** The fault of an access token, as far as it can be read without its key. */
+/** Returns the fault of an access token, as far as it can be found without the token's key. */
 function faultOf(token: string, { headers, nowMs }: RefusedRequest, { prefix }: Facts): string | undefined {
   const claims = claimsIn(token);
   if (claims === undefined) {
@@ -109,7 +109,7 @@ function tokenIn(body: unknown): string | undefined {
   return typeof token === 'string' ? token : undefined;
 }
 
-// The year 275760 is the last one that has a date.
+// JavaScript dates end in the year 275760.
 function timeOf(ms: number): string {
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms);
 }

@@ -10,7 +10,7 @@ interface Issue {
 const MAX_NAMES = 10;
 const MAX_HEADER = 100;
 
-/** Requests that do not match the contract. */
+/** Explains requests that do not match the contract. */
 export function whyInvalid(refused: RefusedRequest): Why | undefined {
   const { code, message, data, body, path } = refused;
   if (code === 'unsupported_media_type') return whyMediaType(refused);
@@ -36,7 +36,7 @@ export function whyInvalid(refused: RefusedRequest): Why | undefined {
       evidence: { ...evidence, path, nearest: nearest.value },
     };
   }
-  // Messages of the contract's keywords continue the sentence: `must be a string`.
+  // Messages of the contract's keywords continue a sentence, for example `must be a string`.
   const isPredicate = /^(?:must|is|has|matches|unknown value) /.test(issue.message);
   const said = issue.message.replace(/\.$/, '').replace(/^unknown value/, 'has the unknown value');
   return {
@@ -57,7 +57,7 @@ function placeOf({ in: part, pointer }: Issue): string {
 
 const SHOWN_VALUE = 80;
 
-/** The allowed value that is most like the one sent. */
+/** Returns the allowed value that is most similar to the sent value. */
 function nearestValue(
   { in: part, pointer, message }: Issue,
   body: unknown,
@@ -75,7 +75,7 @@ function nearestValue(
   return value === undefined ? undefined : { given, value };
 }
 
-/** A body in a coding or a type that is not read. */
+/** Explains a body in a coding or a media type that the server does not read. */
 function whyMediaType({ headers }: RefusedRequest): Why | undefined {
   const encoding = headers['content-encoding'];
   const type = String(headers['content-type'] ?? '').slice(0, MAX_HEADER);
@@ -95,7 +95,7 @@ function whyMediaType({ headers }: RefusedRequest): Why | undefined {
   };
 }
 
-// The exact texts that published clients expect.
+// These are the exact texts that published clients expect.
 const reusedKey = /^Idempotency key was reused/;
 const keyInProgress = /^Previous request with matching idempotency key/;
 
@@ -115,7 +115,7 @@ function whyIdempotency(message: string): Why | undefined {
   };
 }
 
-/** A missing property, and what may have been meant as it. */
+/** Explains a missing property, and names the sent property that was probably meant. */
 function whyMissing({ pointer }: Issue, body: unknown): Why {
   const missing = nameOf(pointer);
   const parent = valueAt(body, pointer.split('/').slice(1, -1).map(unescapePointer));

@@ -4,8 +4,8 @@ import { HpkeError, hpkeRecipientFromSeed, openHpke } from '../../../engine/cryp
 import type { CardParts } from './parts.ts';
 
 /*
- * Everything secret about a card is derived from the issuer's secret when it is needed:
- * number = prefix || digits of HMAC-SHA256(secret, "number" || card) || Luhn digit, security code and keys likewise.
+ * Every secret of a card is derived from the issuer's secret when it is needed: number = prefix || digits of
+ * HMAC-SHA256(secret, "number" || card) || Luhn digit. The security code and the keys are derived likewise.
  */
 
 /** The data of a card that a page with its ephemeral key shows. */
@@ -22,7 +22,7 @@ const PREFIX = '40000099900';
 const SERIAL_DIGITS = 4;
 const POINT_BYTES = 65;
 const KEY_PREFIX = 'ek_test_';
-/** CHOICE: how long an ephemeral key works. */
+/** CHOICE: the validity of an ephemeral key. */
 const KEY_MS = 15 * 60_000;
 
 export function numberOf(parts: Secrets, cardId: string): string {
@@ -34,10 +34,10 @@ export function securityCodeOf(parts: Secrets, cardId: string): string {
   return digitsOf(parts, `code ${cardId}`, 3);
 }
 
-/** By the MACs that they follow from. */
+/** The keys, by the MACs from which they are derived. */
 const publishableKeys = new LRUCache<string, string>({ max: 100 });
 
-/** The key that pages encrypt PINs with: `pk_test_` and a P-256 point. Every order of a card asks for it. */
+/** Returns the key with which pages encrypt PINs: `pk_test_` and a P-256 point. Every order of a card needs it. */
 export async function publishableKey(parts: Secrets): Promise<string> {
   const name = macOf(parts, 'publishable key').toString('base64');
   const known = publishableKeys.get(name);
@@ -48,7 +48,7 @@ export async function publishableKey(parts: Secrets): Promise<string> {
   return made;
 }
 
-/** The keyed hash of an encrypted PIN; undefined unless it is one of 4 to 12 digits (ISO 9564-1). */
+/** Returns the keyed hash of an encrypted PIN. Undefined unless the PIN has 4 to 12 digits (ISO 9564-1). */
 export async function readPin(
   parts: Secrets,
   cardId: string,
@@ -74,7 +74,10 @@ export function pinMac(parts: Secrets, cardId: string, pin: string): string {
   return macOf(parts, `pin ${cardId} ${pin}`).toString('base64');
 }
 
-/** A key of a card for the page with this nonce. It is not stored: it proves itself. */
+/**
+ * Makes an ephemeral key of a card for the page with this nonce. The key is not stored, because it contains a MAC
+ * that proves it.
+ */
 export function makeEphemeralKey(
   parts: Secrets,
   { cardId, nonce, nowMs }: { cardId: string; nonce: string; nowMs: number },
@@ -83,7 +86,7 @@ export function makeEphemeralKey(
   return `${KEY_PREFIX}${terms}.${keyMac(parts, terms, nonce).toString('base64url')}`;
 }
 
-/** The card of an ephemeral key; undefined for a key that is wrong, old, or another page's. */
+/** Returns the card of an ephemeral key. Undefined for a key that is wrong, expired, or made for another page. */
 export function cardOfKey(
   parts: Secrets,
   { key, nonce, nowMs }: { key: string; nonce: string; nowMs: number },
@@ -111,7 +114,10 @@ function macOf({ environment, secret }: Secrets, text: string): Buffer {
   return createHmac('sha256', secret).update(`${environment} ${text}`).digest();
 }
 
-/** ISO/IEC 7812-1: every second digit from the right is doubled, and the sum with the check digit ends in 0. */
+/**
+ * The check digit of ISO/IEC 7812-1: every second digit from the right is doubled, and the sum with the check digit
+ * must end in 0.
+ */
 function luhnDigit(body: string): string {
   const sum = [...body].reverse().reduce((total, digit, index) => {
     const value = Number(digit) * (index % 2 === 0 ? 2 : 1);

@@ -9,7 +9,7 @@ export interface CardRow {
   readonly caip2: string;
   readonly token: string;
   readonly decimals: number;
-  /** The address of the wallet that pays. */
+  /** The address of the wallet from which the card pays. */
   readonly address: string;
   readonly status: CardStatus;
   readonly reason: string | null;
@@ -23,7 +23,7 @@ export interface CardRow {
 }
 
 const BRAND = 'visa';
-/** CHOICE: how long a card is valid. */
+/** CHOICE: the validity of a card. */
 const YEARS = 4;
 
 export function findCard({ store, environment }: CardParts, id: string): CardRow | undefined {
@@ -59,7 +59,7 @@ function insert(
   return findCard(parts, id)!;
 }
 
-/** Changes a card. A cancellation is final; canceling again changes nothing. */
+/** Changes a card. A cancellation is final, and a second cancellation changes nothing. */
 export async function change(
   parts: CardParts,
   cardId: string,
@@ -85,7 +85,7 @@ export async function change(
   });
 }
 
-/** Cancels a card and issues its successor, or returns the one that it has. */
+/** Cancels a card and issues its successor, or returns the successor that it already has. */
 export function replace(
   parts: CardParts,
   cardId: string,

@@ -30,7 +30,10 @@ import {
  * SETTING: none.
  */
 
-/** The controls of testers: what merchants do. Ids are the issuer's. Undefined for an unknown card or payment. */
+/**
+ * The controls with which testers act as merchants. Ids are the issuer's ids. Results are undefined for an unknown
+ * card or payment.
+ */
 export interface CardControls {
   authorize(environment: CardEnvironment, order: Authorization): Promise<TestPayment | undefined>;
   capture(id: string, cents: bigint | undefined): Promise<TestPayment | PaymentFault | undefined>;
@@ -40,9 +43,9 @@ export interface CardControls {
     order: { readonly cents: bigint | undefined; readonly reference: string },
   ): Promise<TestPayment | PaymentFault | undefined>;
   /**
-   * The data that the issuer shows to a page with this nonce; undefined for a wrong or old key.
+   * Returns the data that the issuer shows to a page with this nonce. Undefined for a wrong or expired key.
    *
-   * NOTE: only for code in the same process: no response contains a card number.
+   * NOTE: only code in the same process may call it: no response of the server contains a card number.
    */
   reveal(
     environment: CardEnvironment,
@@ -68,7 +71,9 @@ const program: Omit<CardProgram, 'publishableKey' | 'spenderAddress'> = {
   },
 };
 
-/** Card issuers for the environments named, each with its own cards and money on the simulated chains. */
+/**
+ * Creates a card issuer for each of these environments, with its own cards and its own money on the simulated chains.
+ */
 export function simulateCardIssuers(
   open: () => Promise<Omit<CardParts, 'environment'>>,
   names: readonly CardEnvironment[],
@@ -87,7 +92,7 @@ export function simulateCardIssuers(
       }),
     ]),
   );
-  /** In the environment that has the payment. */
+  /** Runs `work` in the environment that has the payment. */
   const withPayment = async <Done>(
     id: string,
     work: (parts: CardParts) => Promise<Done>,
@@ -115,7 +120,7 @@ export function simulateCardIssuers(
 
 function simulateIssuer(ready: () => Promise<CardParts>): CardIssuer {
   return {
-    // All its chains are simulated, whatever network they stand for.
+    // All chains of the sandbox are simulated, testnets and mainnets alike.
     networks: 'all',
     verifiedBy: 'bridge',
     endorsement: 'cards',

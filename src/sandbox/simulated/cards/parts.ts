@@ -8,13 +8,13 @@ import type { FiatParts } from '../fiat/parts.ts';
 /** The dependencies of one environment of the simulated issuer. */
 export interface CardParts extends FiatParts {
   readonly environment: CardEnvironment;
-  /** Card numbers, PINs and keys are derived from it, so none of them is stored. */
+  /** The secret from which card numbers, PINs and keys are derived, so that none of them is stored. */
   readonly secret: Uint8Array;
 }
 
 /**
- * The issuer's account on every simulated EVM chain, lower case. It is the approved spender, and holds the money of
- * payments.
+ * The lower-case address of the issuer's account on every simulated EVM chain. This account is the approved spender,
+ * and holds the money of payments.
  */
 export function issuerAddress(environment: CardEnvironment): string {
   return derivedAddress(`custos card issuer ${environment}`);
@@ -24,10 +24,10 @@ export function refuse(fault: CardRefusal['fault'], message: string): CardRefusa
   return { fault, message };
 }
 
-/** A transfer that the ledger refuses, which then changes nothing. */
+/** The reason why the ledger refuses a transfer. A refused transfer changes nothing. */
 export type Shortfall = 'insufficient_funds' | 'insufficient_allowance';
 
-/** Pays atomically. Call it inside a transaction of the store. */
+/** Pays atomically. Must be called in a transaction of the store. */
 export function pay(store: ChainStore, chain: Simulated, deposit: Deposit): Funded | Shortfall {
   try {
     return store.atomically(() => chain.fund(deposit));

@@ -6,8 +6,8 @@ import { type CardRow, findCard } from './cards.ts';
 import { type CardParts, issuerAddress, pay, type Shortfall } from './parts.ts';
 
 /*
- * INVARIANT: for each chain and asset, the issuer's account holds what is pending, plus what was captured, less what was
- * refunded, to the unit. Declined, reversed and expired payments hold nothing.
+ * INVARIANT: for each chain and asset, the balance of the issuer's account is exactly the pending amount, plus the
+ * captured amount, minus the refunded amount. It holds nothing for declined, reversed and expired payments.
  */
 
 type DeclineReason =
@@ -24,7 +24,7 @@ type DeclineReason =
 export interface TestPayment extends CardPayment {
   readonly cardId: string;
   readonly declineReason: string | null;
-  /** The hash of the latest movement on chain. */
+  /** The hash of the latest transfer on chain. */
   readonly hash: string | null;
 }
 
@@ -33,13 +33,16 @@ export interface Authorization {
   readonly cardId: string;
   readonly cents: bigint;
   readonly merchant: string | null;
-  /** The same reference with the same card is one payment. */
+  /** Two requests with the same reference and the same card are one payment. */
   readonly reference: string;
   readonly pin?: string | undefined;
   readonly isDeclined: boolean;
 }
 
-/** The reason why a payment is refused: an amount that it does not allow, too little money, or its status. */
+/**
+ * The reason why a payment does not allow a control: the amount is too high, the funds are too low, or the status is
+ * wrong.
+ */
 export type PaymentFault = 'amount' | 'funds' | 'status';
 
 interface PaymentRow {
@@ -58,21 +61,21 @@ interface PaymentRow {
   readonly hash: string | null;
 }
 
-/** CHOICE: cents of one payment, and of all payments with a card within a day. */
+/** CHOICE: the maximum of one payment, and of all payments with a card within a day, in cents. */
 const MAX_PAYMENT = 500_000n;
 const MAX_DAY = 1_000_000n;
 const DAY_MS = 86_400_000;
-/** CHOICE: a merchant can capture a fifth more than was authorized, for example a tip. */
+/** CHOICE: a merchant can capture a fifth more than was authorized, for example to include a tip. */
 const OVER_CAPTURE_PERCENT = 120n;
-/** CHOICE: what is not captured within a week expires. */
+/** CHOICE: a payment that is not captured within a week expires. */
 const EXPIRES_MS = 7 * DAY_MS;
 const MAX_WRONG_PINS = 3;
 const CURRENCY = 'usd';
 const BATCH = 50;
-/** A unit of the asset is a US dollar, and has 100 cents. */
+/** One unit of the asset is worth one US dollar, or 100 cents. */
 const CENT_DECIMALS = 2;
 
-/** A merchant asks for a payment. Undefined for an unknown card. */
+/** Authorizes a payment for a merchant. Returns undefined for an unknown card. */
 export async function authorize(parts: CardParts, order: Authorization): Promise<TestPayment | undefined> {
   await expireDue(parts);
   const found = findCard(parts, order.cardId);
@@ -87,7 +90,7 @@ export async function authorize(parts: CardParts, order: Authorization): Promise
   return parts.store.atomically(() => {
     const known = findByReference(parts, order, 'purchase');
     if (known !== undefined) return viewOf(known);
-    // Read again, because it may have been frozen since.
+    // The card is read again, because it may have been frozen in the meantime.
     const card = findCard(parts, order.cardId)!;
     const refusal = chain === undefined ? 'declined_by_issuer' : refusalOf(parts, { card, order, isReady });
     const taken = refusal ?? take(parts, { card, chain: chain!, cents: order.cents });
@@ -108,7 +111,7 @@ function refusalOf(
   return isOver ? 'limit_exceeded' : undefined;
 }
 
-/** After three wrong PINs in a row none is accepted until a new one is set. */
+/** After three wrong PINs in a row, no PIN is accepted until a new PIN is set. */
 function checkPin(
   parts: CardParts,
   { id, pin_mac: mac, wrong_pins: wrong }: CardRow,
@@ -132,7 +135,7 @@ function spentToday({ store, environment, clock }: CardParts, { id }: CardRow): 
   return rows.reduce((sum, { cents }) => sum + BigInt(cents), 0n);
 }
 
-/** The merchant takes what was authorized, less, or up to a fifth more. Undefined for an unknown payment. */
+/** Captures the authorized amount, a smaller one, or up to a fifth more. Returns undefined for an unknown payment. */
 export function capture(
   parts: CardParts,
   id: string,
@@ -159,7 +162,10 @@ export function capture(
   });
 }
 
-/** The merchant gives an authorized payment back, or it lapses. Undefined for an unknown payment. */
+/**
+ * Reverses or expires an authorized payment, which returns its money to the wallet. Returns undefined for an unknown
+ * payment.
+ */
 export function release(
   parts: CardParts,
   id: string,
@@ -177,7 +183,7 @@ export function release(
   });
 }
 
-/** The merchant refunds a captured payment, or a part of it. Undefined for an unknown payment. */
+/** Refunds a captured payment, or a part of it. Returns undefined for an unknown payment. */
 export function refund(
   parts: CardParts,
   id: string,
@@ -228,13 +234,13 @@ async function settleNow(
   const chain = card && (await parts.chain(card.caip2));
   if (card === undefined || chain === undefined) return undefined;
   return parts.store.atomically(() => {
-    // Read again: a concurrent call may have settled the payment.
+    // The payment is read again, because a concurrent call may have settled it.
     const done = work({ payment: findPayment(parts, id)!, card, chain });
     return typeof done === 'string' ? done : viewOf(done);
   });
 }
 
-/** Returns the money of payments that were not captured in time. Each call of the issuer begins with it. */
+/** Returns the money of payments that were not captured in time. Every call of the issuer runs it first. */
 async function expireDue(parts: CardParts): Promise<void> {
   const due = parts.store.all<{ id: string }>(
     'select id from issuer_payments where environment = ? and expires_ms <= ? order by expires_ms limit ?',
@@ -260,7 +266,7 @@ interface Movement {
   readonly cents: bigint;
 }
 
-/** Takes money from the wallet, with `transferFrom` as the approved spender. */
+/** Takes money from the wallet by `transferFrom`. The issuer is the approved spender. */
 function take(
   { store, environment }: CardParts,
   { card, chain, cents }: Movement,
@@ -272,7 +278,7 @@ function take(
   });
 }
 
-/** Pays money back to the wallet; nothing happens for nothing. */
+/** Pays money back to the wallet. An amount of zero does nothing. */
 function give(
   { store, environment }: CardParts,
   { card, chain, cents }: Movement,
@@ -282,7 +288,7 @@ function give(
     ...{ address: card.address, payer: issuerAddress(environment) },
     ...{ tokenAddress: card.token, decimals: card.decimals, rawAmount: rawOf(card, cents) },
   });
-  // INVARIANT: the issuer holds what it took.
+  // INVARIANT: the issuer still has all the money that it took.
   if (typeof paid === 'string') throw new Error(`the simulated issuer cannot pay back: ${paid}`);
   return paid;
 }
@@ -298,7 +304,7 @@ interface NewPayment {
   readonly cents: bigint;
   readonly merchant: string | null;
   readonly reference: string;
-  /** The movement, or why there was none. */
+  /** The transfer, or the reason why there was none. */
   readonly taken: { readonly hash: string } | DeclineReason | undefined;
 }
 
@@ -333,7 +339,7 @@ function findByReference(
   );
 }
 
-/** Payments of a card, newest first. Undefined for a cursor that was not given. */
+/** Returns the payments of a card, newest first. Undefined for an unknown cursor. */
 export async function paymentsOf(
   parts: CardParts,
   cardId: string,
@@ -356,7 +362,7 @@ export async function paymentsOf(
   return { payments: page.map(viewOf), nextCursor: isLast ? null : String(page.at(-1)!.position) };
 }
 
-/** Payments that were posted within a time, in order. */
+/** Returns the payments that were posted within a period, in order. */
 export async function postedOf(
   parts: CardParts,
   cardId: string,

@@ -5,16 +5,20 @@ import { rollBack } from './ledger.ts';
 import type { Block, Execution, Pool, PoolEntry } from './pool.ts';
 import type { ChainStore } from './store.ts';
 
-/** The execution rules of one kind of chain. */
+/** The rules by which one kind of chain executes transactions. */
 export interface Machine<Plan> {
-  /** `waits`: not executable yet, e.g. because of a nonce gap. `drop`: the sender can no longer pay. */
+  /**
+   * `waits` means that the transaction cannot be executed yet, e.g. because of a nonce gap; `drop` that the sender
+   * can no longer pay.
+   */
   readiness(entry: PoolEntry<Plan>, nowSeconds: number): 'ready' | 'waits' | 'replaced' | 'drop';
   /**
-   * Executes a ready transaction and charges its fee. Nothing is stored before the returned function is called, in a
-   * transaction of the store. It returns undefined if the state that the execution has read has changed since then.
+   * Executes a ready transaction and charges its fee. Stores nothing until the returned function is called, in a
+   * transaction of the store. That function returns undefined if the state that the execution read has changed in the
+   * meantime.
    */
   execute(entry: PoolEntry<Plan>, block: Block): Promise<() => Execution | undefined>;
-  /** The hash of the transaction that used the nonce of a `replaced` one. */
+  /** Returns the hash of the transaction that used the nonce of a `replaced` transaction. */
   replacementOf(entry: PoolEntry<Plan>): string | null;
 }
 
@@ -28,21 +32,21 @@ interface ChainRow {
 
 /** The blocks of one chain. */
 export interface Blocks {
-  /** Processes the blocks that are due at the clock's time. */
+  /** Processes the blocks that are due at the clock's current time. */
   catchUp(): Promise<void>;
-  /** Catches up, then runs `work` in one transaction of the store. */
+  /** Processes due blocks, then runs `work` in one transaction of the store. */
   atHead<T>(work: () => T): Promise<T>;
   /** Runs `work` in one transaction of the store while no block is being made. */
   exclusively<T>(work: () => T): Promise<T>;
-  /** Sets the time of the next block that is mined or has transactions, Unix seconds. */
+  /** Sets the time of the next block that is mined or has transactions, in Unix seconds. */
   setNextSeconds(seconds: number): void;
   /** The latest block that was processed. */
   head(): Block;
-  /** When a block without transactions was made, Unix seconds. */
+  /** Returns the time of a block without transactions, in Unix seconds. */
   secondsOf(blockNumber: number): number;
   /** Mines extra blocks immediately; the first one includes every ready transaction. */
   mine(count: number): Promise<Block>;
-  /** The time at which a transaction received now is due for inclusion. */
+  /** The time at which a transaction that is received now is due for inclusion. */
   dueMs(): number;
   isFinal(blockNumber: number): boolean;
 }
@@ -52,21 +56,24 @@ interface BlocksOptions<Plan> {
   readonly caip2: string;
   readonly terms: ChainTerms;
   readonly clock: Clock;
-  /** Undefined: with the next block. Otherwise each transaction gets its own block after this delay. */
+  /**
+   * When undefined, the next block includes each transaction. Otherwise each transaction gets its own block after
+   * this delay.
+   */
   readonly confirmAfterMs: number | undefined;
   readonly pool: Pool<Plan>;
   readonly machine: Machine<Plan>;
   /** Called before the first transaction of a block. */
   readonly onBlock?: (number: number) => void;
-  /** Called in a transaction of the store when the blocks from a number on are abandoned. */
+  /** Called in a transaction of the store when the blocks from this number on are abandoned. */
   readonly onAbandoned?: (from: number) => void;
   /** Called once, when the chain is first used. */
   readonly begin?: (block: Block) => void;
 }
 
 /**
- * Block numbers follow the clock: base height + (time since the base / block time). Empty blocks are only counted;
- * blocks with transactions are processed.
+ * Makes the blocks of one chain. Block numbers follow the clock: base height + (time since the base
+ * block time). Empty blocks are only counted, and only blocks with transactions are processed.
  */
 export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
   const { store, clock, terms, confirmAfterMs, pool, caip2 } = options;
@@ -90,11 +97,14 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
     store.run('insert or replace into block_times values (?, ?, ?, ?)', caip2, number, seconds, nextMs);
   }
 
-  /** The number that `makeBlock` would give. */
+  /** The number that `makeBlock` would assign. */
   const nextNumber = (row: ChainRow, atMs: number, isExtra: boolean): number =>
     heightAt(row, atMs) + (isExtra ? 1 : 0);
 
-  /** Only one caller makes blocks at a time: an execution may take several turns of the event loop. */
+  /**
+   * Makes sure that only one caller makes blocks at a time, because an execution may span several turns of the event
+   * loop.
+   */
   async function alone<T>(work: () => Promise<T>): Promise<T> {
     await mutex.acquire();
     try {
@@ -109,7 +119,8 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
     const row = chain.read(nowMs);
     const hasMoved = nowMs !== row.seen_ms;
     if (nowMs < row.seen_ms) {
-      // Stored at once: a process that is killed while it makes blocks would delay pending transactions twice.
+      // The row is stored before blocks are made. If the process were killed in between, pending transactions would
+      // otherwise be delayed twice.
       store.atomically(() => {
         rebase(store, caip2, row, nowMs);
         noteTime(row, { number: row.height, seconds: Math.floor(nowMs / 1000) });
@@ -118,7 +129,8 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
     }
     if (hasMoved) {
       const isExtra = confirmAfterMs !== undefined;
-      // Checked at each due time, and at the current time for validity windows that opened or closed since.
+      // Blocks are made at each due time, and at the current time for validity windows that have opened or closed
+      // since.
       for (const atMs of [...new Set(pool.due(nowMs).map(({ dueMs }) => dueMs)), nowMs]) {
         await fill(row, { untilMs: atMs, atMs, isExtra });
       }
@@ -133,8 +145,8 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
 
   function fill(row: ChainRow, block: { untilMs: number; atMs: number; isExtra: boolean }): Promise<boolean> {
     const { untilMs, atMs, isExtra } = block;
-    // While blocks are made, the stored height stays that of their parent. Each transaction is stored together with the
-    // count of extra blocks, so that no number is given twice if the process is killed.
+    // While blocks are made, the stored height stays that of their parent. The count of extra blocks is stored
+    // together with each transaction, so that no number is assigned twice if the process is killed.
     const { height } = row;
     return fillBlock(options, {
       ...{ untilMs, atMs, next: nextNumber(row, atMs, isExtra) },
@@ -153,7 +165,7 @@ export function makeBlocks<Plan>(options: BlocksOptions<Plan>): Blocks {
       makeBlock: () => first,
       write: () => chain.write({ ...row, height: parent.height }),
     });
-    // All at once: they have the same time.
+    // The remaining blocks are counted in one step, because they have the same time.
     if (count > 1) {
       row.height += count - 1;
       row.base_height += count - 1;
@@ -237,8 +249,8 @@ function chainRow({
 }
 
 /**
- * CHOICE: setting the clock back removes no blocks. The chain continues from its latest block at the new time, and the
- * remaining delay of pending transactions stays the same.
+ * CHOICE: when the clock is set back, no blocks are removed. The chain continues from its latest block at the new
+ * time, and the remaining delay of pending transactions stays the same.
  */
 function rebase(store: ChainStore, caip2: string, row: ChainRow, nowMs: number): void {
   const shiftMs = nowMs - row.seen_ms;
@@ -255,19 +267,19 @@ function rebase(store: ChainStore, caip2: string, row: ChainRow, nowMs: number):
 interface Filling {
   readonly untilMs: number;
   readonly atMs: number;
-  /** The number that the block would get. */
+  /** The number that the block gets if it has transactions. */
   readonly next: number;
   /** Called for the first transaction only. */
   readonly makeBlock: () => Block;
-  /** Stores what the chain has counted, with each transaction. */
+  /** Stores the counters of the chain, together with each transaction. */
   readonly write: () => void;
 }
 
 /**
- * Includes ready transactions in one block, created on the first of them. Returns whether there was any.
+ * Includes ready transactions in one block, which the first of them creates. Returns whether there was any.
  *
- * CHOICE: in a block that a reorganization will abandon, a transaction only has a status. Its transfers, and what it does
- * to balances, come with the block that finally includes it.
+ * CHOICE: in a block that a reorganization will abandon, a transaction has only a status. Its transfers, and its
+ * effects on balances, come with the block that finally includes it.
  */
 async function fillBlock<Plan>(
   {
@@ -280,7 +292,7 @@ async function fillBlock<Plan>(
   { untilMs, atMs, next, makeBlock, write }: Filling,
 ): Promise<boolean> {
   let block: Block | undefined;
-  // A transaction can make another one ready, so this repeats until nothing changes.
+  // One transaction can make another one ready, so the loop repeats until nothing changes.
   for (let hasChanged = true; hasChanged; ) {
     hasChanged = false;
     for (const entry of pool.due(untilMs)) {
@@ -301,7 +313,7 @@ async function fillBlock<Plan>(
         const inBlock = block;
         const run = await machine.execute(entry, inBlock);
         store.atomically(() => {
-          // The state may have changed during the execution. The transaction is then looked at again.
+          // The state may have changed during the execution. The transaction is then tried again.
           const isPending = pool.isPending(entry.hash);
           const execution = !isPending ? undefined : isAbandoned ? rollBack(store, run) : run();
           if (execution === undefined) hasChanged = true;

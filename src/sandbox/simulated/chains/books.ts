@@ -14,7 +14,7 @@ import { PAYMASTER_ADDRESS } from './sponsors.ts';
 import type { ChainStore } from './store.ts';
 import type { Simulated } from './world.ts';
 
-/** Who holds an asset. */
+/** The kind of account that holds an asset. */
 type Holder =
   | 'accounts'
   | 'bank'
@@ -27,16 +27,16 @@ type Holder =
   | 'sponsors'
   | 'vaults';
 
-/** Where all of an asset is. Amounts in base units. */
+/** Where all units of an asset are, in base units. */
 export interface AssetBooks {
   readonly caip2: string;
-  /** Null is the native asset. */
+  /** Null means the native asset. */
   readonly tokenAddress: string | null;
   /** The amount that the faucet gave out. */
   readonly given: bigint;
   /**
-   * The amount that contracts created, minus the amount that they destroyed: shares of vaults, the wrapped native
-   * asset.
+   * The amount that contracts created minus the amount that they destroyed. Contracts create the shares of vaults and
+   * the wrapped native asset.
    */
   readonly minted: bigint;
   readonly held: Readonly<Partial<Record<Holder, bigint>>>;
@@ -50,7 +50,7 @@ interface TransferRow {
 }
 
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
-/** The senders of tokens that are minted, and the recipients of those that are burned. */
+/** The addresses that send tokens when they are minted, and receive tokens when they are burned. */
 const MINTS = [NO_ADDRESS, NO_ONE];
 const FAUCETS = [
   '0x00000000000000000000000000000000000fa0ce',
@@ -59,9 +59,9 @@ const FAUCETS = [
 ];
 
 /**
- * The books of one chain, by asset.
+ * Returns the books of one chain, by asset.
  *
- * INVARIANT: what the faucet gave out and contracts minted is what the holders hold together.
+ * INVARIANT: the holders together have the amount that the faucet gave out plus the amount that contracts minted.
  */
 export async function booksOf(store: ChainStore, { chain, evm }: Simulated): Promise<AssetBooks[]> {
   const { caip2 } = chain;
@@ -82,7 +82,7 @@ export async function booksOf(store: ChainStore, { chain, evm }: Simulated): Pro
     const book = of(asset);
     const holder = holderOf(owner);
     book.held[holder] = (book.held[holder] ?? 0n) + amount;
-    // An amount that an account sent to the zero address was not destroyed, unlike the amounts that contracts burn.
+    // Amounts that accounts send to the zero address still exist; only amounts that contracts burn are destroyed.
     if (owner === NO_ADDRESS) book.minted += amount;
   }
   const moved = store.all<TransferRow>(
@@ -93,7 +93,7 @@ export async function booksOf(store: ChainStore, { chain, evm }: Simulated): Pro
   for (const { sender, recipient, asset, amount } of moved) {
     const book = of(asset);
     if (FAUCETS.includes(sender)) book.given += BigInt(amount);
-    // Lamports that are sent to the system program stay there.
+    // Lamports sent to the system program stay in its account.
     if (asset === NATIVE && caip2.startsWith('solana:')) continue;
     if (MINTS.includes(sender)) book.minted += BigInt(amount);
     if (MINTS.includes(recipient)) book.minted -= BigInt(amount);
@@ -111,13 +111,13 @@ function storedBalances(store: ChainStore, caip2: string): Holding[] {
     .all<{ owner: string; asset: string; amount: string }>(
       `select owner, asset, amount from balances where caip2 = ?
        union all select owner, mint, amount from token_accounts where caip2 = ? and mint <> ?`,
-      // Wrapped SOL is lamports, which are counted already.
+      // Wrapped SOL consists of lamports, which are already counted.
       ...[caip2, caip2, NATIVE_MINT],
     )
     .map((row) => ({ ...row, amount: BigInt(row.amount) }));
 }
 
-/** The accounts of the simulated bank that the faucet has stocked, in the ledger's notation. */
+/** The accounts of the simulated bank that the faucet has funded, in the ledger's notation. */
 async function treasuriesOn(store: ChainStore, caip2: string): Promise<readonly string[]> {
   const stocked = store.all<{ environment: FiatEnvironment }>(
     'select distinct environment from fiat_stocks where caip2 = ?',

@@ -1,17 +1,17 @@
-/** The parameters of a simulated chain. Amounts are in the smallest unit of the native asset. */
+/** The parameters of a simulated chain, in the smallest unit of the native asset. */
 export interface ChainTerms {
   readonly blockMs: number;
   /** Number of confirmations after which a block is final. */
   readonly finalityBlocks: number;
-  /** EVM: wei per gas, the same in every block; on Tempo 10^-18 US dollars. */
+  /** On EVM chains: wei per gas, the same in every block. On Tempo: 10^-18 US dollars per gas. */
   readonly baseFee: bigint;
   readonly priorityFee: bigint;
 }
 
 const GWEI = 1_000_000_000n;
 
-// CHOICE: block times, finality and fees approximate the real chains and are constant, so that tests can rely on exact
-// amounts.
+// CHOICE: block times, finality and fees approximate those of the real chains. They are constant, so that tests can
+// rely on exact amounts.
 const rollup: ChainTerms = {
   blockMs: 2_000,
   finalityBlocks: 60,
@@ -19,7 +19,7 @@ const rollup: ChainTerms = {
   priorityFee: GWEI / 1000n,
 };
 const ethereum: ChainTerms = { blockMs: 12_000, finalityBlocks: 64, baseFee: GWEI, priorityFee: GWEI / 10n };
-// 20 * 10^9 attodollars per gas: a transfer costs about a tenth of a cent.
+// 20 * 10^9 attodollars per gas, so that a transfer costs about a tenth of a cent.
 const tempo: ChainTerms = {
   ...rollup,
   blockMs: 500,
@@ -51,7 +51,7 @@ const termsByNamespace: Readonly<Record<string, ChainTerms>> = {
   pearl: bitcoin,
 };
 
-/** The parameters of a chain, by its CAIP-2 id. */
+/** Returns the parameters of a chain, by its CAIP-2 id. */
 export function termsOf(caip2: string): ChainTerms {
   const namespace = caip2.slice(0, caip2.indexOf(':'));
   return termsByChain[caip2] ?? termsByNamespace[namespace] ?? other;

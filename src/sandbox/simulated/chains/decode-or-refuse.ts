@@ -9,7 +9,7 @@ export function refuse(reason: BroadcastRefusal, message: string): Refusal {
   return { isAccepted: false, reason, message };
 }
 
-/** The result of `decode`, or a refusal when the bytes are not a valid transaction. */
+/** Returns the result of `decode`, or a refusal when the bytes are not a valid transaction. */
 export async function decodeOrRefuse<T extends object>(decode: () => T | Promise<T>): Promise<T | Refusal> {
   try {
     return await decode();
@@ -19,7 +19,11 @@ export async function decodeOrRefuse<T extends object>(decode: () => T | Promise
   }
 }
 
-/** Simulates an unavailable node for the sentinel recipient. Throws ChainUnavailableError. */
+/**
+ * Simulates an unavailable node when the recipient is the sentinel for it.
+ *
+ * @throws ChainUnavailableError
+ */
 export function assertNodeAvailable(sentinel: Sentinel | null): void {
   if (sentinel !== 'provider_error') return;
   throw new ChainUnavailableError('no response from the node, as requested by the sentinel recipient');

@@ -8,28 +8,27 @@ import type { ChainStore } from './store.ts';
 import type { Simulated } from './world.ts';
 
 /*
- * SIMULATED incentives: the distributor of rewards is simulated and pays what `POST /_sandbox/earn/rewards`
- * adds, against Merkle proofs.
- * PRODUCTION: rewards are those of Merkl, as far as the root of the distributor proves them.
- * SETTING: `--reward-distributor` for chains with `--rpc`; `CUSTOS_REWARD_DISTRIBUTORS` for `custos serve`.
+ * SIMULATED incentives: the distributor of rewards is simulated and pays the rewards that `POST
+ * /_sandbox/earn/rewards` adds, against Merkle proofs. PRODUCTION: rewards come from Merkl, as far as the root of the
+ * distributor proves them. SETTING: `--reward-distributor` for chains with `--rpc`; `CUSTOS_REWARD_DISTRIBUTORS` for
+ * `custos serve`.
  *
- * SIMULATED vaultRates: the yield of a vault is what the sandbox was set to, and is earned by its clock.
- * PRODUCTION: the yield is null.
- * SETTING: none.
+ * SIMULATED vaultRates: the yield of a vault is the rate that the sandbox was set to, and accrues by the sandbox's
+ * clock. PRODUCTION: the yield is null. SETTING: none.
  */
 
-/** A vault to set up. Addresses in any letter case. */
+/** A vault to add. Addresses may have any letter case. */
 type NewSimulatedVault = Omit<VaultPlan, 'address'> & { readonly name: string };
 
 /** The vaults and rewards of simulated EVM chains, and the controls for testers. */
 export interface SimulatedEarn extends Incentives, VaultRates {
-  /** The address of the new vault. */
+  /** Adds a vault and returns its address. */
   addVault(caip2: string, vault: NewSimulatedVault): Promise<string>;
-  /** Has a vault put on a chain when it is first used. */
+  /** Plans a vault that is deployed when the chain is first used. */
   planVault(caip2: string, plan: VaultPlan): void;
-  /** Returns the most that the vault could pay out when more was asked for; nothing changes then. */
+  /** When more liquidity is requested than the vault could pay out, changes nothing and returns the maximum. */
   changeVault(caip2: string, address: string, change: VaultChange): Promise<bigint | undefined>;
-  /** Returns false when the account would have been given more than the distributor can count. */
+  /** Returns false when the total of the account would exceed what the distributor can count. */
   addReward(caip2: string, reward: NewReward): Promise<boolean>;
 }
 
@@ -41,15 +40,15 @@ interface NewReward {
   readonly symbol: string;
 }
 
-/** How often the change of a vault is executed, if its state changes meanwhile. */
+/** How often the change of a vault is tried, if other changes of its state interfere. */
 const MOST_ATTEMPTS = 20;
 
 interface EarnParts {
-  /** By chain and lower-case address. */
+  /** The planned vaults, by chain and lower-case address. */
   readonly planned: Map<string, VaultPlan>;
   open(): Promise<ChainStore>;
   chain(caip2: string): Promise<Simulated>;
-  /** Whether it is an EVM chain. */
+  /** Whether a chain is an EVM chain. */
   has(caip2: string): boolean;
 }
 

@@ -17,7 +17,7 @@ interface PlainFunding {
   readonly ledger: Ledger;
   readonly block: Block;
   readonly deposit: Deposit;
-  /** The sender of faucet deposits in lists of transfers. */
+  /** The address that lists of transfers show as the sender of faucet deposits. */
   readonly faucet: string;
   /** The maximum total supply of an asset. */
   readonly maxSupply: bigint;
@@ -25,7 +25,11 @@ interface PlainFunding {
   isAddress(text: string): boolean;
 }
 
-/** Deposits an asset on a chain that stores token balances per owner. Throws InvalidDepositError. */
+/**
+ * Deposits an asset on a chain that stores token balances per owner.
+ *
+ * @throws InvalidDepositError
+ */
 export function fundPlain(funding: PlainFunding): Funded {
   const { world, caip2, ledger, block, deposit, faucet, maxSupply, isAddress } = funding;
   const { address, tokenAddress, rawAmount, decimals = funding.defaultDecimals, symbol = 'TOKEN' } = deposit;
@@ -51,7 +55,11 @@ export function fundPlain(funding: PlainFunding): Funded {
   return { hash, rawBalance: ledger.balance(address, asset), blockNumber: BigInt(block.number) };
 }
 
-/** Debits the payer's account. Throws RevertError when it holds too little. */
+/**
+ * Debits the payer's account.
+ *
+ * @throws RevertError when the balance is too low.
+ */
 export function debitPayer(
   ledger: Ledger,
   { payer, asset, rawAmount }: { payer: string; asset: string; rawAmount: bigint },

@@ -1,15 +1,18 @@
 import type { ChainStore } from './store.ts';
 
-/** Collects all fees, so that the total supply stays equal to the sum of all deposits. Not a valid address. */
+/**
+ * The account that collects all fees, so that the total supply stays equal to the sum of all deposits. It is not a
+ * valid address.
+ */
 export const FEE_ACCOUNT = 'fees';
-/** The native asset in the ledger. */
+/** The key of the native asset in the ledger. */
 export const NATIVE = '';
 
 const MAX_AMOUNT = 2n ** 256n - 1n;
 
-/** Reverts an execution; the message becomes the revert reason. */
+/** Reverts an execution. The message becomes the revert reason. */
 export class RevertError extends Error {
-  /** Whether the account holds too little of the native asset. */
+  /** Whether the account has too little of the native asset. */
   readonly isShortfall: boolean;
 
   constructor(reason: string, isShortfall = false) {
@@ -31,18 +34,18 @@ export interface Movement {
 export interface Ledger {
   balance(owner: string, asset: string): bigint;
   setBalance(owner: string, asset: string, amount: bigint): void;
-  /** Throws RevertError with the message `shortfall` when the owner holds too little. */
+  /** @throws RevertError with the message `shortfall` when the owner's balance is too low. */
   debit(entry: { owner: string; asset: string; amount: bigint; shortfall: string }): void;
-  /** Throws RevertError when the balance would exceed 256 bits. */
+  /** @throws RevertError when the balance would exceed 256 bits. */
   credit(owner: string, asset: string, amount: bigint): void;
-  /** The sum over all owners, including fees. */
+  /** Returns the sum over all owners, including fees. */
   total(asset: string): bigint;
 }
 
 /**
  * The stored balances of a chain.
  *
- * @param begun what one account has of the native asset as long as no balance is stored for it.
+ * @param begun the balance that one account has of the native asset as long as no balance is stored for it.
  */
 export function makeLedger(
   store: ChainStore,
@@ -96,11 +99,11 @@ export function makeLedger(
   };
 }
 
-/** Account state other than balances, for chains with contracts. Addresses are in the ledger's notation. */
+/** The state of accounts other than balances, for chains with contracts. Addresses are in the ledger's notation. */
 export interface ContractAccounts {
   nonce(address: string, lane: string): number;
   setNonce(address: string, lane: string, nonce: number): void;
-  /** The contract that the account delegates to (EIP-7702). */
+  /** Returns the contract to which the account delegates (EIP-7702). */
   delegate(address: string): string | undefined;
   setDelegate(address: string, contract: string | undefined): void;
   allowance(key: { token: string; owner: string; spender: string }): bigint;
@@ -146,7 +149,7 @@ export function makeContractAccounts(store: ChainStore, caip2: string): Contract
   };
 }
 
-// A bigint is written as digits followed by `n`; no string that is stored so has that format.
+// A bigint is stored as digits followed by `n`. No string that is stored in this way has that format.
 
 export function writeWithBigints(value: unknown): string {
   return JSON.stringify(value, (_, member: unknown) => (typeof member === 'bigint' ? `${member}n` : member));

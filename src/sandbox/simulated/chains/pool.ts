@@ -8,17 +8,17 @@ export interface PoolEntry<Plan> {
   readonly id: number;
   readonly hash: string;
   readonly sender: string;
-  /** Nonces are counted separately in each lane; '' is the default lane. */
+  /** The lane of the nonce. Each lane counts its nonces separately; '' is the default lane. */
   readonly lane: string;
   readonly nonce: number | undefined;
   readonly plan: Plan;
   readonly dueMs: number;
-  /** Undefined unless a reorganization abandons the block that first includes it. */
+  /** Set when a reorganization abandons the block that first includes the transaction. */
   readonly reorganization?: Reorganization | undefined;
 }
 
 interface Reorganization {
-  /** The number of blocks after it after which the block is abandoned. */
+  /** The number of later blocks after which the block is abandoned. */
   readonly blocks: number;
   /** Undefined before the first inclusion. */
   readonly abandonedBlock: number | undefined;
@@ -27,7 +27,7 @@ interface Reorganization {
 /** A transaction that enters a pool. */
 interface NewEntry<Plan> extends Omit<PoolEntry<Plan>, 'id' | 'reorganization'> {
   readonly receivedMs: number;
-  /** Addresses that signed it; the sender by default. */
+  /** The addresses that signed it. By default, the sender. */
   readonly signers?: readonly string[];
 }
 
@@ -45,7 +45,7 @@ export interface Block {
 /** The result of executing a transaction. */
 export interface Execution {
   readonly fee: bigint;
-  /** The revert reason; undefined when it succeeded. */
+  /** The revert reason. Undefined when it succeeded. */
   readonly failure: string | undefined;
   readonly movements: readonly Movement[];
 }
@@ -73,26 +73,26 @@ export interface Pool<Plan> {
   isKnown(hash: string): boolean;
   isPending(hash: string): boolean;
   senderOf(hash: string): string | undefined;
-  /** Includes transactions that blocks contain. */
+  /** Finds a transaction, pending or included. */
   find(hash: string): PoolEntry<Plan> | undefined;
   waiting(sender: string, lane: string): readonly PoolEntry<Plan>[];
-  /** Pending transactions due by `untilMs`, in order of arrival. */
+  /** Returns the pending transactions that are due by `untilMs`, in order of arrival. */
   due(untilMs: number): readonly PoolEntry<Plan>[];
   include(entry: PoolEntry<Plan>, block: Block, execution: Execution): void;
-  /** Reports an entry as included in a block that will be abandoned. It stays pending. */
+  /** Records that an abandoned block will include an entry. The entry stays pending. */
   includeForNow(entry: PoolEntry<Plan>, block: Block, execution: Execution): void;
   replace(hash: string, byHash: string | null): void;
   drop(hash: string): void;
-  /** The hash of the included transaction with this nonce. */
+  /** Returns the hash of the included transaction with this nonce. */
   ofNonce(sender: string, lane: string, nonce: number): string | undefined;
-  /** Undefined for an unknown transaction. */
+  /** Returns undefined for an unknown transaction. */
   status(hash: string, head: Head): ChainStatus | undefined;
 }
 
 /**
  * The pool of one chain. A dropped transaction may be broadcast again.
  *
- * @param drawFault the faults of transactions; none by default.
+ * @param drawFault draws the faults of transactions. By default, there are none.
  */
 export function makePool<Plan>(
   store: ChainStore,

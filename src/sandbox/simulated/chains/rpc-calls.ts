@@ -1,23 +1,23 @@
-// The calls of JSON-RPC, whichever chain answers them.
+// The JSON-RPC calls of all kinds of chains.
 
-/** One call of a method. */
+/** One JSON-RPC call. */
 export interface RpcCall {
   readonly method: string;
   readonly params: readonly unknown[];
 }
 
-/** An open connection to a client, which can receive notifications. */
+/** An open connection, which can send notifications to the client. */
 export interface RpcConnection {
   /** Aborted when the connection closes. */
   readonly closed: AbortSignal;
   notify(message: object): void;
 }
 
-/** Who calls a method. */
+/** The caller of a method. */
 export interface RpcCaller {
-  /** Aborted when the caller leaves. */
+  /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
-  /** When its execution ends, by `performance.now()`. */
+  /** The time at which its execution must end, in milliseconds of `performance.now()`. */
   readonly endsAtMs: number;
   /** Undefined for plain HTTP. */
   readonly connection?: RpcConnection | undefined;
@@ -28,7 +28,7 @@ export type RpcOutcome =
   | { readonly result: unknown }
   | { readonly error: { readonly code: number; readonly message: string; readonly data?: unknown } };
 
-/** A JSON-RPC error, with the codes and messages of the nodes of its chain. */
+/** A JSON-RPC error, with the code and the message that a node of the chain would send. */
 export class RpcError extends Error {
   readonly code: number;
   readonly data: unknown;

@@ -1,7 +1,7 @@
-/** A failure that testers trigger by sending to a sentinel recipient. */
+/** A failure that testers trigger by sending to a sentinel, which is a special recipient. */
 export type Sentinel = 'stuck' | 'replaced' | 'reverted' | 'provider_error';
 
-// By the last four bytes of the recipient's account, independent of the chain's address format.
+// The sentinels, by the last four bytes of the recipient's account, in whatever format the chain writes addresses.
 const sentinels: Readonly<Record<string, Sentinel>> = {
   dead0001: 'stuck',
   dead0002: 'replaced',
@@ -9,7 +9,11 @@ const sentinels: Readonly<Record<string, Sentinel>> = {
   dead0004: 'provider_error',
 };
 
-/** The first sentinel among recipients. `accounts`: their bytes in lower-case hex. */
+/**
+ * Finds the first sentinel among recipients.
+ *
+ * @param accounts the bytes of the recipients in lower-case hex.
+ */
 export function sentinelOf(accounts: readonly string[]): Sentinel | undefined {
   return accounts.map((hex) => sentinels[hex.slice(-8)]).find((found) => found !== undefined);
 }

@@ -39,57 +39,61 @@ import {
 } from './world.ts';
 
 /*
- * SIMULATED chains: balances, fees, blocks and transactions are those of a simulated chain, which executes the
- * real signed bytes. EVM chains run the bytecode of any contract; those of the sandbox are compiled from contracts/, and only
- * the entry point and the accounts of sponsored operations are simulated without bytecode. Solana runs the programs for accounts, tokens and memos, and any other fails; Tron runs only the contracts that this server uses.
- * PRODUCTION: the nodes of the operator; 400 `not_supported` on chains without one.
+ * SIMULATED chains: balances, fees, blocks and transactions are those of a simulated chain, which executes the real
+ * signed bytes. EVM chains run the bytecode of any contract. The sandbox's own contracts are compiled from
+ * contracts/. Only the entry point and the accounts of sponsored operations are simulated without bytecode. Solana
+ * runs the programs for accounts, tokens and memos, and calls of other programs fail. Tron runs only the contracts
+ * that this server uses. PRODUCTION: the nodes of the operator; 400 `not_supported` on chains without one.
  * SETTING: `--rpc` for one EVM or Solana chain; `CUSTOS_RPC` for `custos serve`.
  */
 
-/** The simulated chains and the controls for testers. Only chains for which `has` returns true may be passed. */
+/** The simulated chains and the controls for testers. Callers may pass only chains for which `has` returns true. */
 export interface SimulatedChains extends Chains {
   has(caip2: string): boolean;
-  /** Deposits an asset from the faucet; `fault` names the invalid member of the deposit. */
+  /** Deposits an asset from the faucet. `fault` names the invalid member of the deposit. */
   fund(
     caip2: string,
     deposit: Deposit,
   ): Promise<Funded | { readonly fault: InvalidDepositError['field']; readonly message: string }>;
-  /** Decimals of a token or the native asset; undefined for a token that does not exist. */
+  /** Returns the number of decimals of a token or the native asset. Undefined for a token that does not exist. */
   decimalsOf(caip2: string, tokenAddress: string | null): Promise<number | undefined>;
-  /** Ids of the chains in use: at least one call went to them. */
+  /** Returns the ids of the chains in use, which have received at least one call. */
   used(): Promise<readonly string[]>;
-  /** Mines blocks on one chain or on every chain in use; returns the latest block numbers. */
+  /** Mines blocks on one chain or on every chain in use, and returns the latest block numbers. */
   mine(caip2: string | undefined, count: number): Promise<ReadonlyMap<string, bigint>>;
-  /** Answers a method of the JSON-RPC of the chain's nodes, on EVM chains and Solana. */
+  /** Runs a JSON-RPC method of the chain's nodes, on EVM chains and Solana. */
   rpc(caip2: string, call: RpcCall, caller: RpcCaller): Promise<RpcOutcome>;
-  /** Changes what happens to a pending transaction; false when none with this hash waits for its first block. */
+  /**
+   * Changes the outcome of a pending transaction. Returns false when no transaction with this hash waits for its
+   * first block.
+   */
   steer(caip2: string, hash: string, effect: TransactionEffect): Promise<boolean>;
-  /** The latest block of a chain. */
+  /** Returns the latest block of a chain. */
   head(caip2: string): Promise<Block>;
-  /** The included transactions of an EVM chain, newest first. */
+  /** Returns the included transactions of an EVM chain, newest first. */
   transactions(
     caip2: string,
     page: { limit: number; before: string | undefined },
   ): Promise<readonly ListedTransaction[]>;
-  /** The interfaces of contracts that are known beside those of the sandbox. */
+  /** The interfaces of contracts other than the sandbox's own. */
   abis(): Promise<Pick<Abis, 'list' | 'put' | 'remove'>>;
-  /** The sum of an asset over all accounts, including fees. */
+  /** Returns the sum of an asset over all accounts, including fees. */
   total(caip2: string, tokenAddress: string | null): Promise<bigint>;
-  /** Where every asset of the EVM, Solana and Tron chains in use is. */
+  /** Returns the holdings of every asset on the EVM, Solana and Tron chains in use. */
   books(): Promise<readonly AssetBooks[]>;
   /** The vaults and rewards of simulated EVM chains. */
   readonly earn: SimulatedEarn;
-  /** Exchanges assets between the simulated chains that `supports` accepts. */
+  /** Creates an exchange for assets on the simulated chains that `supports` accepts. */
   exchange(options: ExchangeOptions): Exchange;
-  /** A bank and identity office whose money moves on the simulated chains that `supports` accepts. */
+  /** Creates a bank and identity office whose money moves on the simulated chains that `supports` accepts. */
   fiat(options: FiatOptions): { providers: FiatProviders; controls: FiatControls };
-  /** Issuers of cards that spend from wallets on the simulated chains that `supports` accepts. */
+  /** Creates card issuers whose cards spend from wallets on the simulated chains that `supports` accepts. */
   cards(options: CardOptions): { issuers: CardIssuers; controls: CardControls };
-  /** Stored with the chains. */
+  /** The prices, which are stored with the chains. */
   readonly prices: MovablePrices;
   /** Deletes all state. */
   reset(): Promise<void>;
-  /** The whole state; undefined if there is none. */
+  /** Returns the whole state. Undefined if there is none. */
   image(): Promise<Buffer | undefined>;
   /** Replaces the state. */
   load(image: Buffer | undefined): Promise<void>;
@@ -105,27 +109,27 @@ interface FiatOptions extends ExchangeOptions, Pick<FiatParts, 'pageOf'> {
 }
 
 interface CardOptions extends FiatOptions {
-  /** See `CardParts`; it changes when a snapshot of another sandbox is loaded. */
+  /** See `CardParts`. The secret changes when a snapshot of another sandbox is loaded. */
   secret(): Uint8Array;
 }
 
 interface SimulatedChainsOptions
   extends Omit<World, 'store' | 'knownTokens' | 'nativeSymbol' | 'plannedVaults' | 'abis'> {
-  /** Path of the chains' file, or `:memory:`. */
+  /** The path of the chains' file, or `:memory:`. */
   readonly file: string;
   /** The initial state of chains in memory. */
   readonly image?: Buffer | undefined;
   knownTokens?: World['knownTokens'];
-  /** CHOICE: `eth` unless it is known. */
+  /** CHOICE: the symbol is `eth` when it is not known. */
   nativeSymbol?(caip2: string): string | undefined;
 }
 
-/** The implementation for one CAIP-2 namespace, imported on the first call to one of its chains. */
+/** The implementation for one CAIP-2 namespace. It is imported on the first call to one of its chains. */
 interface ChainKind {
-  /** The format of the namespace's references (CAIP-2). */
+  /** The format of the references in the namespace (CAIP-2). */
   readonly reference: RegExp;
   readonly load: () => Promise<(world: World, caip2: string) => Simulated>;
-  /** A chain whose methods call `make` first. */
+  /** Returns a chain whose methods call `make` first. */
   readonly proxy: (caip2: string, make: () => Promise<Simulated>) => AnyChain;
 }
 
@@ -223,8 +227,8 @@ function bundlerProxy(make: () => Promise<Simulated>): Bundler {
 }
 
 /**
- * The simulated chains of all supported namespaces. A chain is created, and the file opened, on the first call.
- * Independent of the server's database, so calls inside its transactions are safe.
+ * Opens the simulated chains of all supported namespaces. The first call opens the file and creates the chain. The
+ * file is independent of the server's database, so calls inside transactions of the database are safe.
  */
 export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedChains {
   const { file, clock, confirmAfterMs, drawFault, knownTokens = () => [] } = options;
@@ -270,7 +274,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     return entry.make();
   }
 
-  /** The chain, when it has processed the blocks that are due. */
+  /** Returns the chain after it has processed the blocks that are due. */
   async function caughtUp(caip2: string): Promise<Simulated> {
     const chain = await simulatedOf(caip2);
     await chain.catchUp();
@@ -359,7 +363,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       return simulateCardIssuers(parts, environments);
     },
     prices: movablePrices(begun, open),
-    // Opens the file if necessary: it may contain chains from an earlier start.
+    // The reset opens the file if necessary, because it may contain chains from an earlier run.
     reset: async () => (await open()).reset(),
     image: async () => (await begun())?.image(),
     async load(image) {

@@ -2,12 +2,12 @@ import { readWithBigints, writeWithBigints } from './ledger.ts';
 import type { Sentinel } from './sentinels.ts';
 import type { ChainStore } from './store.ts';
 
-/** `drop`: the pool loses the transaction, which may be broadcast again. */
+/** `drop` means that the pool loses the transaction, which may then be broadcast again. */
 export type TransactionEffect = 'drop' | 'replace' | 'revert';
 
 const sentinels = { replace: 'replaced', revert: 'reverted' } as const satisfies Record<string, Sentinel>;
 
-/** Changes what happens to a pending transaction; false when no such transaction waits for its first block. */
+/** Changes the outcome of a pending transaction. Returns false when no such transaction waits for its first block. */
 export function steerPending(
   store: ChainStore,
   caip2: string,

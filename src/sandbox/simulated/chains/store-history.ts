@@ -1,16 +1,19 @@
 import type { ChainStore } from './store.ts';
 
 /*
- * The changes that the development methods of JSON-RPC take back. Triggers write the opposite of each change of an EVM
- * chain into a temporary table (https://www.sqlite.org/undoredo.html). They exist once a client has called JSON-RPC, so
- * a sandbox that serves only the wallet API does no more work than before.
+ * Records changes, so that the development methods of JSON-RPC can undo them. Triggers write the inverse of each
+ * change of an EVM chain into a temporary table (https://www.sqlite.org/undoredo.html). The first JSON-RPC call of a
+ * client creates the triggers, so they cost nothing in a sandbox that serves only the wallet API.
  */
 
-/** Tables that belong to no chain, or are never taken back: a replaced block stays replaced. */
+/** Tables whose changes are never undone: a replaced block stays replaced. */
 const LASTING = ['reorganizations'];
 const OTHERS = /^(exchange|fiat|issuer)_/;
 
-/** CHOICE: at least the latest 200,000 changes can be taken back, and at most twice as many are kept: about 120 MB. */
+/**
+ * CHOICE: at least the latest 200,000 changes can be undone. At most twice as many are stored, which takes about 120
+ * MB.
+ */
 const MOST_CHANGES = 200_000;
 
 interface Column {
@@ -18,32 +21,32 @@ interface Column {
   readonly pk: number;
 }
 
-/** The changes of EVM chains, which can be taken back. */
+/** The changes of EVM chains that can be undone. */
 interface History {
-  /** Begins to record changes, unless it has begun. */
+  /** Starts to record changes, unless recording has started already. */
   begin(): void;
-  /** The number of the latest change. */
+  /** Returns the number of the latest change. */
   position(): number;
   /**
-   * Takes back the changes of a chain after a position. Call it in a transaction of the store. Returns false if they are
-   * no longer known, and changes nothing then.
+   * Undoes the changes of a chain after a position. Must be called in a transaction of the store. When the changes
+   * are no longer stored, changes nothing and returns false.
    */
   rollBack(caip2: string, position: number): boolean;
 }
 
 /**
- * The history of one chain. All chains of a store share the table of changes, its triggers and how much of it is
- * known.
+ * The history of one chain. All chains of a store share the table of changes, its triggers and the limit of how far
+ * it reaches back.
  */
 export function makeHistory(store: ChainStore): History {
-  /** The content for which the triggers were created. Other content has none. */
+  /** The content for which the triggers were created. When the content is replaced, they are gone. */
   let content: number | undefined;
-  /** Changes up to this one were made before it began. */
+  /** The number of the last change before recording started. */
   let earlier = 0;
-  /** Changes up to this one are no longer known, for any chain. */
+  /** Returns the number of the last change that is no longer stored, for any chain. */
   const deleted = (): number =>
     store.first<{ last: number | null }>('select max(position) as last from temp.deleted_changes')?.last ?? 0;
-  /** Also deletes the oldest changes, rarely and many at once, whether or not a client takes any back. */
+  /** Returns the number of the latest change. At long intervals, it also deletes many of the oldest changes at once. */
   function position(): number {
     const last =
       store.first<{ last: number }>("select seq as last from temp.sqlite_sequence where name = 'changes'")
@@ -74,7 +77,7 @@ export function makeHistory(store: ChainStore): History {
         ...[caip2, to],
       );
       for (const { sql } of changes) store.exec(sql);
-      // With those that taking them back has made.
+      // The deletion includes the changes that the undo itself has recorded.
       store.run('delete from temp.changes where caip2 = ? and id > ?', caip2, to);
       return true;
     },

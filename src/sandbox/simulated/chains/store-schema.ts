@@ -1,5 +1,6 @@
-// Amounts are decimal text: the largest is 2^256 - 1. Times are Unix ms. `asset` is '' for the native asset.
-// NOTE: `if not exists` is for files from before steps were counted; later steps do without.
+// Amounts are decimal text, because the largest is 2^256 - 1. Times are Unix ms. `asset` is '' for the native asset.
+// NOTE: `if not exists` is for files that were created before versions of the schema were counted. Later steps do not
+// need it.
 const initial = `
 create table if not exists chains (
   caip2 text primary key, base_height integer not null, base_ms integer not null, seen_ms integer not null,
@@ -55,7 +56,8 @@ create table if not exists exchange_orders (
 create unique index if not exists exchange_orders_by_deposit on exchange_orders (source_caip2, deposit_hash);
 `;
 
-// Personal data is never stored here: of what customers submit, only its field names and the resulting outcome.
+// Personal data is never stored here. The tables contain only the names of the submitted fields and the resulting
+// outcome.
 const fiat = `
 create table fiat_customers (
   environment text not null, id text not null, reference text not null, kind text not null, token text not null,
@@ -128,7 +130,8 @@ const movedPrices = `
 create table prices (symbol text primary key, usd text not null) strict, without rowid;
 `;
 
-// Neither card numbers nor PINs: numbers are derived from the issuer's secret, of PINs there is a keyed hash.
+// Card numbers and PINs are not stored. Numbers are derived from the issuer's secret; a PIN is stored as a keyed
+// hash.
 const cards = `
 create table issuer_cards (
   environment text not null, id text not null, request_key text not null, customer_id text not null,
@@ -151,18 +154,19 @@ create index issuer_payments_of_parent on issuer_payments (parent_id) where pare
 create index issuer_payments_due on issuer_payments (environment, expires_ms) where expires_ms is not null;
 `;
 
-// The block of a transaction that is still pending is abandoned this many blocks later.
+// The number of later blocks after which the block of a pending transaction is abandoned.
 const reorganizations = `
 alter table transactions add column abandoned_after integer;
 `;
 
-// The fee of the app: a percentage of each deposit, a sum of a payout, whose `amount` is without it.
+// The app's fee: a percentage of each deposit, and a fixed sum for a payout. The `amount` of a payout does not
+// include it.
 const developerFees = `
 alter table fiat_virtual_accounts add column developer_fee_percent text not null default '0';
 alter table fiat_payouts add column developer_fee text not null default '0.00';
 `;
 
-// Bytecode in hex; slots and words are 64 hex digits, and a word of zero is not stored.
+// Bytecode in hex. Slots and words are 64 hex digits, and a word of zero is not stored.
 const bytecode = `
 create table evm_code (
   caip2 text not null, address text not null, code text not null,
@@ -180,9 +184,9 @@ create table evm_receipts (
 create index evm_receipts_by_block on evm_receipts (caip2, block_number, position);
 `;
 
-// Each reorganization replaces the blocks from a number on. `block_times`: the blocks whose time does not follow from
-// the block time, and when the block after each was due. `next_seconds`: the time of the next block, if a client has
-// set it. `reads`: what a transaction has found stored, so that it can be executed again.
+// Each reorganization replaces the blocks from a number on. `block_times` lists the blocks whose time differs from
+// the schedule, with the due time of the next block. `next_seconds` is the time of the next block, if a client has
+// set it. `reads` is the state that a transaction read, so that it can be executed again.
 const reorganizedBlocks = `
 create table reorganizations (
   id integer primary key autoincrement, caip2 text not null, from_block integer not null
@@ -200,8 +204,8 @@ const abis = `
 create table abis (name text primary key, address text, items text not null) strict, without rowid;
 `;
 
-// The data and the owning program of accounts; their lamports are balances. `solana_receipts`: what a transaction did, in
-// the order of its block. `solana_mentions`: the addresses that it names.
+// The data and the owning program of accounts. Their lamports are balances. `solana_receipts` are the effects of
+// transactions, in the order of their block. `solana_mentions` are the addresses that transactions name.
 const solana = `
 create table solana_accounts (
   caip2 text not null, address text not null, owner text not null, executable integer not null, data blob not null,

@@ -4,7 +4,7 @@ import { upgradeSqlite } from '../../../storage/sqlite/upgrade-sqlite.ts';
 import { chainStoreSteps } from './store-schema.ts';
 
 /*
- * Simulated chains are external to the server. They use their own file and transactions, and never wait for
+ * Simulated chains are external to the server. They use a separate file with its own transactions, and never wait for
  * transactions of the server's database. All calls are synchronous, so transactions do not interleave.
  */
 
@@ -57,9 +57,9 @@ export interface ChainStore {
   /** Runs `work` in a transaction and rolls back when it throws. Nested calls use savepoints. */
   atomically<T>(work: () => T): T;
   reset(): void;
-  /** Changes whenever the whole content is replaced. */
+  /** Returns a number that changes whenever the whole content is replaced. */
   content(): number;
-  /** The whole content. */
+  /** Returns the whole content. */
   image(): Buffer;
   /** Replaces the content with that of an image. */
   load(image: Buffer): Promise<void>;
@@ -67,7 +67,7 @@ export interface ChainStore {
 }
 
 /**
- * Opens the store and brings an older file to the newest schema.
+ * Opens the store and upgrades an older file to the newest schema.
  *
  * @param file a path, or `:memory:`.
  * @param image the initial content of a store in memory.
@@ -76,7 +76,7 @@ export interface ChainStore {
 export function openChainStore(file: string, image?: Buffer): ChainStore {
   let database = open(image ?? file);
   upgradeSqlite(database, chainStoreSteps);
-  // Making one takes as long as a short transaction.
+  // The function is made once, because making it takes as long as a short transaction.
   let transaction = transactionOn(database);
   let content = 0;
   const statements = new Map<string, Statement<unknown[], unknown>>();
@@ -115,7 +115,10 @@ export function openChainStore(file: string, image?: Buffer): ChainStore {
   };
 }
 
-/** The triggers that record changes, see `store-history.ts`: nobody takes back a whole content. */
+/**
+ * Drops the triggers that record changes, see `store-history.ts`. The replacement of the whole content cannot be
+ * undone.
+ */
 function forgetTriggers(database: Database): void {
   const triggers = database.prepare<unknown[], { name: string }>(
     "select name from temp.sqlite_master where type = 'trigger'",

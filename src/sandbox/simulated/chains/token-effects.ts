@@ -10,11 +10,13 @@ export interface TokenEffects {
   readonly movements: Movement[];
 }
 
-/** The return data of a function that returns true. */
+/** The return data of a function that returns true: the number 1 in 32 bytes. */
 const TRUE = Uint8Array.from({ length: 32 }, (_, index) => (index === 31 ? 1 : 0));
 
 /**
- * Executes an ERC-20 call and returns its return data. Throws RevertError.
+ * Executes an ERC-20 call and returns its return data.
+ *
+ * @throws RevertError
  */
 export function applyTokenCall(
   { ledger, accounts, movements }: TokenEffects,
@@ -35,14 +37,14 @@ export function applyTokenCall(
   return TRUE;
 }
 
-/** Throws RevertError. */
+/** @throws RevertError when the allowance is too low. */
 export function spendAllowance(
   accounts: ContractAccounts,
   key: { token: string; owner: string; spender: string },
   amount: bigint,
 ): void {
   const allowed = accounts.allowance(key);
-  // The maximum allowance is infinite: it does not decrease.
+  // The maximum allowance means an infinite one, so it does not decrease.
   if (allowed === MAX_ALLOWANCE) return;
   if (allowed < amount) throw new RevertError('execution reverted: ERC20: insufficient allowance');
   accounts.setAllowance(key, allowed - amount);

@@ -28,25 +28,28 @@ export interface KnownToken {
 export interface World {
   readonly store: ChainStore;
   readonly clock: Clock;
-  /** See `--confirm-after`; undefined: with the next block. */
+  /** See `--confirm-after`. When undefined, the next block includes a transaction. */
   readonly confirmAfterMs: number | undefined;
-  /** Undefined: transactions meet no faults. */
+  /** When undefined, transactions have no faults. */
   readonly drawFault?: DrawTransactionFault | undefined;
   knownTokens(): readonly KnownToken[];
-  /** The symbol of a chain's native asset, in lower case. */
+  /** Returns the symbol of a chain's native asset, in lower case. */
   nativeSymbol(caip2: string): string;
-  /** The interfaces of contracts, on all chains. */
+  /** Returns the known interfaces of contracts, on all chains. */
   abis(): Promise<Abis>;
-  /** The vaults that are put on a chain when it is first used. Addresses are lower-case 0x hex. */
+  /** The vaults that are deployed when the chain is first used. Addresses are lower-case 0x hex. */
   plannedVaults(caip2: string): readonly VaultPlan[];
 }
 
 /** A deposit from the faucet or from a payer's account. */
 export interface Deposit {
   readonly address: string;
-  /** The debited account in the ledger's notation; undefined for the faucet. */
+  /** The debited account in the ledger's notation. Undefined for the faucet. */
   readonly payer?: string | undefined;
-  /** Who spends the payer's allowance of a token, in the ledger's notation; undefined for the payer. EVM chains only. */
+  /**
+   * The account that spends the payer's allowance of a token, in the ledger's notation. By default, the payer itself.
+   * EVM chains only.
+   */
   readonly spender?: string | undefined;
   readonly tokenAddress: string | null;
   readonly rawAmount: bigint;
@@ -72,25 +75,25 @@ export class InvalidDepositError extends Error {
   }
 }
 
-/** A simulated chain with its internal controls. `fund` must run inside a transaction of the store. */
+/** A simulated chain with its internal controls. `fund` must run in a transaction of the store. */
 export interface Simulated<C extends AnyChain = AnyChain> {
   readonly chain: C;
   readonly ledger: Ledger;
-  /** Decimals of a token or the native asset; undefined for a token that does not exist. */
+  /** Returns the number of decimals of a token or the native asset. Undefined for a token that does not exist. */
   decimalsOf(tokenAddress: string | null): number | undefined;
-  /** Throws InvalidDepositError, and RevertError when the payer holds too little. */
+  /** @throws InvalidDepositError; RevertError when the payer's balance is too low. */
   fund(deposit: Deposit): Funded;
-  /** Processes the blocks that are due. Call it before a transaction of the store that reads the chain. */
+  /** Processes the blocks that are due. Must be called before a transaction of the store that reads the chain. */
   catchUp(): Promise<void>;
-  /** The latest block that was processed. */
+  /** Returns the latest block that was processed. */
   head(): Block;
   /** Mines blocks immediately and returns the latest one. */
   mine(count: number): Promise<Block>;
   /** The components of an EVM chain. */
   readonly evm?: EvmParts;
-  /** Gives a store of an older version what it lacks, on the chains that need it. */
+  /** Upgrades the chain in a store of an older version, on the chains that need it. */
   prepare?(): void;
-  /** Answers a method of the JSON-RPC of the chain's nodes, on EVM chains and Solana. */
+  /** Runs a JSON-RPC method of the chain's nodes, on EVM chains and Solana. */
   rpc?(call: RpcCall, caller: RpcCaller): Promise<RpcOutcome>;
 }
 
@@ -106,7 +109,8 @@ interface TransferRow {
 }
 
 /**
- * Transfers from or to an address, newest first. `text` converts an address of the ledger to the chain type's format.
+ * Returns transfers from or to an address, newest first. `text` converts an address of the ledger to the notation of
+ * the chain type.
  */
 export function transfersOf(
   { store }: World,
@@ -125,7 +129,7 @@ export function transfersOf(
   return rows.map((row) => toTransfer(row, text));
 }
 
-/** The movements of a transaction; undefined while no block includes it. */
+/** Returns the movements of a transaction. Undefined while no block includes it. */
 export function movementsOf(
   { store }: World,
   caip2: string,
@@ -151,7 +155,7 @@ export function movementsOf(
   };
 }
 
-/** All transfers on the chain after a position, to any recipient. */
+/** Returns all transfers on the chain after a position, to any recipient. */
 export function transfersAfter(
   { store }: World,
   caip2: string,
@@ -184,7 +188,7 @@ function toTransfer(row: TransferRow, text: (address: string) => string): ChainT
   };
 }
 
-/** Registers a token unless it exists. Decimals and symbol of a known token take precedence. */
+/** Registers a token unless it is registered already. Decimals and symbol of a known token take precedence. */
 export function registerToken(
   world: World,
   caip2: string,
@@ -201,14 +205,14 @@ export function registerToken(
   );
 }
 
-/** Looks up a token that exists from the start. */
+/** Finds a token that exists from the start. */
 export function knownToken({ knownTokens }: World, caip2: string, address: string): KnownToken | undefined {
   return knownTokens().find(
     (candidate) => candidate.caip2 === caip2 && sameAddress(candidate.address, address),
   );
 }
 
-// Only EVM addresses, which start with 0x, ignore case.
+// Only EVM addresses, which start with 0x, are compared without case.
 function sameAddress(left: string, right: string): boolean {
   return left.startsWith('0x') ? left.toLowerCase() === right.toLowerCase() : left === right;
 }

@@ -25,13 +25,11 @@ import { exceedsInput, type Rate, rateOfInput, rateOfOutput, rawAmountWorth, typ
 import { ensureInventory, INVENTORY_USD, isUnpayable, solverOn, toLedger } from './solver.ts';
 
 /*
- * SIMULATED exchange: the exchange quotes by the simulated prices and pays from its own stock on simulated
- * chains.
- * PRODUCTION: no exchange is connected: 400 `not_supported`.
- * SETTING: none.
+ * SIMULATED exchange: the exchange quotes by the simulated prices and pays from its own stock on simulated chains.
+ * PRODUCTION: no exchange is connected: 400 `not_supported`. SETTING: none.
  */
 
-/** CHOICE: validity of a quote; a deposit included later is refunded. */
+/** CHOICE: the validity of a quote. A deposit that is included later is refunded. */
 const QUOTE_SECONDS = 600;
 
 /** The dependencies of the exchange. */
@@ -40,7 +38,7 @@ export interface ExchangeParts {
   readonly ids: Pick<Ids, 'uuid'>;
   readonly prices: Prices;
   readonly store: ChainStore;
-  /** A chain that has processed the blocks that are due. Undefined for a chain that is not simulated. */
+  /** Returns a chain after it has processed the blocks that are due. Undefined for a chain that is not simulated. */
   chain(caip2: string): Promise<Simulated | undefined>;
 }
 
@@ -52,10 +50,10 @@ interface OrderSide extends ExchangeAsset, Side {
 }
 
 /**
- * An exchange whose solver has an account on every chain. It receives deposits there and pays from its inventory, at
- * fixed prices minus its fee. `statusOf` looks for the deposit and, once the source chain has a later block, pays in
- * the latest block of the destination chain. Orders are stored with the chains, so a payment and its record are one
- * transaction.
+ * Simulates an exchange whose solver has an account on every chain. The solver receives deposits there and pays from
+ * its inventory, at fixed prices minus its fee. `statusOf` searches for the deposit. Once the source chain has a
+ * later block, it pays in the latest block of the destination chain. Orders are stored with the chains, so a payment
+ * and its record are one transaction.
  */
 export function simulateExchange(parts: ExchangeParts): Exchange {
   return {
@@ -92,7 +90,10 @@ async function quoteOrder(
   });
 }
 
-/** Undefined when the solver has no account on the chain, the chain is not simulated, or the asset has no price. */
+/**
+ * Returns undefined when the solver has no account on the chain, the chain is not simulated, or the asset has no
+ * price.
+ */
 async function sideOf(
   { chain: find, prices }: ExchangeParts,
   side: ExchangeOrder['source'],
@@ -104,7 +105,10 @@ async function sideOf(
   return { ...side, chain, solver, price };
 }
 
-/** The assets that the solver needs: both sides, and SOL on Solana for the token accounts that it creates. */
+/**
+ * The assets that the solver needs: the assets of both sides, and SOL on Solana for the token accounts that it
+ * creates.
+ */
 async function suppliesOf({ prices }: ExchangeParts, sides: readonly OrderSide[]) {
   const sol = (await prices.inUsd(['sol'])).get('sol');
   const lamports = sides
@@ -117,7 +121,7 @@ async function suppliesOf({ prices }: ExchangeParts, sides: readonly OrderSide[]
   }));
 }
 
-/** Whether the solver can pay now: tries it and rolls back. */
+/** Whether the solver can pay now. Tries the payment and rolls back. */
 function canPay({ store }: ExchangeParts, { chain, ...side }: OrderSide, rawAmount: bigint): boolean {
   return (
     rollBack(store, () => tryToPay(store, chain, { ...side, payer: side.solver, rawAmount })) !== undefined
@@ -161,7 +165,7 @@ async function settleOrder(parts: ExchangeParts, id: string, depositHash: string
     'expected both chains of a quote to be simulated',
   );
   return store.atomically(() => {
-    // Read again: a concurrent call may have settled the order.
+    // The order is read again, because a concurrent call may have settled it.
     const order = findOrder(store, id) ?? known;
     const earlierOutcome = outcomeOf(order);
     if (earlierOutcome !== undefined) return earlierOutcome;
@@ -177,7 +181,7 @@ async function settleOrder(parts: ExchangeParts, id: string, depositHash: string
   });
 }
 
-/** Pays the recipient or refunds the deposit; undefined when the solver holds too little for either. */
+/** Pays the recipient or refunds the deposit. Returns undefined when the solver's balance is too low for either. */
 function settle(
   order: OrderRow,
   { store, source, destination }: { store: ChainStore; source: Simulated; destination: Simulated },
@@ -203,7 +207,7 @@ function settle(
   return refunded && { kind: 'refunded', hash: refunded.hash, reason };
 }
 
-/** Why a deposit is refunded; undefined when it is exchanged. */
+/** Returns the reason why a deposit is refunded. Undefined when it is exchanged. */
 function refusalOf(order: OrderRow, { rawAmount, blockSeconds }: IncludedDeposit): string | undefined {
   if (blockSeconds > order.expires_seconds) return 'the deposit was included after the quote had expired';
   if (rawAmount !== BigInt(order.raw_input)) return 'the deposit differs from the quoted amount';
@@ -211,7 +215,7 @@ function refusalOf(order: OrderRow, { rawAmount, blockSeconds }: IncludedDeposit
   return undefined;
 }
 
-/** Pays atomically; undefined when the payment fails. */
+/** Pays atomically. Returns undefined when the payment fails. */
 function tryToPay(store: ChainStore, chain: Simulated, deposit: Deposit): Funded | undefined {
   try {
     return store.atomically(() => chain.fund(deposit));

@@ -41,7 +41,7 @@ export function findOrder(store: ChainStore, id: string): OrderRow | undefined {
   return store.first<OrderRow>('select * from exchange_orders where id = ?', id);
 }
 
-/** Stores the outcome of an order with its deposit. A deposit can belong to one order only. */
+/** Stores the outcome of an order with its deposit. A deposit can belong to only one order. */
 export function closeOrder(
   store: ChainStore,
   order: OrderRow,
@@ -54,7 +54,7 @@ export function closeOrder(
   );
 }
 
-/** The outcome of an order; undefined while it is open. */
+/** Returns the outcome of an order. Undefined while it is open. */
 export function outcomeOf({ state, hash, reason }: OrderRow): ExchangeStatus | undefined {
   if (state === 'open') return undefined;
   return state === 'paid'
@@ -62,7 +62,7 @@ export function outcomeOf({ state, hash, reason }: OrderRow): ExchangeStatus | u
     : { kind: 'refunded', hash: hash ?? '', reason: reason ?? '' };
 }
 
-/** The included deposit of the order's payer to `recipient` in a transaction; undefined if there is none. */
+/** Finds the included deposit of the order's payer to `recipient` in a transaction. Undefined if there is none. */
 export function findDeposit(
   store: ChainStore,
   order: OrderRow,

@@ -36,8 +36,8 @@ export function exceedsInput(appFeeBps: number): boolean {
 }
 
 /**
- * The output for an input; undefined when it is zero. Rounds in favor of the exchange, so output and fees are never
- * worth more than the input. Precondition: `exceedsInput(terms.appFeeBps)` is false.
+ * Calculates the output for an input. Returns undefined when the output is zero. Rounds in favor of the exchange, so
+ * output and fees are never worth more than the input. Precondition: `exceedsInput(terms.appFeeBps)` is false.
  */
 export function rateOfInput(terms: RateTerms, rawInput: bigint): Rate | undefined {
   const { numerator, denominator } = ratioOf(terms);
@@ -47,7 +47,7 @@ export function rateOfInput(terms: RateTerms, rawInput: bigint): Rate | undefine
   return rawOutput === 0n ? undefined : { rawInput, rawOutput, ...feesOf(terms, rawInput) };
 }
 
-/** The smallest input for an output. */
+/** Calculates the smallest input for an output. */
 export function rateOfOutput(terms: RateTerms, rawOutput: bigint): Rate {
   const { numerator, denominator } = ratioOf(terms);
   const netBps = netBpsOf(terms);
@@ -77,7 +77,10 @@ function netBpsOf({ appFeeBps }: RateTerms): bigint {
   return FULL_BPS - RELAYER_FEE_BPS - BigInt(appFeeBps);
 }
 
-/** Both fees; their sum is the input minus the exchanged amount. The relayer gets the rounding remainder. */
+/**
+ * Both fees. Their sum is the input minus the exchanged amount. The remainder of the rounding belongs to the
+ * relayer's fee.
+ */
 function feesOf(terms: RateTerms, rawInput: bigint): Pick<Rate, 'relayerFee' | 'appFee'> {
   const fees = rawInput - (rawInput * netBpsOf(terms)) / FULL_BPS;
   const appFee = (rawInput * BigInt(terms.appFeeBps)) / FULL_BPS;

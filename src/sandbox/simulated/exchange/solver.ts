@@ -4,17 +4,17 @@ import { sentinelOf } from '../chains/sentinels.ts';
 import type { ChainStore } from '../chains/store.ts';
 import { InvalidDepositError, type Simulated } from '../chains/world.ts';
 
-/** CHOICE: the faucet funds the solver with this value of each asset on each chain, on its first trade there. */
+/** CHOICE: on the solver's first trade of an asset on a chain, the faucet gives it an inventory of this value. */
 export const INVENTORY_USD = 1_000_000n;
 
-// The solver's accounts by namespace. It supports no other namespaces.
+// The solver's accounts by namespace. Other namespaces are not supported.
 const accounts: Readonly<Record<string, string>> = {
   eip155: '0x00000000000000000000000000000000000501fe',
   solana: 'So1ver1111111111111111111111111111111111111',
   tron: 'T9yD14Nj9j7xAB4dbGeiX9h8xpnf1MCC13',
 };
 
-/** The solver's account on a chain; undefined on unsupported chains. */
+/** Returns the solver's account on a chain. Undefined on unsupported chains. */
 export function solverOn(caip2: string): string | undefined {
   return accounts[namespaceOf(caip2)];
 }
@@ -30,7 +30,7 @@ export function isUnpayable(caip2: string, address: string): boolean {
   const hex =
     namespaceOf(caip2) === 'eip155'
       ? address.slice(2).toLowerCase()
-      : // For TRON, without the 4 checksum bytes.
+      : // A TRON address is compared without its 4 checksum bytes.
         bytesToHex(base58ToBytes(address).subarray(0, namespaceOf(caip2) === 'tron' ? 21 : 32));
   return sentinelOf([hex]) === 'reverted';
 }
@@ -47,7 +47,7 @@ interface Supply {
  * Funds the solver's inventory of an asset from the faucet, once. Returns false when that would exceed the chain's
  * maximum supply.
  *
- * INVARIANT: apart from this, the solver pays only from deposits that it received.
+ * INVARIANT: apart from this inventory, the solver pays only from deposits that it received.
  */
 export function ensureInventory(store: ChainStore, chain: Simulated, supply: Supply): boolean {
   const { caip2, tokenAddress, ...rest } = supply;

@@ -15,7 +15,7 @@ export interface BankAccountRow {
   readonly is_removed: number;
 }
 
-/** The bank accounts that payouts go to. Only the last four characters of a number are stored. */
+/** The bank accounts that receive payouts. Only the last four characters of a number are stored. */
 export function simulateBankAccounts(
   parts: FiatParts,
 ): Pick<FiatProvider, 'registerBankAccount' | 'removeBankAccount'> {

@@ -4,22 +4,22 @@ import { type Currency, textOf } from './money.ts';
 
 /*
  * INVARIANT: in each environment and currency, capital + paid in = paid out + refunded + fees + developer fees +
- * balance. `balance` is stored, not computed from the others, so that tests can compare.
+ * balance. `balance` is stored instead of being computed from the other values, so that tests can compare them.
  */
 
 type Account = 'capital' | 'paid_in' | 'paid_out' | 'refunded' | 'fees' | 'developer_fees' | 'balance';
 
-/** The bank's own money in each currency, in cents, from which it pays before it has deposits. */
+/** The bank's own money in each currency, in cents. It pays from this money before it has deposits. */
 const CAPITAL = 1_000_000_000_00n;
 
 interface Entry {
   readonly environment: FiatEnvironment;
   readonly currency: Currency;
-  /** Cents. */
+  /** The amount in cents. */
   readonly cents: bigint;
 }
 
-/** Money arrives from outside, or leaves. */
+/** Books money that enters or leaves the bank. */
 export function book(
   store: ChainStore,
   account: Exclude<Account, 'capital' | 'balance'>,

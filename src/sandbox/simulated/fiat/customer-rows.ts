@@ -3,7 +3,9 @@ import type { FiatParts } from './parts.ts';
 
 export type VerificationOutcome = 'approved' | 'rejected' | 'incomplete' | 'under_review';
 
-/** A customer of the identity office. It contains no personal data: `provided` lists names of fields. */
+/**
+ * A customer of the identity office. It contains no personal data, because `provided` lists only the names of fields.
+ */
 export interface CustomerRow {
   readonly id: string;
   readonly reference: string;
@@ -15,10 +17,10 @@ export interface CustomerRow {
   readonly standing: 'good' | 'paused' | 'offboarded';
   readonly reasons: readonly string[];
   readonly requirements: readonly string[];
-  /** Name and status; the status of an endorsement that follows the customer's is empty. */
+  /** Names and statuses. An empty status means the status of the customer. */
   readonly endorsements: readonly { readonly name: string; readonly status: string }[];
   readonly provided: readonly string[];
-  /** The decision to come. */
+  /** The decision that will be made. */
   readonly outcome: VerificationOutcome;
   readonly decidesMs: number | null;
   readonly redirectUri: string | null;
@@ -55,7 +57,7 @@ export function findCustomer(
   return row && readRow(row);
 }
 
-/** The customer whose hosted page has this token, with its environment. */
+/** Finds the customer whose hosted page has this token, with its environment. */
 export function findByToken(
   store: FiatParts['store'],
   token: string,
@@ -63,7 +65,7 @@ export function findByToken(
   return store.first('select environment, id from fiat_customers where token = ?', token);
 }
 
-/** Stores a customer, new or changed. */
+/** Stores a new or changed customer. */
 export function putCustomer({ store, environment }: FiatParts, row: CustomerRow): CustomerRow {
   store.run(
     'insert or replace into fiat_customers values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',

@@ -12,11 +12,11 @@ type DepositOutcome = 'completed' | 'in_review' | 'refunded';
 /** Money that arrives at the simulated bank. */
 export interface BankDeposit {
   readonly accountId: string;
-  /** Decimal, in units of the account's currency. */
+  /** A decimal number, in units of the account's currency. */
   readonly amount: string;
   readonly rail?: string | undefined;
   readonly senderName?: string | undefined;
-  /** The same reference is one deposit. */
+  /** Money with the same reference is the same deposit. */
   readonly reference: string;
   readonly outcome: DepositOutcome;
 }
@@ -35,7 +35,7 @@ interface DepositRow {
 const PAGE = 100;
 const BATCH = 50;
 
-/** A page of reports, after everything that is due has happened. */
+/** Processes everything that is due, then returns a page of reports. */
 export async function depositsAfter(parts: FiatParts, cursor: string | undefined): Promise<FiatDepositPage> {
   await settleDue(parts);
   const { store, environment } = parts;
@@ -78,7 +78,7 @@ export async function depositsAfter(parts: FiatParts, cursor: string | undefined
   };
 }
 
-/** Money arrives. Undefined for an unknown account; a fault for an amount that is not one. */
+/** Records money that arrives. Returns undefined for an unknown account, and a fault for an invalid amount. */
 export function receive(parts: FiatParts, deposit: BankDeposit): { id: string } | 'amount' | undefined {
   const { store, environment, ids, clock } = parts;
   const account = findVirtualAccount(parts, deposit.accountId);
@@ -108,7 +108,7 @@ export function receive(parts: FiatParts, deposit: BankDeposit): { id: string } 
   });
 }
 
-/** A tester releases or refunds a deposit that is held. False if there is none with this id. */
+/** Releases or refunds a held deposit on behalf of a tester. Returns false if none has this id. */
 export function decideDeposit(parts: FiatParts, id: string, outcome: 'completed' | 'refunded'): boolean {
   const { store, environment, clock } = parts;
   return store.atomically(() => {
@@ -147,7 +147,7 @@ function settle(
   { id, account, treasury }: { id: string; account: VirtualAccountRow; treasury: Treasury | undefined },
 ): void {
   const { store, environment, clock } = parts;
-  // Read again: a concurrent call may have settled the deposit.
+  // The deposit is read again, because a concurrent call may have settled it.
   const row = store.first<DepositRow>(
     'select * from fiat_deposits where environment = ? and id = ? and due_ms <= ?',
     ...[environment, id, clock.now()],
@@ -184,7 +184,7 @@ function pay(
   { account, treasury, cents }: { account: VirtualAccountRow; treasury: Treasury; cents: bigint },
 ): { hash: string; rawOutput: bigint } | undefined {
   const { currency, decimals, address, token: tokenAddress } = account;
-  // The fees may be more than the deposit.
+  // The fees may exceed the deposit.
   if (cents <= 0n) return undefined;
   treasury.stock();
   const rawOutput = assetWorth(cents, currency, { price: treasury.price, decimals });
@@ -215,7 +215,7 @@ interface Progress {
   readonly rawOutput?: bigint;
 }
 
-/** Moves a deposit to a state in which it stays until a tester decides, if ever. */
+/** Moves a deposit to its final state, or to the state that only a tester can change. */
 function advance(parts: FiatParts, progress: Progress): void {
   const { store, environment } = parts;
   store.run(

@@ -21,12 +21,12 @@ export interface Decision {
   readonly endorsements?: readonly { readonly name: string; readonly status: string }[] | undefined;
 }
 
-/** CHOICE: what an incomplete customer still has to provide, unless a tester says otherwise. */
+/** CHOICE: the missing data of an incomplete customer, unless a tester gives other values. */
 const INCOMPLETE = ['proof_of_address'];
 
 /**
  * The simulated identity office. It decides two seconds after a submission: `approved`, or the outcome of a sentinel
- * name. Each call first makes the decision that is due, so nothing runs in between.
+ * name. There is no timer, because each call first makes the decision that is due.
  */
 export function simulateIdentityOffice(parts: FiatParts): IdentityOffice {
   const { store } = parts;
@@ -44,7 +44,7 @@ export function simulateIdentityOffice(parts: FiatParts): IdentityOffice {
   };
 }
 
-/** Decides about a customer as a tester asks, at once. Undefined for an unknown customer. */
+/** Applies a tester's decision about a customer immediately. Returns undefined for an unknown customer. */
 export function decide(parts: FiatParts, id: string, decision: Decision): CustomerSnapshot | undefined {
   return parts.store.atomically(() => {
     const row = findCustomer(parts, 'id', id);
@@ -62,7 +62,7 @@ export interface HostedPage {
 /** The actions of a customer on the hosted page. */
 export type PageAction = 'accept_terms' | 'complete' | 'decline';
 
-/** Undefined for an unknown customer. */
+/** Returns undefined for an unknown customer. */
 export function hostedPage(parts: FiatParts, id: string): HostedPage | undefined {
   return parts.store.atomically(() => {
     const row = findCustomer(parts, 'id', id);
@@ -71,14 +71,14 @@ export function hostedPage(parts: FiatParts, id: string): HostedPage | undefined
 }
 
 /**
- * The customer accepts the terms, or ends the verification on the hosted page: then the office decides as after a
- * submission. False when the page no longer offers this.
+ * The customer accepts the terms, or completes or declines the verification on the hosted page. The office then
+ * decides as after a submission. Returns false when the page no longer offers the action.
  */
 export function useHostedPage(parts: FiatParts, id: string, action: PageAction): boolean {
   return parts.store.atomically(() => {
     const row = findCustomer(parts, 'id', id);
     if (row === undefined) return false;
-    // A decision that is due comes first.
+    // `viewOf` makes a due decision first.
     const { terms, verification } = viewOf(parts, row);
     const { link } = action === 'accept_terms' ? terms : verification;
     if (link === undefined) return false;
@@ -173,7 +173,7 @@ function take(parts: FiatParts, submission: Submission): CustomerSnapshot | Fiat
   return viewOf(parts, putCustomer(parts, underReview(parts, { ...row, provided, outcome })));
 }
 
-/** Sentinel: the simulated provider refuses data with a document of this number. */
+/** A sentinel: the simulated provider refuses data with this document number. */
 const REFUSED_NUMBER = 'REFUSED';
 
 const sentinels: Readonly<Record<string, VerificationOutcome>> = {
@@ -182,7 +182,7 @@ const sentinels: Readonly<Record<string, VerificationOutcome>> = {
   Incomplete: 'incomplete',
 };
 
-/** The outcome that the last name, or the first word of the business name, asks for. */
+/** The outcome that a sentinel in the last name, or in the first word of the business name, selects. */
 function sentinelOutcome(submission: Submission): VerificationOutcome | undefined {
   if (submission.kind === 'person') {
     const { last_name: name } = submission.data;
@@ -203,7 +203,7 @@ function underReview({ clock }: FiatParts, row: CustomerRow): CustomerRow {
   };
 }
 
-/** Makes the decision that is due, and describes the customer. */
+/** Makes the decision that is due, and returns the customer. */
 function viewOf(parts: FiatParts, found: CustomerRow): CustomerSnapshot {
   const isDue = found.decidesMs !== null && found.decidesMs <= parts.clock.now();
   const row = isDue ? putCustomer(parts, outcomeDue(found)) : found;

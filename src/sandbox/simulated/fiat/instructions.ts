@@ -19,8 +19,8 @@ export function railsOf(currency: Currency): VirtualAccount['paymentRails'] {
 }
 
 /**
- * The payment instructions of the account with this number. Account numbers pass the checks of real ones; the bank is
- * made up.
+ * The payment instructions of the account with this number. The account numbers have valid check digits; the bank is
+ * fictitious.
  */
 export function instructionsOf(currency: Currency, number: number): FiatDepositInstructions {
   const rails = [...RAILS[currency]];
@@ -66,12 +66,15 @@ export function instructionsOf(currency: Currency, number: number): FiatDepositI
   }
 }
 
-/** ABA: 3·(d1+d4+d7) + 7·(d2+d5+d8) + (d3+d6+d9) is a multiple of 10. */
+/** Adds the ABA check digit: 3·(d1+d4+d7) + 7·(d2+d5+d8) + (d3+d6+d9) is a multiple of 10. */
 function withRoutingDigit(first8: string): string {
   return first8 + checkDigit(first8, [3, 7, 1]);
 }
 
-/** CLABE: each digit times 3, 7, 1 in turn, modulo 10; the sum and the check digit are a multiple of 10. */
+/**
+ * Adds the CLABE check digit: each digit times 3, 7, 1 in turn, modulo 10; the sum plus the check digit is a multiple
+ * of 10.
+ */
 function withClabeDigit(first17: string): string {
   const sum = [...first17].reduce((total, digit, index) => {
     const weight = [3, 7, 1][index % 3]!;
@@ -95,7 +98,10 @@ function ibanOf(country: string, account: string): string {
   return `${country}${String(check).padStart(2, '0')}${account}`;
 }
 
-/** An EMV merchant QR code of Pix: fields of id, length and value, then the CRC-16/CCITT-FALSE of all before it. */
+/**
+ * An EMV merchant QR code of Pix: fields with id, length and value, then the CRC-16/CCITT-FALSE of everything before
+ * it.
+ */
 function brCodeOf(key: string): string {
   const account = field('00', 'br.gov.bcb.pix') + field('01', `sim${key}@bank.example`);
   const fields =

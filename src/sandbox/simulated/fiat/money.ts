@@ -1,6 +1,6 @@
 import { percentOf, readDecimal } from '../../../engine/assets/decimal.ts';
 
-/** CHOICE: fixed exchange rates, US dollars for one unit. Cents of all of them are hundredths. */
+/** CHOICE: fixed exchange rates in US dollars per unit. Each currency has 100 cents per unit. */
 const usdPerUnit = {
   usd: '1',
   eur: '1.1',
@@ -22,7 +22,10 @@ export function isCurrency(text: string): text is Currency {
   return Object.hasOwn(usdPerUnit, text);
 }
 
-/** Cents of a decimal amount; undefined for more than two decimals, and for anything but a number. */
+/**
+ * Converts a decimal amount to cents. Returns undefined for more than two decimals, and for text that is not a
+ * number.
+ */
 export function centsOf(amount: string): bigint | undefined {
   const match = /^(\d{1,30})(?:\.(\d{1,2}))?$/.exec(amount);
   return match === null ? undefined : BigInt(`${match[1]}${(match[2] ?? '').padEnd(CENTS, '0')}`);
@@ -40,8 +43,8 @@ export function feeOf(cents: bigint): bigint {
 /**
  * The app's fee.
  *
- * CHOICE: a part of the whole amount, in addition to the bank's own fee, in the currency of the bank account and
- * rounded down to the cent.
+ * CHOICE: a percentage of the whole amount, in addition to the bank's own fee. It is in the currency of the bank
+ * account and rounded down to the cent.
  */
 export function developerFeeOf(cents: bigint, percent: string): bigint {
   const fee = readDecimal(percent);
@@ -50,12 +53,12 @@ export function developerFeeOf(cents: bigint, percent: string): bigint {
 }
 
 interface AssetPrice {
-  /** US dollars for one unit, as a decimal string above 0. */
+  /** US dollars per unit, as a decimal string above 0. */
   readonly price: string;
   readonly decimals: number;
 }
 
-/** The amount that a sum buys, in base units of the asset, rounded down. */
+/** The amount of the asset that a sum buys, in base units, rounded down. */
 export function assetWorth(cents: bigint, currency: Currency, { price, decimals }: AssetPrice): bigint {
   const [rate, asset] = [fractionOf(usdPerUnit[currency]), fractionOf(price)];
   // units = cents / 100 · rate / price
@@ -63,7 +66,7 @@ export function assetWorth(cents: bigint, currency: Currency, { price, decimals 
   return numerator / (10n ** BigInt(CENTS) * rate.scale * asset.digits);
 }
 
-/** Cents that an amount of the asset brings, rounded down. */
+/** The sum that an amount of the asset is worth, in cents, rounded down. */
 export function centsWorth(rawAmount: bigint, currency: Currency, { price, decimals }: AssetPrice): bigint {
   const [rate, asset] = [fractionOf(usdPerUnit[currency]), fractionOf(price)];
   const numerator = rawAmount * asset.digits * rate.scale * 10n ** BigInt(CENTS);

@@ -11,13 +11,13 @@ export interface FiatParts {
   readonly ids: Pick<Ids, 'uuid'>;
   readonly prices: Prices;
   readonly store: ChainStore;
-  /** Undefined for a chain that is not simulated. */
+  /** Returns undefined for a chain that is not simulated. */
   chain(caip2: string): Promise<Simulated | undefined>;
-  /** The hosted page of a customer. */
+  /** Returns the URL of a customer's hosted page. */
   pageOf(token: string): string;
 }
 
-/** CHOICE: the simulated provider takes this long for each decision and each movement of money. */
+/** CHOICE: the time that the simulated provider needs for each decision and each movement of money. */
 export const STEP_MS = 2000;
 
 export function refuse(fault: FiatRefusal['fault'], message: string, pointer?: string): FiatRefusal {

@@ -18,20 +18,19 @@ import { decidePayout, type PayoutOutcome, simulatePayouts } from './payouts.ts'
 import { simulateVirtualAccounts } from './virtual-accounts.ts';
 
 /*
- * SIMULATED fiatProviders: the bank and the identity office are simulated: each step takes two seconds of the
- * clock, and submitted data is not stored.
- * PRODUCTION: a provider with Bridge's API; 400 `not_supported` without one.
+ * SIMULATED fiatProviders: the bank and the identity office are simulated: each step takes two seconds of the clock,
+ * and submitted data is not stored. PRODUCTION: a provider with Bridge's API; 400 `not_supported` without one.
  * SETTING: `CUSTOS_BRIDGE_*` for `custos serve`.
  */
 
-/** The controls of testers. Ids are those that the provider gave. */
+/** The controls of testers. Ids are the provider's ids. */
 export interface FiatControls {
   decide(environment: FiatEnvironment, customerId: string, decision: Decision): Promise<boolean>;
-  /** The content of the hosted page; undefined for an unknown token. */
+  /** Returns the content of the hosted page. Undefined for an unknown token. */
   page(token: string): Promise<(HostedPage & { readonly environment: FiatEnvironment }) | undefined>;
-  /** False when the page does not offer the action, or no longer. */
+  /** Returns false when the page does not offer the action. */
   usePage(token: string, action: PageAction): Promise<boolean>;
-  /** Undefined for an unknown account. */
+  /** Returns undefined for an unknown account. */
   receive(environment: FiatEnvironment, deposit: BankDeposit): Promise<{ id: string } | 'amount' | undefined>;
   decideDeposit(
     environment: FiatEnvironment,
@@ -100,7 +99,7 @@ function simulateProvider(makeParts: () => Promise<FiatParts>, isUp: () => boole
   const virtualAccounts = async () => simulateVirtualAccounts(await ready());
   const payouts = async () => simulatePayouts(await ready());
   return {
-    // All its chains are simulated, whatever network they stand for.
+    // All chains of the sandbox are simulated, testnets and mainnets alike.
     networks: 'all',
     openCustomer: async (order) => (await office()).openCustomer(order),
     termsLink: async (...args) => (await office()).termsLink(...args),
@@ -116,7 +115,7 @@ function simulateProvider(makeParts: () => Promise<FiatParts>, isUp: () => boole
     openPayout: async (order) => (await payouts()).openPayout(order),
     cancelPayout: async (id) => (await payouts()).cancelPayout(id),
     payout: async (id) => (await payouts()).payout(id),
-    // It sends no notifications: everything is polled.
+    // The provider sends no notifications, because everything is polled.
     readHint: () => undefined,
   };
 }

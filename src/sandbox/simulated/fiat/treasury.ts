@@ -9,12 +9,12 @@ import { rawAmountWorth } from '../exchange/rates.ts';
 import { toLedger } from '../exchange/solver.ts';
 import type { FiatParts } from './parts.ts';
 
-/** CHOICE: the faucet stocks the bank's treasury with this value of each asset on each chain, once. */
+/** CHOICE: the faucet funds the bank's treasury once with this value of each asset on each chain. */
 const STOCK_USD = 10_000_000n;
 
 const chainTypes = { eip155: 'ethereum', solana: 'solana', tron: 'tron' } as const;
 
-/** An address that only the simulated bank uses, derived from a text; undefined on chains that it does not serve. */
+/** An address that only the simulated bank uses, derived from a text. Undefined on unsupported chains. */
 export async function bankAddress(caip2: string, text: string): Promise<string | undefined> {
   const namespace = caip2.slice(0, caip2.indexOf(':'));
   if (!(namespace in chainTypes)) return undefined;
@@ -26,23 +26,23 @@ export async function bankAddress(caip2: string, text: string): Promise<string |
   return address;
 }
 
-/** The address of the bank on a chain; undefined on chains that it does not serve. */
+/** The address of the bank on a chain. Undefined on unsupported chains. */
 export function treasuryAddress(caip2: string, environment: FiatEnvironment): Promise<string | undefined> {
   return bankAddress(caip2, `${environment} treasury`);
 }
 
-/** The bank's account on a chain, ready to pay. */
+/** The bank's account on a chain, from which it can pay. */
 export interface Treasury {
   readonly chain: Simulated;
-  /** In the ledger's notation. */
+  /** The address in the ledger's notation. */
   readonly address: string;
-  /** US dollars for one unit of the asset. */
+  /** US dollars per unit of the asset. */
   readonly price: string;
-  /** Stocks the treasury on first use. Call it inside a transaction of the store. */
+  /** Funds the treasury on its first use. Must be called in a transaction of the store. */
   stock(): void;
 }
 
-/** Undefined for an asset without a price, and on a chain that is not served. */
+/** Returns undefined for an asset without a price, and on an unsupported chain. */
 export async function treasuryFor(parts: FiatParts, asset: FiatAsset): Promise<Treasury | undefined> {
   const { store, environment } = parts;
   const { caip2 } = asset;
@@ -78,7 +78,7 @@ export async function treasuryFor(parts: FiatParts, asset: FiatAsset): Promise<T
   return { chain, address: payer, price, stock };
 }
 
-/** Pays atomically; undefined when the payment fails. */
+/** Pays atomically. Returns undefined when the payment fails. */
 export function tryToPay(store: ChainStore, chain: Simulated, deposit: Deposit): Funded | undefined {
   try {
     return store.atomically(() => chain.fund(deposit));

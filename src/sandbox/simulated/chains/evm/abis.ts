@@ -9,8 +9,8 @@ import type { ChainStore } from '../store.ts';
 import { solidity } from './contracts/generated/solidity.ts';
 
 /*
- * What calls, events and errors of contracts mean, by the interfaces of the sandbox's own contracts and those that users
- * upload.
+ * Decodes calls, events and errors of contracts, with the interfaces of the sandbox's own contracts and the
+ * interfaces that users upload.
  */
 
 type Item = AbiError.AbiError | AbiEvent.AbiEvent | AbiFunction.AbiFunction;
@@ -18,12 +18,12 @@ type Item = AbiError.AbiError | AbiEvent.AbiEvent | AbiFunction.AbiFunction;
 /** The interface of a contract. */
 interface NamedAbi {
   readonly name: string;
-  /** Lower-case 0x hex. Null: of any contract. */
+  /** A lower-case 0x address. Null means any contract. */
   readonly address: string | null;
   readonly items: readonly Item[];
 }
 
-/** A function, event or error with the values of its parameters, in words. */
+/** A function, event or error with the values of its parameters, as text. */
 export interface Decoded {
   readonly name: string;
   readonly arguments: readonly {
@@ -33,25 +33,25 @@ export interface Decoded {
   }[];
 }
 
-/** The interfaces that are known on all chains of a store. */
+/** The known interfaces, which all chains of a store share. */
 export interface Abis {
   list(): readonly NamedAbi[];
-  /** Stores an interface in JSON; it replaces one of the same name. */
+  /** Stores an interface in JSON. It replaces an interface with the same name. */
   put(abi: {
     name: string;
     address: string | null;
     items: readonly unknown[];
   }): NamedAbi | 'malformed' | 'too many';
-  /** Returns false when there is none of this name. */
+  /** Returns false when there is no interface of this name. */
   remove(name: string): boolean;
-  /** Undefined for data that no known function has. */
+  /** Decodes the data of a call. Undefined when no known function matches. */
   call(to: string, data: string): Decoded | undefined;
   event(log: { address: string; topics: readonly string[]; data: string }): Decoded | undefined;
-  /** The error in the data of a revert. */
+  /** Decodes the error in the data of a revert. */
   error(data: string): Decoded | undefined;
 }
 
-/** CHOICE: interfaces, and items of all interfaces together. */
+/** CHOICE: the maximum number of interfaces, and of items of all interfaces together. */
 const MOST_ABIS = 500;
 const MOST_ITEMS = 20_000;
 
@@ -61,7 +61,10 @@ const TYPE =
 const NAME = /^[a-zA-Z_$][a-zA-Z0-9_$]*$/;
 const kinds: readonly unknown[] = ['error', 'event', 'function'];
 
-/** Reads the items of an interface in JSON. Undefined when one of them is malformed; other kinds are left out. */
+/**
+ * Reads the items of an interface in JSON. Returns undefined when one of them is malformed, and omits other kinds of
+ * items.
+ */
 function readAbi(items: readonly unknown[]): readonly Item[] | undefined {
   const objects = items.filter(isObject);
   if (objects.length !== items.length) return undefined;
@@ -89,7 +92,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** The interfaces of the sandbox's own contracts. */
+/** The interfaces of the sandbox's contracts. */
 const own = once((): readonly Known[] =>
   Object.values(solidity)
     .flatMap(({ abi }): readonly string[] => abi)
@@ -109,7 +112,10 @@ export function makeAbis(store: ChainStore): Abis {
   let indexed: { readonly content: number; readonly known: ReadonlyMap<string, Known[]> } | undefined;
   const rowsNow = (): readonly Row[] => store.all<Row>('select name, address, items from abis order by name');
 
-  /** The functions, events and errors by kind and selector, until an interface or the whole store changes. */
+  /**
+   * The functions, events and errors by kind and selector. The index is valid until an interface or the whole store
+   * changes.
+   */
   function knownNow(): ReadonlyMap<string, Known[]> {
     if (indexed?.content === store.content()) return indexed.known;
     const known = new Map<string, Known[]>();
@@ -160,12 +166,12 @@ export function makeAbis(store: ChainStore): Abis {
   };
 }
 
-/** An item as it is stored, with its selector, so that no hash is calculated when a store is opened. */
+/** An item as it is stored, with its selector, so that opening a store calculates no hashes. */
 type Stored = readonly [selector: string, item: Item];
 
 interface Known {
   readonly item: Item;
-  /** Four bytes of a function or an error, 32 of an event. */
+  /** Four bytes for a function or an error, 32 for an event. */
   readonly selector: string;
   readonly address: string | null;
 }
@@ -192,7 +198,7 @@ function firstDecoded(
       const decoded = decode(known);
       if (decoded !== undefined) return { name: known.item.name, arguments: decoded };
     } catch {
-      // Another contract has a function with the same selector, or the data is malformed.
+      // The selector belongs to a function of another contract, or the data is malformed.
     }
   }
   return undefined;
@@ -209,7 +215,7 @@ function valuesOf(
   }));
 }
 
-/** Numbers in decimals, addresses and bytes in lower-case hex, lists and structs as JSON. */
+/** Renders a value: numbers in decimals, addresses and bytes in lower-case hex, lists and structs as JSON. */
 function inWords(value: unknown): string {
   if (typeof value === 'object' && value !== null) {
     return JSON.stringify(value, (_, member: unknown) =>

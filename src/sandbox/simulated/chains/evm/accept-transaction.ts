@@ -8,7 +8,7 @@ import type { DecodedTransaction, EvmPlan } from './plan.ts';
 // A replacement with the same nonce must raise both fees by at least 10 percent.
 const BUMP_PERCENT = 110n;
 
-/** Adds a transaction to the pool or refuses it, with the checks of a node. */
+/** Adds a transaction to the pool or refuses it. The checks are those of a node. */
 export function acceptTransaction(
   { world, state, pool, blocks }: EvmParts,
   decoded: DecodedTransaction,

@@ -18,21 +18,21 @@ import { BLOCK_GAS_LIMIT, OPERATION_LANE } from './machine.ts';
 import type { EvmParts } from './parts.ts';
 import { type EvmPlan, gasBefore, planAuthorizations, sentinelAmong } from './plan.ts';
 
-/** CHOICE: 10 units of the native asset per refill. */
+/** CHOICE: a refill adds 10 units of the native asset. */
 const REFILL = 10n ** 19n;
-/** CHOICE: the entry point's own gas per operation. */
+/** CHOICE: the gas that the entry point itself uses per operation. */
 const ENTRY_POINT_GAS = 60_000n;
 
 interface Decoded {
   readonly hash: string;
-  /** Hash of the transaction that contains only this operation. */
+  /** The hash of the transaction that contains only this operation. */
   readonly bundleHash: string;
   readonly nonceKey: string;
   readonly sequence: bigint;
   readonly plan: EvmPlan;
 }
 
-/** The bundler of one simulated chain. */
+/** Simulates the bundler of one chain. */
 export function simulateBundler(parts: EvmParts): Bundler {
   const { pool, blocks, state, atHead } = parts;
   return {
@@ -46,7 +46,7 @@ export function simulateBundler(parts: EvmParts): Bundler {
     },
     async statusOf(_hash, bytes) {
       const { plan, bundleHash } = decode(bytes, Number(state.chainId));
-      // CHOICE: with the sentinel of a provider error, the bundler accepts the operation and then loses it.
+      // CHOICE: with the sentinel for a provider error, the bundler accepts the operation and then loses it.
       if (plan.sentinel === 'provider_error') return { kind: 'unknown', isExpired: true };
       return atHead(() => {
         const status = pool.status(bundleHash, blocks) ?? { kind: 'unknown', isExpired: false };
@@ -67,7 +67,11 @@ function priceOf({ state }: EvmParts, { maxFeePerGas, maxPriorityFeePerGas }: Ev
   return offered < maxFeePerGas ? offered : maxFeePerGas;
 }
 
-/** Decodes a signed operation into its execution plan. Throws InvalidTransactionError. */
+/**
+ * Decodes a signed operation into its execution plan.
+ *
+ * @throws InvalidTransactionError
+ */
 function decode(bytes: Uint8Array, chainId: number): Decoded {
   const { user_operation: operation, authorization } = decodeSponsoredOperation(bytes);
   const params = { contract: ENTRY_POINT_ADDRESS, chain_id: chainId, user_operation: operation };
@@ -108,7 +112,7 @@ function decode(bytes: Uint8Array, chainId: number): Decoded {
   };
 }
 
-/** The hash of the transaction that contains only this operation. */
+/** Returns the hash of the transaction that contains only this operation. */
 export function bundleOf(operationHash: string): string {
   return bytesTo0xHex(keccak_256(utf8ToBytes(`bundle of ${operationHash}`)));
 }
@@ -178,7 +182,7 @@ function canPaymasterPay({ state, pool }: EvmParts, plan: EvmPlan): boolean {
   );
 }
 
-/** Whether the sender is a smart account, or becomes one through an authorization in this operation. */
+/** Whether the sender is a smart account, or becomes one by an authorization in this operation. */
 function isOrWillBeAccount({ state }: EvmParts, { sender, authorizations }: EvmPlan): boolean {
   const next = BigInt(state.accounts.nonce(sender, ''));
   return (

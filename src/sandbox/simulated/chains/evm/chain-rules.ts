@@ -9,7 +9,7 @@ const { G1, G2, fields, pairingBatch } = bls12_381;
 const TAU_G2 =
   'b5bfd7dd8cdeb128843bc287230af38926187075cbfbefa81009a2ce615ac53d2914e5870cb452d2afaaab24f3499f72185cbfee53492714734429b7b38608e23926c911cceceac9a36851477ba4c60b087041de621000edc98edada20c1def2';
 
-/** The rules of Ethereum's newest hardfork. */
+/** Returns the rules of Ethereum's newest hardfork. */
 export function chainRules(chainId: bigint): Common {
   return createCustomCommon({ chainId: Number(chainId) }, Mainnet, {
     hardfork: Hardfork.Osaka,
@@ -21,7 +21,7 @@ export function chainRules(chainId: bigint): Common {
 const notSupported = (): never => {
   throw new Error('simulated chains have no blobs');
 };
-/** The parts of the KZG library that only transactions with blobs need. */
+/** The functions of the KZG library that only transactions with blobs need. */
 const withoutBlobs: Omit<KZG, 'verifyProof'> = {
   blobToKzgCommitment: notSupported,
   computeBlobProof: notSupported,
@@ -33,11 +33,11 @@ const withoutBlobs: Omit<KZG, 'verifyProof'> = {
 };
 
 /**
- * Whether the polynomial of a commitment has the value `y` at `z`. All in 0x hex.
+ * Whether the polynomial of a commitment has the value `y` at `z`. All arguments are 0x hex.
  *
- * e(C - y G1, G2) = e(proof, tau G2 - z G2)   (EIP-4844, verify_kzg_proof)
+ * e(C - y G1, G2) = e(proof, tau G2 - z G2) (EIP-4844, verify_kzg_proof)
  *
- * @throws Error with `C_KZG_BADARGS` for an input that is no point or no field element, as c-kzg does.
+ * @throws Error with `C_KZG_BADARGS`, like c-kzg, for an argument that is not a point or a field element.
  */
 function verifyProof(commitment: string, z: string, y: string, proof: string): boolean {
   const inputs = readInputs();
@@ -47,7 +47,7 @@ function verifyProof(commitment: string, z: string, y: string, proof: string): b
     { g1: left.negate(), g2: G2.Point.BASE },
     { g1: inputs.proof, g2: right },
   ];
-  // The pairing with the point at infinity is 1, which noble refuses to calculate.
+  // The pairing with the point at infinity is 1. The noble library refuses to calculate it.
   const product = pairingBatch(pairs.filter(({ g1, g2 }) => !g1.is0() && !g2.is0()));
   return fields.Fp12.eql(product, fields.Fp12.ONE);
 

@@ -18,14 +18,14 @@ import { type EvmParts, makeEvmParts } from './parts.ts';
 import { decodeSigned } from './plan.ts';
 import { codeAt } from './state.ts';
 
-/** One simulated EVM chain. Addresses are lower-case hex internally. */
+/** Simulates one EVM chain. Addresses are lower-case hex internally. */
 export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
   const parts = makeEvmParts(world, caip2);
   const { state, blocks } = parts;
   const { ledger } = state;
   const { broadcast, statusOf } = transactions(parts);
   const bundler = tempoChains.has(caip2) ? undefined : simulateBundler(parts);
-  // Most sandboxes serve the wallet API only.
+  // Loaded on demand, because most sandboxes serve only the wallet API.
   const answerRpc = loadOnce(async () =>
     (await import('./rpc/methods.ts')).rpcOf({ parts, broadcast, bundler }),
   );

@@ -7,10 +7,10 @@ import { makeOverlay } from './overlay.ts';
 import { gasBefore, planAuthorizations } from './plan.ts';
 import type { EvmState } from './state.ts';
 
-/** The estimate exceeds the least gas limit by at most this part of it. */
+/** The estimate exceeds the minimum gas limit by at most 1/64 of it. */
 const TOLERANCE = 64n;
 
-/** Executes a call as in a block, without storing anything. */
+/** Executes a call as a block would, without storing anything. */
 export async function dryRun(
   interpreter: Interpreter,
   state: EvmState,
@@ -19,7 +19,7 @@ export async function dryRun(
   return (await tryCall(interpreter, state, { block, call })).simulation;
 }
 
-/** Executes calls one after the other as in a block, without storing anything. */
+/** Executes calls one after the other as a block would, without storing anything. */
 export async function dryRunAll(
   interpreter: Interpreter,
   state: EvmState,
@@ -51,7 +51,7 @@ async function tryCall(
   if (!run.needsMoreGas || (await succeedsWith(gasNeeded))) {
     return { simulation: { succeeds: true, units: gasNeeded }, after };
   }
-  // A caller keeps 1/64 of its gas in each nested call, so the limit must exceed the gas that is used.
+  // A caller keeps 1/64 of its gas in each nested call, so the limit must be higher than the gas that is used.
   let [tooLow, enough] = [gasNeeded, TRANSACTION_GAS_CAP];
   while (enough - tooLow > tooLow / TOLERANCE) {
     const middle = enough > 2n * tooLow ? 2n * tooLow : (tooLow + enough) / 2n;

@@ -4,8 +4,8 @@ import { OPERATION_LANE } from './machine.ts';
 import type { EvmState } from './state.ts';
 
 /*
- * The entry point answers which nonce comes next, as clients ask before they build a user operation. Operations themselves
- * do not pass through it: the simulated bundler executes them.
+ * The entry point returns the next nonce, which clients read before they build a user operation. It does not run
+ * operations itself, because the simulated bundler executes them.
  */
 
 // Source: account-abstraction v0.8, INonceManager.sol: getNonce(address,uint192).
@@ -13,7 +13,7 @@ const GET_NONCE = '35567e1a';
 const WORD_DIGITS = 64;
 const GAS = 2_100n;
 
-/** Runs a call of the entry point. It accepts everything else and returns nothing. */
+/** Runs a call of the entry point. It accepts every call, and returns nothing for calls other than `getNonce`. */
 export function callEntryPoint({ accounts }: EvmState, data: Uint8Array): ExecResult {
   const text = bytesToHex(data);
   const isAsked = text.startsWith(GET_NONCE) && text.length >= GET_NONCE.length + 2 * WORD_DIGITS;

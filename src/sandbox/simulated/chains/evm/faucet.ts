@@ -7,13 +7,14 @@ import { tokenAt } from './contracts/tokens.ts';
 import type { EvmParts } from './parts.ts';
 import type { EvmState } from './state.ts';
 
-/** The sender of faucet deposits in lists of transfers. */
+/** The address that lists of transfers show as the sender of faucet deposits. */
 export const FAUCET_ADDRESS = '0x00000000000000000000000000000000000fa0ce';
 const MAX_AMOUNT = 2n ** 256n - 1n;
 
 /**
- * Deposits an asset, from the faucet or a payer. Throws InvalidDepositError, and RevertError when the payer holds too
- * little or has not allowed the spender that much.
+ * Deposits an asset from the faucet or a payer.
+ *
+ * @throws InvalidDepositError; RevertError when the payer's balance or the allowance of the spender is too low.
  */
 export function fundEvm({ state, blocks }: EvmParts, deposit: Deposit): Funded {
   const owner = checkAddress(deposit.address, 'address');
@@ -31,7 +32,11 @@ type Gift = Pick<Deposit, 'payer' | 'spender' | 'rawAmount' | 'decimals' | 'symb
   readonly asset: string;
 };
 
-/** Deposits an asset in a block that may still be executing. Throws InvalidDepositError, RevertError. */
+/**
+ * Deposits an asset in a block that may still be executing.
+ *
+ * @throws InvalidDepositError, RevertError
+ */
 export function give(state: EvmState, block: Block, gift: Gift): Funded {
   const { ledger, accounts } = state;
   const { owner, asset, payer, spender, rawAmount, decimals = 18, symbol = 'TOKEN' } = gift;

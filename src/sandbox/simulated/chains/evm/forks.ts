@@ -4,14 +4,14 @@ import { hashOf } from './state.ts';
 /**
  * The hashes of the blocks of one chain.
  *
- * CHOICE: the hash of a block follows from its chain, its number, and how often the chain was reorganized at or before it,
- * so that no blocks are stored. Its last 8 bytes are the number.
+ * CHOICE: the hash of a block is derived from its chain, its number, and the count of reorganizations at or before
+ * it, so that no blocks are stored. The last 8 bytes of the hash are the number.
  */
 export interface Forks {
   hashOf(number: number): string;
-  /** The number of the block with this hash. Undefined if the chain has no such block. */
+  /** Returns the number of the block with this hash. Undefined if the chain has no such block. */
   numberOf(hash: string): number | undefined;
-  /** Replaces the blocks from a number on by other blocks. Call it in a transaction of the store. */
+  /** Replaces the blocks from this number on. Must be called in a transaction of the store. */
   replace(from: number): void;
   /** Calls `listener` before blocks are replaced. */
   watch(listener: (from: number) => void): void;

@@ -3,9 +3,9 @@ import { hasNativeAsset } from '../sponsors.ts';
 import type { EvmPlan } from './plan.ts';
 import type { EvmState } from './state.ts';
 
-// Tempo has no native asset: gas is priced in 10^-18 US dollars and paid in stablecoins of 6 decimals.
+// Tempo has no native asset. Gas is priced in 10^-18 US dollars and paid in stablecoins with 6 decimals.
 const ATTODOLLARS_PER_UNIT = 10n ** 12n;
-/** The address prefix of stablecoins issued by Tempo itself. */
+/** The address prefix of the stablecoins that Tempo itself issues. */
 const TEMPO_TOKEN = /^0x20c0000000000000000000/;
 const DEFAULT_FEE_TOKEN = '0x20c0000000000000000000000000000000000000';
 
@@ -16,7 +16,7 @@ interface Charge {
   readonly amount: bigint;
 }
 
-/** Who pays the gas of a transaction, in which asset, and the amount for a quantity of gas at a price. */
+/** Returns who pays the gas of a transaction, in which asset, and the amount for a quantity of gas at a price. */
 function gasPaymentOf(state: EvmState, plan: EvmPlan) {
   if (hasNativeAsset(state)) {
     return { owner: plan.feePayer, asset: NATIVE, amountOf: (gas: bigint, price: bigint) => gas * price };
@@ -30,7 +30,8 @@ function gasPaymentOf(state: EvmState, plan: EvmPlan) {
   };
 }
 
-// CHOICE: the fee token defaults to the stablecoin that all calls are addressed to, otherwise to Tempo's first one.
+// CHOICE: the default fee token is the stablecoin to which all calls are addressed, otherwise Tempo's first
+// stablecoin.
 function tokenOfCalls({ calls }: EvmPlan): string | undefined {
   const [first] = calls;
   const isOne = calls.every(({ to }) => to === first?.to);
@@ -45,7 +46,7 @@ function maxChargesOf(state: EvmState, plan: EvmPlan): Charge[] {
   return [fee, { owner: plan.sender, asset: NATIVE, amount }];
 }
 
-/** Whether the charged accounts hold enough for all these transactions together. */
+/** Whether the charged accounts can pay for all these transactions together. */
 export function canAfford(state: EvmState, plans: readonly EvmPlan[]): boolean {
   const charges = plans.flatMap((plan) => maxChargesOf(state, plan));
   return charges.every(({ owner, asset }) => {
@@ -54,7 +55,7 @@ export function canAfford(state: EvmState, plans: readonly EvmPlan[]): boolean {
   });
 }
 
-/** Buys gas up to the limit. `settle` returns the unused gas to the payer, and the fee. */
+/** Buys gas up to the limit. `settle` returns the price of the unused gas to the payer, and returns the fee. */
 export function buyGas(
   state: EvmState,
   plan: EvmPlan,

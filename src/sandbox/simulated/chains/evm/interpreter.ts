@@ -28,16 +28,16 @@ import { type EvmLog, TRANSFER_TOPIC } from './receipts.ts';
 import { hashOf } from './state.ts';
 import { stateManagerOf, textOf } from './state-manager.ts';
 
-// Bytecode runs in @ethereumjs/evm over an overlay.
+// Bytecode runs in @ethereumjs/evm on top of an overlay.
 
-/** An execution may hold the event loop for this long; then other work has a turn. */
+/** The time for which an execution may block the event loop before other work gets a turn. */
 const SLICE_MS = 10;
 const JUMPDEST = 0x5b;
 const JUMPS_PER_LOOK = 512;
-/** The operation that takes the longest for its gas: KECCAK256 of a long text. */
+/** KECCAK256 of a long text, the operation that takes the longest for its gas. */
 const KECCAK256 = 0x20;
 
-/** A call or, without `to`, the creation of a contract. Addresses are lower-case 0x hex. */
+/** A call, or without `to` the creation of a contract. Addresses are lower-case 0x hex. */
 interface TopCall {
   readonly from: string;
   readonly to: string | null;
@@ -54,7 +54,7 @@ export type AccessList = readonly { readonly address: string; readonly storageKe
 interface CallResult {
   readonly gasUsed: bigint;
   readonly refund: bigint;
-  /** Return data or the data of the revert. For a creation, the code of the new contract. */
+  /** The return data or the revert data. For a creation, the code of the new contract. */
   readonly returned: Uint8Array;
   readonly revert: RevertError | undefined;
   readonly logs: readonly EvmLog[];
@@ -63,17 +63,20 @@ interface CallResult {
 /** The calls of one transaction. */
 interface Calls {
   /**
-   * The movements, in order, without those of reverted calls.
+   * The movements of assets in order, without those of reverted calls.
    *
-   * NOTE: the native asset of a contract that destroys itself moves without being listed.
+   * NOTE: when a contract destroys itself, its native asset moves without an entry in the list.
    */
   readonly movements: Movement[];
-  /** Whether a contract called another one: it then needs more gas than it uses (EIP-150). */
+  /**
+   * Whether a contract called another contract. The transaction then needs a higher limit than the gas that it uses
+   * (EIP-150).
+   */
   hasNestedCalls(): boolean;
   run(call: TopCall): Promise<CallResult>;
 }
 
-/** Executes the calls of transactions of one chain, one transaction at a time. */
+/** Executes the calls of one chain's transactions, one transaction at a time. */
 export interface Interpreter {
   transaction<T>(
     overlay: Overlay,
@@ -83,9 +86,9 @@ export interface Interpreter {
   ): Promise<T>;
 }
 
-/** The conditions that end an execution early, and its observers. */
+/** The conditions that end an execution early, and the observers of the execution. */
 export interface Watch {
-  /** Called now and then. The execution ends with the error that it throws. */
+  /** Called repeatedly during the execution. An error that it throws ends the execution. */
   readonly check?: () => void;
   readonly tracer?: Tracer;
 }
@@ -97,7 +100,7 @@ export interface Tracer {
   step?(step: InterpreterStep): void;
 }
 
-/** The same interpreter, whose executions are watched. */
+/** Returns the same interpreter, whose executions are watched. */
 export function watched(interpreter: Interpreter, watch: Watch): Interpreter {
   return {
     transaction: (overlay, block, work, more) =>
@@ -109,17 +112,17 @@ interface Running {
   readonly overlay: Overlay;
   readonly block: Block;
   readonly movements: Movement[];
-  /** The open messages, and how many movements there were before each. */
+  /** The open messages, and the number of movements before each. */
   readonly open: { readonly message: Message; readonly movementsBefore: number }[];
   hasNestedCalls: boolean;
   readonly watch: Watch;
-  /** When other work has its next turn. */
+  /** The time at which other work gets its next turn. */
   pauseMs: number;
 }
 
 /**
  * @param forks the hashes of blocks.
- * @param abis what the errors of contracts mean.
+ * @param abis decode the errors of contracts.
  */
 export async function makeInterpreter(
   chainId: bigint,
@@ -148,7 +151,7 @@ export async function makeInterpreter(
       },
     ],
     customOpcodes: [
-      // Every loop passes one, so this is where a long execution lets others have a turn.
+      // Every loop passes a JUMPDEST, so this is where a long execution pauses for other work.
       pausingAfter(rules, JUMPDEST, () => {
         jumps = (jumps + 1) % JUMPS_PER_LOOK;
         return jumps === 0 ? pause(current()) : undefined;
@@ -179,9 +182,9 @@ export async function makeInterpreter(
       const started = { overlay, block, movements: [], open: [], hasNestedCalls: false };
       running = { ...started, watch, pauseMs: performance.now() + SLICE_MS };
       try {
-        // It may have waited for long.
+        // The pause may have been long.
         watch.check?.();
-        // The interpreter does more work for each step while anyone listens.
+        // The interpreter does more work for each step while a listener is registered.
         if (watch.tracer?.step !== undefined) evm.events.on('step', onStep);
         const { movements } = running;
         return await work({
@@ -207,7 +210,7 @@ function recordValue({ movements }: Running, message: Message, to: Address): voi
   movements.push({ sender, recipient, asset: NATIVE, amount: message.value });
 }
 
-/** The movements of tokens with bytecode. Source: ERC-20, event Transfer(address, address, uint256). */
+/** The movements of tokens that have bytecode. Source: ERC-20, event Transfer(address, address, uint256). */
 function transfersIn({ state }: Overlay, logs: readonly EvmLog[]): Movement[] {
   return logs.flatMap(({ address, topics: [topic, from, to, ...others], data }) => {
     if (topic !== TRANSFER_TOPIC || from === undefined || to === undefined) return [];
@@ -256,7 +259,10 @@ async function runTopCall(
   return { gasUsed: execResult.executionGasUsed, refund, returned, revert, logs };
 }
 
-/** Warm from the start: the sender, the recipient, precompiles and what the transaction lists (EIP-2929, 2930, 3651). */
+/**
+ * Makes addresses and slots warm before the execution: the sender, the recipient, precompiles and the access list of
+ * the transaction (EIP-2929, 2930, 3651).
+ */
 function warm({ journal, precompiles }: EVM, { from, to, accessList }: TopCall): void {
   journal.addAlwaysWarmAddress(from);
   if (to !== null) journal.addAlwaysWarmAddress(to);
@@ -273,10 +279,10 @@ const panicInputs = AbiParameters.from('uint256');
 const ERROR_SELECTOR = '08c379a0';
 const PANIC_SELECTOR = '4e487b71';
 const REVERTED = 'execution reverted';
-/** How much of the data of an unknown error a message shows, in hex digits. */
+/** The number of hex digits of an unknown error's data that a message shows. */
 const SHOWN_DATA = 264;
 
-/** Why a call failed, as geth says it. Undefined when it succeeded. */
+/** The reason why a call failed, in the words of geth. Undefined when it succeeded. */
 function revertOf(
   { exceptionError, returnValue }: ExecResult,
   abis: Pick<Abis, 'error'>,
@@ -290,7 +296,7 @@ function revertOf(
   return new RevertError(reasonOf(bytesToHex(returnValue), abis));
 }
 
-/** The message of an error that a contract has returned, in hex digits. */
+/** The message of an error that a contract has returned as hex digits. */
 export function reasonOf(data: string, abis: Pick<Abis, 'error'>): string {
   if (data === '') return REVERTED;
   const parameters = `0x${data.slice(8)}` as const;
@@ -302,14 +308,14 @@ export function reasonOf(data: string, abis: Pick<Abis, 'error'>): string {
       return `${REVERTED}: panic code 0x${AbiParameters.decode(panicInputs, parameters)[0].toString(16)}`;
     }
   } catch {
-    // The contract has encoded it wrongly.
+    // The contract has encoded the error wrongly.
   }
   const known = abis.error(`0x${data}`);
   if (known === undefined) return `${REVERTED}: custom error 0x${data.slice(0, SHOWN_DATA)}`;
   return `${REVERTED}: ${known.name}(${known.arguments.map(({ value }) => value).join(', ')})`;
 }
 
-/** An operation as it is, after which `pauseIfDue` is called. */
+/** Returns an operation that runs as before, and then calls `pauseIfDue`. */
 function pausingAfter(
   rules: Common,
   opcode: number,

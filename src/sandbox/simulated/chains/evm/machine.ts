@@ -12,11 +12,11 @@ import { readsOf } from './reads.ts';
 import { type EvmLog, type NewReceipt, storeReceipt } from './receipts.ts';
 import type { EvmState } from './state.ts';
 
-/** This is also the maximum gas of one call. */
+/** The gas limit of a block, which is also the maximum gas of one call. */
 export const BLOCK_GAS_LIMIT = 30_000_000n;
 /** The maximum gas of one transaction (EIP-7825). */
 export const TRANSACTION_GAS_CAP = 16_777_216n;
-/** Prefix of the nonce lanes of user operations: the entry point counts nonces per key. */
+/** The prefix of the nonce lanes of user operations. The entry point counts nonces per key. */
 export const OPERATION_LANE = 'operation ';
 const NEW_AUTHORITY_GAS = 25_000n;
 const KNOWN_AUTHORITY_GAS = 12_500n;
@@ -24,7 +24,7 @@ const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 
 export interface EvmRun {
   readonly gasUsed: bigint;
-  /** The least gas limit: refunds are paid after the execution. */
+  /** The minimum gas limit. It can exceed the gas used, because refunds are paid after the execution. */
   readonly gasNeeded: bigint;
   /** Whether a nested call may need a higher limit than the gas that is used (EIP-150). */
   readonly needsMoreGas: boolean;
@@ -33,7 +33,7 @@ export interface EvmRun {
   readonly logs: readonly EvmLog[];
 }
 
-/** Executes EVM transactions like a node. */
+/** Executes EVM transactions as a node would. */
 export function makeEvmMachine(
   state: EvmState,
   pool: Pool<EvmPlan>,
@@ -44,7 +44,7 @@ export function makeEvmMachine(
     async execute(entry, block) {
       const loaded = await interpreter();
       const overlay = makeOverlay(state);
-      // The payer may have spent its funds since the readiness was decided.
+      // The payer may have spent its funds after the check of readiness.
       if (!canAfford(overlay.state, [entry.plan])) return () => undefined;
       const { execution, receipt } = await include(loaded, overlay, { entry, block });
       return () => {
@@ -57,14 +57,15 @@ export function makeEvmMachine(
     replacementOf({ sender, lane, nonce = 0, hash, plan }) {
       if (plan.sentinel !== 'replaced' || state.accounts.nonce(sender, lane) > nonce)
         return pool.ofNonce(sender, lane, nonce) ?? null;
-      // The sentinel's replacement does not exist as a transaction; it only uses the nonce.
+      // The transaction that replaces the sentinel's transaction does not exist. It only uses the nonce.
       state.accounts.setNonce(sender, lane, nonce + 1);
       return sentinelReplacementHash(hash);
     },
   };
 }
 
-// CHOICE: the hash of the sentinel's replacement is the replaced hash with all bits inverted.
+// CHOICE: the hash of the transaction that replaces the sentinel's transaction is the original hash with all bits
+// inverted.
 function sentinelReplacementHash(hash: string): string {
   return bytesTo0xHex(hexToBytes(hash.slice(2)).map((byte) => byte ^ 0xff));
 }
@@ -82,8 +83,9 @@ function readinessOf(state: EvmState, entry: PoolEntry<EvmPlan>, nowSeconds: num
 }
 
 /**
- * Whether the sender is an account when the operation runs. Its authorization is applied first; one with a later nonce
- * waits for the transactions before it, since the chain would skip it and the nonce would never be used.
+ * Whether the sender is a smart account when the operation runs. Its authorization is applied first. An authorization
+ * with a later nonce waits for the transactions before it, because the chain would skip it and its nonce would never
+ * be used.
  */
 function acceptsOperations({ accounts, chainId }: EvmState, { sender, authorizations }: EvmPlan): boolean {
   const next = BigInt(accounts.nonce(sender, ''));
@@ -125,8 +127,9 @@ type Runnable = Pick<
 
 /**
  * Executes the calls and reverts all of them when one fails. The caller has already incremented the sender's nonce.
- * `isIncluded` is false in a dry run, where the revert sentinel has no effect: it only makes included transactions
- * fail.
+ *
+ * @param isIncluded false in a dry run. The sentinel for a revert then has no effect, because only included
+ * transactions fail.
  */
 export async function runEvm(
   interpreter: Interpreter,
@@ -167,7 +170,7 @@ export async function runEvm(
   });
 }
 
-/** The result of a contract call that changes nothing. Undefined when it reverts. */
+/** Runs a contract call that changes nothing and returns its result. Undefined when it reverts. */
 export async function readContract(
   interpreter: Interpreter,
   state: EvmState,
@@ -190,7 +193,10 @@ function gasOf({ intrinsicGas, floorGas }: Runnable, executed: bigint, refund: b
   return used < floorGas ? floorGas : used;
 }
 
-/** Applies the valid authorizations, which a later failure does not revert (EIP-7702). Returns the gas refund. */
+/**
+ * Applies the valid authorizations and returns the gas refund. A later failure of the transaction does not revert
+ * them (EIP-7702).
+ */
 function delegateAccounts(state: EvmState, authorizations: readonly PlannedAuthorization[]): bigint {
   const { accounts, ledger } = state;
   let refund = 0n;

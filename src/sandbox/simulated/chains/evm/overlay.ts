@@ -5,24 +5,24 @@ import { type Bytecode, type EvmState, ZERO_WORD } from './state.ts';
 
 const MAX_AMOUNT = 2n ** 256n - 1n;
 
-/** The changes of one execution, over the stored state. Nothing is stored before `apply`. */
+/** The changes of one execution on top of the stored state. Stores nothing before `apply`. */
 export interface Overlay {
-  /** `contracts`, `registerToken` and `recordDeposit` belong to the stored state. */
+  /** `contracts`, `registerToken` and `recordDeposit` access the stored state directly. */
   readonly state: EvmState;
   checkpoint(): void;
-  /** Keeps the changes since the last checkpoint. */
+  /** Accepts the changes since the last checkpoint. */
   commit(): void;
   /** Undoes the changes since the last checkpoint. */
   revert(): void;
-  /** Sets everything that a contract has written in this execution to zero, and removes its code. */
+  /** Sets every slot that a contract has written in this execution to zero, and removes its code. */
   erase(address: string): void;
   /** The word of a slot before this execution. */
   originalWord(address: string, slot: string): string;
-  /** Everything that was read, with the value that it had before and the value that it has now. */
+  /** Returns everything that was read, with the value before this execution and the current value. */
   cells(): Iterable<readonly [key: string, cell: { readonly original: unknown; readonly value: unknown }]>;
-  /** Whether everything that was read is stored as it was read. */
+  /** Whether the stored values are still the values that were read. */
   isCurrent(): boolean;
-  /** Stores the changes. Call it in a transaction of the store, if they are current. */
+  /** Stores the changes. Must be called in a transaction of the store, after `isCurrent` returned true. */
   apply(): void;
 }
 
@@ -36,9 +36,9 @@ interface Cell<T> {
 }
 
 /**
- * Reads through to the stored state and keeps all changes in memory.
+ * Reads the stored state and keeps all changes in memory.
  *
- * @param recalled what is read instead of the stored state, by key.
+ * @param recalled values that are read instead of the stored state, by key.
  */
 export function makeOverlay(base: EvmState, recalled?: ReadonlyMap<string, unknown>): Overlay {
   const cells = new Map<string, Cell<unknown>>();

@@ -28,7 +28,7 @@ export interface EvmParts {
   /** Called before the first transaction of each block. */
   readonly onBlock: (listener: (number: number) => void) => void;
   readonly interpreter: () => Promise<Interpreter>;
-  /** Brings the stored state of a chain in use to what this version expects. */
+  /** Upgrades the stored state of a chain in use to this version. */
   prepare(): void;
   /** Processes due blocks, then runs `work` in one transaction of the store. */
   atHead<T>(work: () => T): Promise<T>;
@@ -41,7 +41,7 @@ export function makeEvmParts(world: World, caip2: string): EvmParts {
   const forks = makeForks(store, caip2);
   const listeners: ((number: number) => void)[] = [];
   const pool = makePool<EvmPlan>(store, caip2, world.drawFault);
-  // Loaded with the first execution: a chain that only holds balances needs none.
+  // Loaded with the first execution, because a chain that only holds balances needs no interpreter.
   const interpreter = loadOnce(async () => {
     const { makeInterpreter } = await import('./interpreter.ts');
     return makeInterpreter(state.chainId, { forks, abis: await world.abis() });

@@ -13,7 +13,7 @@ import type { EthereumTransactionView } from '../../../../engine/signing/ethereu
 import { type Sentinel, sentinelOf } from '../sentinels.ts';
 import type { AccessList } from './interpreter.ts';
 
-/** One call of a transaction; addresses and data are lower-case 0x hex. */
+/** One call of a transaction. Addresses and data are lower-case 0x hex. */
 export interface PlannedCall {
   /** Null for a contract creation. */
   readonly to: string | null;
@@ -25,7 +25,7 @@ export interface PlannedAuthorization {
   readonly contract: string;
   readonly chainId: number;
   readonly nonce: bigint;
-  /** The signer; null when the signature is invalid. */
+  /** The signer. Null when the signature is invalid. */
   readonly authority: string | null;
 }
 
@@ -36,7 +36,7 @@ export interface EvmPlan {
   /** The signed user operation, 0x hex. Absent for a transaction. */
   readonly operation?: string;
   readonly sender: string;
-  /** Pays the gas; differs from the sender for user operations and on Tempo. */
+  /** The account that pays the gas. It differs from the sender for user operations and on Tempo. */
   readonly feePayer: string;
   /** The fee token of a Tempo transaction. */
   readonly feeToken: string | null;
@@ -49,7 +49,7 @@ export interface EvmPlan {
   readonly intrinsicGas: bigint;
   /** The minimum gas for the calldata (EIP-7623). */
   readonly floorGas: bigint;
-  /** Validity window in Unix seconds. */
+  /** The beginning of the validity window, in Unix seconds. */
   readonly validAfter: number;
   readonly validBefore: number | null;
   readonly sentinel: Sentinel | null;
@@ -65,9 +65,10 @@ export interface DecodedTransaction {
 }
 
 /**
- * Decodes signed bytes into an execution plan. Throws InvalidTransactionError.
+ * Decodes signed bytes into an execution plan.
  *
- * @param impersonated the sender, if it has not signed the transaction.
+ * @param impersonated the sender, if the sender has not signed the transaction.
+ * @throws InvalidTransactionError
  */
 export async function decodeSigned(
   signedBytes: Uint8Array,
@@ -98,7 +99,7 @@ export async function decodeSigned(
       accessList: view.accessList,
       gasLimit: view.gasLimit,
       maxFeePerGas,
-      // For older transaction types, the whole gas price above the base fee is the tip.
+      // In older transaction types, the whole gas price above the base fee is the tip.
       maxPriorityFeePerGas: view.maxPriorityFeePerGas ?? view.gasPrice ?? 0n,
       ...gasBefore(calls, view),
       validAfter: view.tempo?.validAfter ?? 0,
@@ -120,8 +121,8 @@ export function planAuthorizations(
 }
 
 /**
- * The intrinsic gas: 21000 + 4 or 16 per byte of calldata + 32000 for a contract creation + the access list + 25000 per
- * authorization. Source: EIP-2028, 2930, 3860, 7702; the floor EIP-7623.
+ * The intrinsic gas: 21000 + 4 or 16 per byte of calldata + 32000 for a contract creation + the access list + 25000
+ * per authorization. Source: EIP-2028, 2930, 3860 and 7702; EIP-7623 for the floor.
  */
 export function gasBefore(
   calls: readonly PlannedCall[],
@@ -139,12 +140,12 @@ export function gasBefore(
   return { intrinsicGas: intrinsicGas + 4n * tokens, floorGas: 21_000n + 10n * tokens };
 }
 
-/** The sentinel among the recipients of the calls. */
+/** Finds a sentinel among the recipients of the calls. */
 export function sentinelAmong(calls: readonly PlannedCall[]): Sentinel | undefined {
   return sentinelOf(calls.flatMap(recipientsOf));
 }
 
-/** The recipients of a call, including those of batched calls, token transfers, swaps and vaults. */
+/** The recipients of a call. They include the recipients of batched calls, token transfers, swaps and vaults. */
 function recipientsOf({ to, data }: { to: string | null; data: string }): string[] {
   const bytes = hexToBytes(data.slice(2));
   const batch = decodeBatch(bytes) ?? [];
@@ -158,7 +159,7 @@ function recipientsOf({ to, data }: { to: string | null; data: string }): string
 /** The account that a call of the router or a vault pays. Undefined for other calls. */
 function paidAccount(data: Uint8Array): string | undefined {
   const swap = swapRouter.decodeCall(data);
-  // The last arguments of all swaps: the path, the recipient and the deadline.
+  // All swap functions end with the path, the recipient and the deadline.
   if (swap?.name.startsWith('swap')) return swap.args.at(-2) as string;
   const call = tokenVault.decodeCall(data);
   return call?.name === 'withdraw' || call?.name === 'redeem' ? (call.args[1] as string) : undefined;

@@ -19,7 +19,7 @@ export interface PrecompileResult {
   readonly error: string | undefined;
 }
 
-// No precompile depends on the id of the chain.
+// No precompile depends on the chain id.
 const loaded = createEVM({ common: chainRules(1n) });
 
 parentPort?.on('message', async ({ address, data, gasLimit }: PrecompileCall) => {

@@ -5,9 +5,9 @@ import { type CustomPrecompile, EVMError, getActivePrecompiles } from '@ethereum
 import { chainRules } from './chain-rules.ts';
 import type { PrecompileCall, PrecompileResult } from './precompile-worker.ts';
 
-// A call of a precompile cannot be paused and may take seconds, so long ones run in a thread of their own.
+// A call of a precompile cannot be paused and may take seconds, so long calls run in a separate thread.
 
-/** Which inputs take longer than a few milliseconds, by the number of the precompile. */
+/** Whether an input takes longer than a few milliseconds, by the number of the precompile. */
 const isLong: Readonly<Record<number, (data: Uint8Array) => boolean>> = {
   2: ({ length }) => length > 500_000, // SHA-256
   3: ({ length }) => length > 100_000, // RIPEMD-160
@@ -24,9 +24,9 @@ const isLong: Readonly<Record<number, (data: Uint8Array) => boolean>> = {
 const CHECK_MS = 50;
 
 /**
- * The precompiles that have long calls.
+ * Returns the precompiles whose calls can be long.
  *
- * @param check is called now and then during a long call. The call ends with the error that it throws.
+ * @param check called repeatedly during a long call. An error that it throws ends the call.
  */
 export function longPrecompiles(check: () => void): CustomPrecompile[] {
   const standard = getActivePrecompiles(chainRules(1n));
@@ -49,7 +49,7 @@ export function longPrecompiles(check: () => void): CustomPrecompile[] {
   });
 }
 
-/** A thread that starts with its first call and takes one call at a time. */
+/** Makes a thread that starts with its first call and runs one call at a time. */
 function makeThread(): (call: PrecompileCall, check: () => void) => Promise<PrecompileResult> {
   let worker: Worker | undefined;
   return async (call, check) => {
@@ -80,7 +80,7 @@ function makeThread(): (call: PrecompileCall, check: () => void) => Promise<Prec
 }
 
 function startWorker(): Worker {
-  // The bundle has the thread beside the program.
+  // In the bundle, the thread's file lies beside the program.
   const isSource = import.meta.url.endsWith('.ts');
   const worker = new Worker(
     join(import.meta.dirname, isSource ? 'precompile-worker.ts' : 'precompile-worker.cjs'),

@@ -3,14 +3,14 @@ import { readWithBigints, writeWithBigints } from '../ledger.ts';
 import type { Overlay } from './overlay.ts';
 
 /*
- * The state that an execution has read is stored with its receipt. A tracer can then execute the transaction again,
- * although the chain keeps only its latest state. Code that existed before is omitted, because it does not change.
+ * The state that an execution read is stored with its receipt. A tracer can then execute the transaction again,
+ * although the chain stores only its latest state. Code that existed before is omitted, because it does not change.
  */
 
-/** The key of the code of an account, of its words, and so on: see `makeOverlay`. */
+/** The prefix of the key of an account's code. The other prefixes are likewise those of `makeOverlay`. */
 const CODE = 'code ';
 
-/** Everything that an execution has read, as it was before. */
+/** Serializes everything that an execution read, with the values before the execution. */
 export function readsOf(overlay: Overlay): string {
   const reads: [string, unknown?][] = [];
   for (const [key, { original }] of overlay.cells()) {
@@ -21,7 +21,7 @@ export function readsOf(overlay: Overlay): string {
   return writeWithBigints(reads);
 }
 
-/** The output of `readsOf`, by key. */
+/** Parses the output of `readsOf`, by key. */
 export function recallReads(text: string): ReadonlyMap<string, unknown> {
   const reads = readWithBigints(text) as readonly (readonly [string, unknown?])[];
   return new Map(

@@ -2,7 +2,7 @@ import { type Movement, readWithBigints, writeWithBigints } from '../ledger.ts';
 import type { Block } from '../pool.ts';
 import type { EvmState } from './state.ts';
 
-/** An event of a contract. Lower-case 0x hex. */
+/** An event of a contract, in lower-case 0x hex. */
 export interface EvmLog {
   readonly address: string;
   readonly topics: readonly string[];
@@ -21,7 +21,7 @@ function word(value: string | bigint): string {
   return `0x${hex.padStart(64, '0')}`;
 }
 
-/** The record of an included transaction in a node. Addresses are lower-case 0x hex. */
+/** A node's record of an included transaction. Addresses are lower-case 0x hex. */
 export interface Receipt extends NewReceipt {
   /** The position of the transaction in its block. */
   readonly index: number;
@@ -48,7 +48,7 @@ interface ReceiptRow {
   readonly first_log: number;
 }
 
-/** Stores the receipt of the next transaction of a block. Call it in a transaction of the store. */
+/** Stores the receipt of the next transaction of a block. Must be called in a transaction of the store. */
 export function storeReceipt(
   { world: { store }, caip2 }: EvmState,
   receipt: NewReceipt,
@@ -74,7 +74,7 @@ export function findReceipt({ world: { store }, caip2 }: EvmState, hash: string)
   return row && toReceipt(row);
 }
 
-/** The state that a transaction has read. Undefined for deposits, and where it is unknown. */
+/** Returns the state that a transaction read. Undefined for deposits, and when it is unknown. */
 export function findReads({ world: { store }, caip2 }: EvmState, hash: string): string | undefined {
   return (
     store.first<{ reads: string | null }>(
@@ -84,7 +84,7 @@ export function findReads({ world: { store }, caip2 }: EvmState, hash: string): 
   );
 }
 
-/** The receipts of some blocks in order, at most `limit`. */
+/** Returns the receipts of some blocks in order, at most `limit`. */
 export function receiptsIn(
   { world: { store }, caip2 }: EvmState,
   { from, to, limit }: { from: number; to: number; limit: number },
@@ -98,7 +98,7 @@ export function receiptsIn(
     .map(toReceipt);
 }
 
-/** The receipts after a position, in order. */
+/** Returns the receipts after a position, in order. */
 export function receiptsAfter(
   { world: { store }, caip2 }: EvmState,
   { block, index, upTo, limit }: { block: number; index: number; upTo: number; limit: number },
@@ -113,7 +113,7 @@ export function receiptsAfter(
     .map(toReceipt);
 }
 
-/** The position of the latest transaction. Undefined if there is none. */
+/** Returns the position of the latest transaction. Undefined if there is none. */
 export function latestReceipt({
   world: { store },
   caip2,
@@ -125,7 +125,7 @@ export function latestReceipt({
   );
 }
 
-/** The receipts before a position, newest first, at most `limit`. */
+/** Returns the receipts before a position, newest first, at most `limit`. */
 export function receiptsBefore(
   { world: { store }, caip2 }: EvmState,
   { before, limit }: { before: { block: number; index: number } | undefined; limit: number },

@@ -7,10 +7,10 @@ import type { Overlay } from './overlay.ts';
 import { codeAt } from './state.ts';
 
 /**
- * The state of an overlay in the form that @ethereumjs/evm reads and writes.
+ * The state of an overlay, in the form that @ethereumjs/evm reads and writes.
  *
- * @param overlay the overlay of the running execution.
- * @param pause gives other work a turn, if it is time for that.
+ * @param overlay returns the overlay of the running execution.
+ * @param pause lets other work run, if it is time for that.
  */
 export function stateManagerOf(overlay: () => Overlay, pause: () => Promise<void>): StateManagerInterface {
   const hashes = new WeakMap<Uint8Array, Uint8Array>();
@@ -59,7 +59,7 @@ export function stateManagerOf(overlay: () => Overlay, pause: () => Promise<void
     },
     putStorage: async (address, slot, word) =>
       stateNow().bytecode.setWord(textOf(address), bytesToHex(slot), bytesToHex(word).padStart(64, '0')),
-    // A new contract has no storage: its address was never used.
+    // A new contract has no storage, because its address was never used.
     clearStorage: async () => undefined,
     checkpoint: async () => overlay().checkpoint(),
     commit: async () => overlay().commit(),

@@ -8,9 +8,9 @@ import type { ContractState } from './contracts/contract-state.ts';
 import type { Genesis } from './contracts/genesis.ts';
 
 /**
- * The state of one EVM chain, stored or as an execution sees it. Addresses are lower-case 0x hex. The native asset of
- * accounts is in the ledger, their nonces and delegations are in `accounts`. Balances of the sandbox's tokens are in the
- * storage of their contracts, also through the ledger.
+ * The state of one EVM chain, either the stored state or the state in an execution. Addresses are lower-case 0x hex.
+ * The ledger holds the native asset of accounts; `accounts` holds their nonces and delegations. The ledger reads
+ * balances of the sandbox's tokens from the storage of their contracts.
  */
 export interface EvmState {
   readonly world: World;
@@ -19,22 +19,22 @@ export interface EvmState {
   readonly baseFee: bigint;
   readonly ledger: Ledger;
   readonly accounts: ContractAccounts;
-  /** Facts about contracts that the sandbox keeps besides their storage. Executions do not see them. */
+  /** Facts about contracts that are not part of their storage. Executions do not see them. */
   readonly contracts: ContractState;
   readonly bytecode: Bytecode;
   readonly genesis: Genesis;
-  /** Registers a token unless it exists. */
+  /** Registers a token unless it is registered already. */
   registerToken(token: { address: string; decimals: number; symbol: string }): void;
-  /** Adds a deposit to the list of transfers. The caller updates the ledger. Returns its hash. */
+  /** Adds a deposit to the list of transfers and returns its hash. The caller updates the ledger. */
   recordDeposit(deposit: Movement & { block: Block }): string;
 }
 
-/** The code of contracts, and the slots that it writes. Slots and words are 64 hex digits. */
+/** The code of contracts, and the slots that their code writes. Slots and words are 64 hex digits. */
 export interface Bytecode {
-  /** Empty without a contract. */
+  /** Returns empty bytes when there is no contract. */
   code(address: string): Uint8Array;
   setCode(address: string, code: Uint8Array): void;
-  /** Zero for a slot that was never written. */
+  /** Returns zero for a slot that was never written. */
   word(address: string, slot: string): string;
   setWord(address: string, slot: string, word: string): void;
 }
@@ -44,13 +44,13 @@ export const ZERO_WORD = '0'.repeat(64);
 const NO_CODE = new Uint8Array();
 const MOST_CACHED = 1_000;
 
-/** The code and the slots of a chain: what is stored, and where nothing is, what the chain began with. */
+/** The code and the slots of a chain. Reads return the stored value, or the initial value when nothing is stored. */
 export function storedBytecode(
   store: ChainStore,
   caip2: string,
   genesis: Pick<Genesis, 'account'>,
 ): Bytecode {
-  // The same array for the same code, so that its hash is calculated once.
+  // Equal code is always the same array, so that its hash is calculated once.
   const cached = new Map<string, { text: string; code: Uint8Array }>();
   return {
     code(address) {
@@ -86,15 +86,15 @@ export function storedBytecode(
 }
 
 /**
- * The code at an address as bytecode sees it: empty for a plain account, `ef0100` || contract for a delegated one
- * (EIP-7702).
+ * The code at an address, as bytecode reads it: empty for a plain account, `ef0100` || contract for a delegated
+ * account (EIP-7702).
  */
 export function codeAt({ accounts, bytecode }: EvmState, address: string): Uint8Array {
   const delegate = accounts.delegate(address);
   return delegate === undefined ? bytecode.code(address) : hexToBytes(`ef0100${delegate.slice(2)}`);
 }
 
-/** The hash of what the simulation names in words. */
+/** The hash of a text that identifies an object of the simulation. */
 export function hashOf(text: string): string {
   return bytesTo0xHex(keccak_256(utf8ToBytes(text)));
 }

@@ -5,19 +5,19 @@ import type { EvmParts } from './parts.ts';
 import type { EvmPlan } from './plan.ts';
 import { type EvmLog, type NewReceipt, type Receipt, receiptsBefore } from './receipts.ts';
 
-/** An included transaction, with what its call and its events mean. Addresses are lower-case 0x hex. */
+/** An included transaction, with its decoded call and events. Addresses are lower-case 0x hex. */
 export interface ListedTransaction
   extends Pick<NewReceipt, 'hash' | 'block' | 'sender' | 'recipient' | 'contract' | 'gasUsed'> {
-  /** Where it is in the list. */
+  /** The position in the list. */
   readonly position: string;
   readonly value: bigint;
-  /** Calldata in 0x hex. */
+  /** The calldata in 0x hex. */
   readonly data: string;
   readonly call: Decoded | undefined;
   readonly logs: readonly (EvmLog & { readonly event: Decoded | undefined })[];
-  /** Why it reverted. Undefined when it succeeded. */
+  /** The reason of a revert. Undefined for a transaction that succeeded. */
   readonly reason: string | undefined;
-  /** Whether the faucet, the bank, the exchange or the issuer of cards has paid, without a transaction. */
+  /** Whether this is a payment by the faucet, the bank, the exchange or the card issuer, without a transaction. */
   readonly isDeposit: boolean;
 }
 
@@ -26,13 +26,13 @@ interface TransactionRow {
   readonly reason: string | null;
 }
 
-/** Decoding gives other work a turn after this long. */
+/** The time after which decoding pauses for other work. */
 const SLICE_MS = 10;
 
 /**
- * The included transactions of a chain, newest first.
+ * Lists the included transactions of a chain, newest first.
  *
- * @param before the `position` at which the last page ended. Undefined: the newest.
+ * @param before the `position` at which the last page ended. Undefined starts with the newest transaction.
  */
 export async function listTransactions(
   parts: EvmParts,

@@ -7,7 +7,7 @@ import { makeContractAccounts, makeLedger, NATIVE } from '../ledger.ts';
 import { makePool } from '../pool.ts';
 import { knownToken, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
 
-// Decimals of the native asset by namespace.
+// The number of decimals of the native asset, by namespace.
 const nativeDecimals: Readonly<Record<string, number>> = {
   aptos: 8,
   bip122: 8,
@@ -23,7 +23,7 @@ const nativeDecimals: Readonly<Record<string, number>> = {
   xrpl: 6,
 };
 const MAX_AMOUNT = 2n ** 128n - 1n;
-// Printable ASCII without spaces, which covers the addresses and token names of every chain.
+// Printable ASCII without spaces. The addresses and token names of every chain consist of it.
 const ADDRESS = /^[\x21-\x7e]{1,128}$/;
 
 /** These chains have no transactions. */

@@ -11,7 +11,7 @@ import type { SolanaParts } from './parts.ts';
 import { type DecodedSolana, isSigned, type SolanaPlan } from './plan.ts';
 import type { Executor } from './runtime.ts';
 
-/** Adds a transaction to the pool or refuses it, after a preflight simulation. */
+/** Simulates a transaction as a preflight, and adds it to the pool or refuses it. */
 export function acceptTransaction(
   parts: SolanaParts,
   decoded: DecodedSolana,
@@ -38,7 +38,11 @@ export function addToPool(
   pool.add({ hash, sender: plan.feePayer, signers, lane: '', nonce: undefined, plan, ...times });
 }
 
-/** Executes a transaction and rolls back. @param options.inspect called before that. */
+/**
+ * Executes a transaction and rolls back.
+ *
+ * @param options.inspect called before the rollback.
+ */
 export function preflight(
   parts: SolanaParts,
   decoded: DecodedSolana,
@@ -63,16 +67,16 @@ export function errorOf(run: SolanaRun): TransactionError | null {
   return run.kind === 'refused' ? run.error : run.outcome.error;
 }
 
-/** A refusal as for the errors of a node. */
+/** The refusal with which a node would report the error. */
 export function refusalOf(error: TransactionError, run: SolanaRun, wire: Uint8Array): Refusal {
   const { reason, message } = classifyFailure(error, run.kind === 'ran' ? run.outcome.logs : undefined, wire);
   return refuse(reason, message);
 }
 
-/** CHOICE: 10 SOL per refill. */
+/** CHOICE: a refill adds 10 SOL. */
 const REFILL = 10_000_000_000n;
 
-/** Funds the sponsoring fee payer until it can pay this fee and those of all pending transactions. */
+/** Funds the sponsoring fee payer until it can pay this fee and the fees of all pending transactions. */
 function refill(parts: SolanaParts, plan: SolanaPlan): void {
   const { state, pool } = parts;
   const pending = pool.due(Number.MAX_SAFE_INTEGER).map((entry) => entry.plan);

@@ -6,9 +6,9 @@ import { TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../../../../engine/signing/so
 export const SYSTEM_PROGRAM = '11111111111111111111111111111111';
 export const NATIVE_LOADER = 'NativeLoader1111111111111111111111111111111';
 export const UPGRADEABLE_LOADER = 'BPFLoaderUpgradeab1e11111111111111111111111';
-/** The mint of wrapped SOL. */
+/** The address of the mint of wrapped SOL. */
 export const NATIVE_MINT = 'So11111111111111111111111111111111111111112';
-/** CHOICE: the mint authority of the tokens that the faucet gives; nobody has its key. */
+/** CHOICE: the mint authority of the tokens that the faucet gives. Nobody has its key. */
 export const FAUCET_ADDRESS = 'Faucet1111111111111111111111111111111111111';
 
 export const TOKEN_ACCOUNT_BYTES = 165;
@@ -16,7 +16,7 @@ export const MINT_BYTES = 82;
 
 export interface SolanaAccount {
   readonly lamports: bigint;
-  /** The program that may change it. */
+  /** The program that may change the account. */
   readonly owner: string;
   readonly executable: boolean;
   readonly data: Uint8Array;
@@ -24,7 +24,7 @@ export interface SolanaAccount {
 
 export const NO_DATA = new Uint8Array();
 
-/** An address that nobody has paid to. */
+/** The account at an address that never received anything. */
 export const EMPTY_ACCOUNT: SolanaAccount = {
   lamports: 0n,
   owner: SYSTEM_PROGRAM,
@@ -45,10 +45,10 @@ export interface TokenAccountData {
   readonly delegate: string | null;
   readonly delegatedAmount: bigint;
   readonly state: 'initialized' | 'frozen';
-  /** The lamports that wrapped SOL does not count; null for other tokens. */
+  /** The lamports that do not count as wrapped SOL. Null for other tokens. */
   readonly nativeReserve: bigint | null;
   readonly closeAuthority: string | null;
-  /** Token-2022: the bytes after the base. */
+  /** In Token-2022, the bytes after the base. */
   readonly extensions: Uint8Array;
 }
 
@@ -61,7 +61,7 @@ export interface MintData {
   readonly extensions: Uint8Array;
 }
 
-// Token-2022 pads a mint to the length of a token account; then follow the account type and its extensions.
+// Token-2022 pads a mint to the length of a token account. The account type and the extensions follow.
 const MINT_TYPE = 1;
 const ACCOUNT_TYPE = 2;
 
@@ -69,7 +69,7 @@ export function isTokenProgram(program: string): boolean {
   return program === TOKEN_PROGRAM || program === TOKEN_2022_PROGRAM;
 }
 
-/** Whether the data has the length of a token account of a program, initialized or not. */
+/** Whether the data has the length of a token account of a program. The account may be uninitialized. */
 export function isTokenAccountSize(data: Uint8Array, program: string): boolean {
   if (data.length === TOKEN_ACCOUNT_BYTES) return true;
   const isExtended = program === TOKEN_2022_PROGRAM && data.length > TOKEN_ACCOUNT_BYTES;
@@ -82,7 +82,7 @@ export function isMintSize(data: Uint8Array, program: string): boolean {
   return isExtended && data[TOKEN_ACCOUNT_BYTES] !== ACCOUNT_TYPE;
 }
 
-/** Undefined unless the account is an initialized token account. */
+/** Returns undefined unless the account is an initialized token account. */
 export function tokenAccountOf({ owner: program, data }: SolanaAccount): TokenAccountData | undefined {
   if (!isTokenProgram(program) || !isTokenAccountSize(data, program)) return undefined;
   const bytes = bufferOf(data);
@@ -118,7 +118,7 @@ export function tokenAccountBytes(account: TokenAccountData): Uint8Array {
   return bytes;
 }
 
-/** Undefined unless the account is an initialized mint. */
+/** Returns undefined unless the account is an initialized mint. */
 export function mintOf({ owner: program, data }: SolanaAccount): MintData | undefined {
   if (!isTokenProgram(program) || !isMintSize(data, program)) return undefined;
   const bytes = bufferOf(data);

@@ -12,11 +12,11 @@ import { BLOCKHASH_LIFE, makeSolanaParts, type SolanaParts } from './parts.ts';
 import { decodeSolana } from './plan.ts';
 import { holding } from './state.ts';
 
-/** One simulated Solana chain. Addresses are base58. */
+/** Simulates one Solana chain. Addresses are base58. */
 export function simulateSolana(world: World, caip2: string): Simulated<SolanaChain> {
   const parts = makeSolanaParts(world, caip2);
   const { state, blocks } = parts;
-  // Most sandboxes serve the wallet API only.
+  // Loaded on demand, because most sandboxes serve only the wallet API.
   const answerRpc = loadOnce(async () => (await import('./rpc/methods.ts')).rpcOf(parts));
   return {
     chain: {

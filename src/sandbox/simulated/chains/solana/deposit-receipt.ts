@@ -12,12 +12,18 @@ import type { AccountMeta, Instruction } from './plan.ts';
 import { storeReceipt } from './receipts.ts';
 import type { SolanaState } from './state.ts';
 
-/** A deposit as a transaction of its sender, which clients find as they find others. Nobody has signed it. */
+/**
+ * A deposit in the form of a transaction of its sender, so that clients find it like any transaction. It has no valid
+ * signature.
+ */
 interface DepositTransaction {
   readonly sender: string;
   readonly recipient: string;
   readonly amount: bigint;
-  /** Undefined for lamports. `from`: the token account of a payer; undefined if the sender mints the amount. */
+  /**
+   * The token. Undefined for lamports. `from` is the token account of a payer; undefined if the sender mints the
+   * amount.
+   */
   readonly token:
     | {
         readonly mint: string;
@@ -28,7 +34,7 @@ interface DepositTransaction {
     | undefined;
 }
 
-/** Does `work`, which makes a deposit and returns its hash, and stores the receipt of it. */
+/** Runs `work`, which makes a deposit and returns its hash. Stores a receipt of the deposit. */
 export function withReceipt(
   { state, caip2, block }: { readonly state: SolanaState; readonly caip2: string; readonly block: Block },
   deposit: DepositTransaction,
@@ -92,7 +98,7 @@ function instructionsOf({ sender, recipient, amount, token }: DepositTransaction
   ];
 }
 
-/** The accounts of a message: the payer, other writable ones, then those that are only read. */
+/** The accounts of a message: the payer, then the other writable accounts, then the read-only accounts. */
 function keysOf(payer: string, instructions: readonly Instruction[]): AccountMeta[] {
   const metas = instructions.flatMap(({ program, accounts }) => [...accounts, readOnly(program)]);
   const addresses = [...new Set([payer, ...metas.map(({ address }) => address)])];
@@ -104,7 +110,7 @@ function keysOf(payer: string, instructions: readonly Instruction[]): AccountMet
   return [...all.filter(({ isWritable }) => isWritable), ...all.filter(({ isWritable }) => !isWritable)];
 }
 
-// Signatures || header || keys || blockhash || instructions. All counts are below 128.
+// Format: signatures || header || keys || blockhash || instructions. All counts are below 128.
 function wireOf(
   hash: string,
   keys: readonly AccountMeta[],

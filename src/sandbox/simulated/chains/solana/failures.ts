@@ -1,16 +1,17 @@
-// Errors of transactions, as nodes name and describe them. Source: solana-transaction-error, solana-instruction-error.
+// Errors of transactions, with the names and texts of nodes. Source: solana-transaction-error,
+// solana-instruction-error.
 
-/** The error of an instruction, in the JSON of nodes. */
+/** The error of an instruction, in the JSON format of nodes. */
 export type InstructionError = string | { readonly Custom: number };
 
-/** The error of a transaction, in the JSON of nodes. */
+/** The error of a transaction, in the JSON format of nodes. */
 export type TransactionError =
   | string
   | { readonly InstructionError: readonly [number, InstructionError] }
   | { readonly InsufficientFundsForRent: { readonly account_index: number } }
   | { readonly DuplicateInstruction: number };
 
-/** Thrown by a program. */
+/** Thrown by a program when its instruction fails. */
 export class InstructionFailureError extends Error {
   readonly error: InstructionError;
 
@@ -21,12 +22,12 @@ export class InstructionFailureError extends Error {
   }
 }
 
-/** An error code of a program. */
+/** The failure with an error code of the program's own. */
 export function custom(code: number): InstructionFailureError {
   return new InstructionFailureError({ Custom: code });
 }
 
-// In the order of the enumeration of the runtime.
+// The order is that of the runtime's enumeration.
 const instructionTexts: Readonly<Record<string, string>> = {
   GenericError: 'generic instruction error',
   InvalidArgument: 'invalid program argument',
@@ -128,7 +129,7 @@ function describeInstructionError(error: InstructionError): string {
   return `custom program error: 0x${error.Custom.toString(16)}`;
 }
 
-/** The text of an error in messages of nodes. */
+/** Returns the text of an error in the messages of nodes. */
 export function describeError(error: TransactionError): string {
   if (typeof error === 'string') return transactionTexts[error] ?? error;
   if ('InstructionError' in error) {

@@ -38,8 +38,9 @@ const U64_MAX = 2n ** 64n - 1n;
 type Accounts = Pick<SolanaParts, 'world' | 'caip2' | 'state'>;
 
 /**
- * Deposits an asset, from the faucet or a payer; creates the token account if necessary. Throws InvalidDepositError,
- * and RevertError when the payer holds too little.
+ * Deposits an asset from the faucet or a payer, and creates the token account if necessary.
+ *
+ * @throws InvalidDepositError; RevertError when the payer's balance is too low.
  */
 export function fundSolana(parts: SolanaParts, deposit: Deposit): Funded {
   const { world, caip2, state, blocks } = parts;
@@ -134,7 +135,7 @@ function changeToken(state: SolanaState, address: string, change: bigint): void 
   state.write(address, { ...state.account(address), data });
 }
 
-/** Pays the rent exemption of an account and gives it its data. Lamports that it has already stay. */
+/** Pays the rent exemption of an account and sets its data. Lamports that it already has stay there. */
 function createAccount(
   { world: { store }, caip2, state }: Accounts,
   {
@@ -173,8 +174,8 @@ function registered({ store }: World, caip2: string, address: string): { decimal
 }
 
 /**
- * Creates the mints of known tokens. In a store of a version before 0.2, which had no data of accounts, also those of
- * other tokens and the data of token accounts.
+ * Creates the mints of known tokens. Versions before 0.2 stored no data of accounts; in their stores, also creates
+ * the other mints and the data of token accounts.
  */
 export function prepareAccounts(parts: Accounts, block: Block): void {
   const { world, caip2, state } = parts;
@@ -208,7 +209,7 @@ export function prepareAccounts(parts: Accounts, block: Block): void {
   });
 }
 
-// 64 bytes, the length of a signature.
+// The hash has 64 bytes, the length of a signature.
 function hashOf(text: string): string {
   const half = sha256(utf8ToBytes(text));
   return bytesToBase58(concatBytes(half, sha256(half)));
@@ -218,7 +219,7 @@ function checkAddress(address: string, field: 'address' | 'tokenAddress'): strin
   try {
     if (base58ToBytes(address).length === 32) return address;
   } catch {
-    // refused below
+    // The code below refuses it.
   }
   throw new InvalidDepositError(field, `expected 32 bytes in base58, got \`${address}\``);
 }

@@ -17,7 +17,7 @@ import { type NewReceipt, storeReceipt, type TokenBalance } from './receipts.ts'
 import { type Executor, keepsRent, type Outcome } from './runtime.ts';
 import type { SolanaState } from './state.ts';
 
-/** What a transaction did, or why no block can include it. */
+/** The result of a transaction, or the reason why no block can include it. */
 export type SolanaRun =
   | { readonly kind: 'refused'; readonly error: TransactionError }
   | {
@@ -31,7 +31,7 @@ export type SolanaRun =
 
 const LOADERS = /^(BPFLoader|NativeLoader|LoaderV4)/;
 
-/** Executes transactions like a node. */
+/** Executes transactions as a node would. */
 export function makeSolanaMachine(
   caip2: string,
   {
@@ -59,7 +59,7 @@ export function makeSolanaMachine(
         const isReverted = plan.sentinel === 'reverted';
         const decoded = decodePlan(plan)!;
         const result = runSolana(state, decoded, { executor: run, block, isReverted });
-        // The payer has spent its lamports since then.
+        // The payer has spent its lamports since the check of readiness.
         if (result.kind === 'refused') return undefined;
         const { fee, outcome, movements, receipt, resolved } = result;
         const accounts = resolved.accounts.map(({ address }) => address);
@@ -76,7 +76,7 @@ export function makeSolanaMachine(
   };
 }
 
-/** Why the payer cannot pay the fee. Source: svm, account_loader.rs. */
+/** The reason why the payer cannot pay the fee. Source: svm, account_loader.rs. */
 function feeError(payer: SolanaAccount, fee: bigint): TransactionError | undefined {
   if (payer.lamports === 0n) return 'AccountNotFound';
   if (payer.owner !== SYSTEM_PROGRAM || payer.data.length > 0) return 'InvalidAccountForFee';
@@ -85,7 +85,7 @@ function feeError(payer: SolanaAccount, fee: bigint): TransactionError | undefin
   return keepsRent(payer, rest) ? undefined : { InsufficientFundsForRent: { account_index: 0 } };
 }
 
-/** The resolved transaction, or why no block can include it. */
+/** Returns the transaction with its lookup tables resolved, or the reason why no block can include it. */
 function admitted(
   decoded: DecodedSolana,
   account: (address: string) => SolanaAccount,
@@ -97,7 +97,7 @@ function admitted(
   return error === undefined ? resolved : { error };
 }
 
-/** Why a program cannot run. The transaction then only pays its fee. */
+/** Returns the reason why a program cannot run. The transaction then only pays its fee. */
 function programError(
   { instructions }: ResolvedSolana,
   executor: Executor,
@@ -113,7 +113,8 @@ function programError(
 }
 
 /**
- * Executes a transaction and stores what it changed: the fee also if it failed. Call it in a transaction of the store.
+ * Executes a transaction and stores its changes. A failed transaction still pays the fee. Must be called in a
+ * transaction of the store.
  *
  * @param options.isReverted whether a sentinel or a tester makes it fail.
  */
@@ -174,7 +175,7 @@ function unexecuted(error: TransactionError): Outcome {
   return { error, logs: [], units: 0n, inner: [], returned: null, changed: new Map() };
 }
 
-/** A transaction that a tester makes fail does so in its last instruction. */
+/** A transaction that a tester makes fail fails in its last instruction. */
 function revertedBy(outcome: Outcome): Outcome {
   const index = Math.max(0, outcome.inner.length - 1);
   return { ...outcome, error: { InstructionError: [index, { Custom: 0 }] }, changed: new Map() };
@@ -185,7 +186,7 @@ function lamportsOf(address: string, at: (address: string) => SolanaAccount): bi
   return lamports > 0n ? lamports : (programOfAllChains(address)?.lamports ?? 0n);
 }
 
-/** What the accounts of a transaction hold of tokens. */
+/** The token balances of the accounts in a transaction. */
 export function tokenBalances(
   addresses: readonly string[],
   at: (address: string) => SolanaAccount,

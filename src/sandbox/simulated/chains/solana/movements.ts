@@ -4,7 +4,7 @@ import { type ParsedInstruction, parseInstruction } from './parse-instruction.ts
 import type { Instruction, ResolvedSolana } from './plan.ts';
 import type { Outcome } from './runtime.ts';
 
-/** Tokens that are minted come from here, and those that are burned go there. */
+/** The sender of tokens that are minted, and the recipient of tokens that are burned. */
 export const NO_ONE = SYSTEM_PROGRAM;
 
 interface Holder {
@@ -15,13 +15,14 @@ interface Holder {
 interface Given {
   readonly resolved: ResolvedSolana;
   readonly outcome: Pick<Outcome, 'inner' | 'changed'>;
-  /** The accounts before the transaction, after the fee. */
+  /** Returns an account before the transaction, after the fee. */
   account(address: string): SolanaAccount;
 }
 
 /**
- * What a transaction has moved, in the order of its instructions, the invoked ones included. Lamports that a program
- * moved without the system program follow at the end: the difference that is left, from those who lost to those who gained.
+ * Returns the movements of a transaction, in the order of its instructions and the instructions that they invoked.
+ * Lamports that a program moved without the system program follow at the end. They are the remaining difference, from
+ * the accounts that lost lamports to the accounts that gained them.
  */
 export function movementsIn({ resolved, outcome, account }: Given): Movement[] {
   const { inner, changed } = outcome;
@@ -68,7 +69,7 @@ export function movementsIn({ resolved, outcome, account }: Given): Movement[] {
   return movements;
 }
 
-/** Moves what is left between the tracked lamports and the actual ones. */
+/** Moves the difference between the tracked lamports and the actual lamports. */
 function settle(
   held: (address: string) => bigint,
   addresses: ReadonlySet<string>,
@@ -103,7 +104,7 @@ function amountOf(info: Readonly<Record<string, unknown>>): bigint | undefined {
   return typeof amount === 'string' ? BigInt(amount) : undefined;
 }
 
-/** The owners and mints of token accounts: before, within and after the transaction. */
+/** The owners and mints of the token accounts that exist before, during or after the transaction. */
 function holdersIn(
   parsed: readonly Parsed[],
   { accounts }: ResolvedSolana,

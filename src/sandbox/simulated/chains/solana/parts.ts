@@ -11,7 +11,7 @@ import type { SolanaPlan } from './plan.ts';
 import type { Executor } from './runtime.ts';
 import { makeSolanaState, type SolanaState } from './state.ts';
 
-/** Number of blocks for which a blockhash stays valid. */
+/** The number of blocks for which a blockhash stays valid. */
 export const BLOCKHASH_LIFE = 150;
 const MOST_HASHES = 1_000;
 
@@ -23,14 +23,14 @@ export interface SolanaParts {
   readonly pool: Pool<SolanaPlan>;
   readonly blocks: Blocks;
   readonly executor: () => Promise<Executor>;
-  /** Number of blocks after which one is final. */
+  /** The number of later blocks after which a block is final. */
   readonly finalityBlocks: number;
   blockhashAt(height: number): string;
   /** Whether the blockhash is valid for the next block. */
   isAlive(blockhash: string): boolean;
-  /** Runs `work` in one transaction of the store, after processing due blocks. */
+  /** Processes due blocks, then runs `work` in one transaction of the store. */
   atHead<T>(work: () => T): Promise<T>;
-  /** Gives an older or loaded store the accounts that its tokens need. */
+  /** Creates the accounts that the tokens of an older or loaded store need. */
   prepare(): void;
 }
 
@@ -48,7 +48,8 @@ export function makeSolanaParts(world: World, caip2: string): SolanaParts {
     return hash;
   };
   const isAlive = (blockhash: string): boolean => {
-    // Reads the stored height, because this also runs while a block is being created: its parent's height counts.
+    // Reads the stored height, because this also runs while a block is being made. The height of its parent counts
+    // then.
     const row = store.first<{ height: number }>('select height from chains where caip2 = ?', caip2);
     const height = row?.height ?? 0;
     for (let age = 0; age <= BLOCKHASH_LIFE && age <= height; age += 1) {
@@ -56,7 +57,7 @@ export function makeSolanaParts(world: World, caip2: string): SolanaParts {
     }
     return false;
   };
-  // Loaded with the first transaction: a chain that only holds balances needs none.
+  // Loaded with the first transaction, because a chain that only holds balances needs no executor.
   const executor = loadOnce(async (): Promise<Executor> => (await import('./runtime.ts')).ownExecutor);
   const machine = makeSolanaMachine(caip2, { state, executor, isBlockhashAlive: isAlive });
   const terms = termsOf(caip2);

@@ -26,19 +26,19 @@ import {
 } from './accounts.ts';
 import type { TransactionError } from './failures.ts';
 
-/** A pending or included transaction, as it is stored. Addresses are base58. */
+/** A pending or included transaction, as stored. Addresses are base58. */
 export interface SolanaPlan {
   readonly feePayer: string;
   readonly blockhash: string;
   readonly fee: bigint;
-  /** The signed bytes, base64. Undefined for one that a version before 0.2 stored. */
+  /** The signed bytes in base64. Undefined when a version before 0.2 stored the transaction. */
   readonly wire?: string;
   readonly sentinel: Sentinel | null;
 }
 
 /** A decoded transaction. */
 export interface DecodedSolana {
-  /** Base58 of the first signature. */
+  /** The first signature in base58. */
   readonly hash: string;
   readonly wire: Uint8Array;
   readonly transaction: SolanaTransaction;
@@ -60,38 +60,38 @@ export interface Instruction {
   readonly data: Uint8Array;
 }
 
-/** A transaction whose lookup tables are resolved. */
+/** A transaction with resolved lookup tables. */
 export interface ResolvedSolana {
   readonly accounts: readonly AccountMeta[];
   readonly instructions: readonly Instruction[];
-  /** The accounts from lookup tables. */
+  /** The accounts that the lookup tables contain. */
   readonly loaded: { readonly writable: readonly string[]; readonly readonly: readonly string[] };
 }
 
-/** What the instructions of the compute budget program ask for. */
+/** The limits that the instructions of the compute budget program set. */
 interface Budget {
   readonly units: bigint;
   readonly microLamportsPerUnit: bigint;
-  /** Undefined if they are valid. */
+  /** Undefined if the instructions are valid. */
   readonly error: TransactionError | undefined;
 }
 
 export const COMPUTE_BUDGET_PROGRAM = 'ComputeBudget111111111111111111111111111111';
 const LOOKUP_TABLE_PROGRAM = 'AddressLookupTab1e1111111111111111111111111';
 const VOTE_PROGRAM = 'Vote111111111111111111111111111111111111111';
-/** Programs that verify signatures, of which the first byte of their data is the number. */
+/** The programs that verify signatures. The first byte of their data is the number of signatures. */
 const PRECOMPILES = [
   'Ed25519SigVerify111111111111111111111111111',
   'KeccakSecp256k11111111111111111111111111111',
   'Secp256r1SigVerify1111111111111111111111111',
 ];
-/** Programs of the runtime that are not bytecode. */
+/** Native programs, which the runtime implements without bytecode. */
 const NATIVE_PROGRAMS = [
   ...[SYSTEM_PROGRAM, COMPUTE_BUDGET_PROGRAM, UPGRADEABLE_LOADER, VOTE_PROGRAM],
   ...['BPFLoader1111111111111111111111111111111111', 'BPFLoader2111111111111111111111111111111111'],
   ...['LoaderV411111111111111111111111111111111111', 'ZkE1Gama1Proof11111111111111111111111111111'],
 ];
-// Source: reserved_account_keys.rs. They are never writable.
+// Accounts that are never writable. Source: reserved_account_keys.rs.
 const reserved = new Set([
   ...[...NATIVE_PROGRAMS, ...PRECOMPILES, NATIVE_LOADER, LOOKUP_TABLE_PROGRAM],
   ...['Config1111111111111111111111111111111111111', 'Feature111111111111111111111111111111111111'],
@@ -110,7 +110,7 @@ const bytecodePrograms = [
   ...['MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr', 'Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo'],
 ];
 
-/** The account of a program that every chain has, and nobody has deployed. Undefined for other addresses. */
+/** Returns the account of a program that every chain has without a deployment. Undefined for other addresses. */
 export function programOfAllChains(address: string): SolanaAccount | undefined {
   const shown = { lamports: 1n, executable: true, data: NO_DATA };
   if (NATIVE_PROGRAMS.includes(address) || PRECOMPILES.includes(address)) {
@@ -123,12 +123,16 @@ export function programOfAllChains(address: string): SolanaAccount | undefined {
 
 const LAMPORTS_PER_SIGNATURE = 5_000n;
 const UNITS_PER_INSTRUCTION = 200_000n;
-/** SIMD-0170: of a program that is not bytecode. */
+/** The units of an instruction of a native program (SIMD-0170). */
 const UNITS_PER_NATIVE_INSTRUCTION = 3_000n;
 const MOST_UNITS = 1_400_000n;
 const TABLE_META_BYTES = 56;
 
-/** Decodes wire bytes. Throws InvalidSolanaTransactionError. */
+/**
+ * Decodes wire bytes.
+ *
+ * @throws InvalidSolanaTransactionError
+ */
 export function decodeSolana(wire: Uint8Array): DecodedSolana {
   const transaction = decodeSolanaTransaction(wire);
   const keys = transaction.staticKeys.map(bytesToBase58);
@@ -146,17 +150,17 @@ export function decodeSolana(wire: Uint8Array): DecodedSolana {
   };
 }
 
-/** Decodes a stored transaction. Undefined for one that a version before 0.2 stored. */
+/** Decodes a stored transaction. Returns undefined when a version before 0.2 stored it. */
 export function decodePlan({ wire }: SolanaPlan): DecodedSolana | undefined {
   return wire === undefined ? undefined : decodeSolana(base64ToBytes(wire));
 }
 
-/** Whether all signatures are there and valid. */
+/** Whether the transaction has all signatures and they are valid. */
 export function isSigned({ transaction: { signatures, staticKeys, message } }: DecodedSolana): boolean {
   return signatures.every((signature, index) => ed25519Verify(signature, message, staticKeys[index]!));
 }
 
-/** 5000 lamports per signature + units * unit price, rounded up. Source: Solana docs, transaction fees. */
+/** The fee: 5000 lamports per signature + units * unit price, rounded up. Source: Solana docs, transaction fees. */
 function feeOf(transaction: SolanaTransaction, keys: readonly string[], budget: Budget): bigint {
   const verified = transaction.instructions.reduce(
     (sum, { programIndex, data }) =>
@@ -193,7 +197,7 @@ function budgetOf({ instructions }: SolanaTransaction, keys: readonly string[]):
   return { units: units > MOST_UNITS ? MOST_UNITS : units, microLamportsPerUnit: set.get(3) ?? 0n, error };
 }
 
-/** Kinds: 1 heap, 2 units, 3 price of a unit, 4 size of the loaded accounts. */
+/** Reads an instruction. Kinds: 1 heap, 2 units, 3 price of a unit, 4 size of the loaded accounts. */
 function readBudget(data: Uint8Array): { kind: number; value: bigint } | undefined {
   try {
     const reader = createByteReader(data);
@@ -206,7 +210,7 @@ function readBudget(data: Uint8Array): { kind: number; value: bigint } | undefin
   }
 }
 
-/** Finds the accounts of a transaction, also those in lookup tables. */
+/** Resolves the accounts of a transaction, including those in lookup tables. */
 export function resolveSolana(
   { transaction, keys }: DecodedSolana,
   account: (address: string) => SolanaAccount,
@@ -239,7 +243,7 @@ export function resolveSolana(
   return isUnique ? resolved : { error: 'AccountLoadedTwice' };
 }
 
-/** A transaction with the accounts from its lookup tables. */
+/** Returns a transaction with the accounts from its lookup tables. */
 export function withLoaded(
   { transaction, keys }: Pick<DecodedSolana, 'transaction' | 'keys'>,
   loaded: ResolvedSolana['loaded'],
@@ -263,7 +267,7 @@ export function withLoaded(
   return { accounts, instructions, loaded };
 }
 
-// Key order: writable signers, read-only signers, other writable keys, other read-only keys.
+// The keys are in this order: writable signers, read-only signers, other writable keys, other read-only keys.
 function isWritable(transaction: SolanaTransaction, index: number): boolean {
   const { requiredSignatures, readonlySigned, readonlyUnsigned, staticKeys } = transaction;
   if (index < requiredSignatures) return index < requiredSignatures - readonlySigned;

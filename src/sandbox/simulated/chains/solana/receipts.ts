@@ -3,7 +3,7 @@ import type { Block } from '../pool.ts';
 import type { ChainStore } from '../store.ts';
 import type { TransactionError } from './failures.ts';
 
-/** What an account holds of a token, before or after a transaction. */
+/** The balance of an account in a token, before or after a transaction. */
 export interface TokenBalance {
   readonly accountIndex: number;
   readonly mint: string;
@@ -17,13 +17,13 @@ export interface TokenBalance {
 export interface NewReceipt {
   readonly hash: string;
   readonly block: Block;
-  /** Base64. */
+  /** The signed bytes in base64. */
   readonly wire: string;
   readonly error: TransactionError | null;
   readonly fee: bigint;
   readonly units: bigint;
   readonly logs: readonly string[];
-  /** Of all accounts of the transaction, in their order. */
+  /** The lamports of all accounts of the transaction, in their order. */
   readonly before: readonly bigint[];
   readonly after: readonly bigint[];
   readonly tokensBefore: readonly TokenBalance[];
@@ -39,7 +39,7 @@ export interface NewReceipt {
       readonly height: number;
     }[];
   }[];
-  /** `data`: base64. */
+  /** `data` is base64. */
   readonly returned: { readonly program: string; readonly data: string } | null;
 }
 
@@ -64,7 +64,11 @@ interface Place {
   readonly caip2: string;
 }
 
-/** Stores the receipt of the next transaction of a block. @param accounts those that it names. */
+/**
+ * Stores the receipt of the next transaction of a block.
+ *
+ * @param accounts the accounts that the transaction names.
+ */
 export function storeReceipt(
   { store, caip2 }: Place,
   receipt: NewReceipt,
@@ -96,7 +100,7 @@ export function findReceipt({ store, caip2 }: Place, hash: string): Receipt | un
   return row && toReceipt(row);
 }
 
-/** The receipts after a position, in order. */
+/** Returns the receipts after a position, in order. */
 export function receiptsAfter(
   { store, caip2 }: Place,
   { block, index, upTo, limit }: Position & { readonly upTo: number; readonly limit: number },
@@ -111,7 +115,7 @@ export function receiptsAfter(
     .map(toReceipt);
 }
 
-/** The position of the latest transaction. Undefined if there is none. */
+/** Returns the position of the latest transaction. Undefined if there is none. */
 export function latestReceipt({ store, caip2 }: Place): Position | undefined {
   return store.first(
     `select block_number as block, position as "index" from solana_receipts
@@ -120,7 +124,7 @@ export function latestReceipt({ store, caip2 }: Place): Position | undefined {
   );
 }
 
-/** The hashes of transactions that name an address, newest first. */
+/** Returns the hashes of transactions that name an address, newest first. */
 export function mentionsBefore(
   { store, caip2 }: Place,
   address: string,

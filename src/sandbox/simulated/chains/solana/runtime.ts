@@ -12,12 +12,12 @@ import { runMemo } from './programs/memo.ts';
 import { runSystem } from './programs/system.ts';
 import { runToken } from './programs/token.ts';
 
-/** What a transaction does, without its fee. */
+/** The effects of a transaction, without its fee. */
 export interface Outcome {
   readonly error: TransactionError | null;
   readonly logs: readonly string[];
   readonly units: bigint;
-  /** By instruction: the instructions that it invoked, in order. */
+  /** For each instruction, the instructions that it invoked, in order. */
   readonly inner: readonly (readonly InnerInstruction[])[];
   readonly returned: { readonly program: string; readonly data: Uint8Array } | null;
   /** The accounts that it changed. */
@@ -25,7 +25,7 @@ export interface Outcome {
 }
 
 export interface InnerInstruction extends Instruction {
-  /** 2 for an instruction that one of the transaction invoked. */
+  /** The depth of the call, which is 2 for an instruction that an instruction of the transaction invoked. */
   readonly height: number;
 }
 
@@ -33,9 +33,9 @@ export interface InnerInstruction extends Instruction {
 export interface Task {
   readonly wire: Uint8Array;
   readonly resolved: ResolvedSolana;
-  /** The most compute units. */
+  /** The maximum number of compute units. */
   readonly units: bigint;
-  /** The fee payer has paid the fee. */
+  /** Returns an account, after the fee payer has paid the fee. */
   account(address: string): SolanaAccount;
   readonly slot: number;
   readonly seconds: number;
@@ -43,43 +43,55 @@ export interface Task {
   readonly fee: bigint;
 }
 
-/** Executes transactions on accounts. It stores nothing. */
+/** Executes transactions on accounts. Stores nothing. */
 export interface Executor {
-  /** Whether it has the program, which is not in the store. */
+  /** Whether the executor has a program that is not in the store. */
   has(program: string): boolean;
   run(task: Task): Outcome;
 }
 
-/** The running instruction, as its program sees it. */
+/** The interface that the runtime gives to the program of a running instruction. */
 export interface Invocation {
   readonly program: string;
   readonly accounts: readonly AccountMeta[];
   readonly data: Uint8Array;
-  /** The address of an account of the instruction. Throws NotEnoughAccountKeys. */
+  /**
+   * Returns the address of an account of the instruction.
+   *
+   * @throws InstructionFailureError NotEnoughAccountKeys
+   */
   at(index: number): string;
   account(address: string): SolanaAccount;
   isSigner(address: string): boolean;
-  /** Changes an account, under the rules of the runtime. Throws InstructionFailureError. */
+  /**
+   * Changes an account under the rules of the runtime.
+   *
+   * @throws InstructionFailureError
+   */
   set(address: string, account: SolanaAccount): void;
   log(text: string): void;
-  /** Ends the instruction if the transaction has no units left. Throws InstructionFailureError. */
+  /**
+   * Charges units, and ends the instruction if the transaction has none left.
+   *
+   * @throws InstructionFailureError
+   */
   charge(units: number): void;
-  /** Invokes another program; accounts in `signers` are derived from the caller and sign for it. */
+  /** Invokes another program. Accounts in `signers` are derived from the caller and sign for the instruction. */
   invoke(instruction: Instruction): void;
   return(data: Uint8Array): void;
 }
 
 interface Program {
   readonly run: (invocation: Invocation) => void;
-  /** Bytecode on a real chain, which reports its units. */
+  /** Whether the program is bytecode on a real chain, which reports its units. */
   readonly isBytecode: boolean;
   readonly units: number;
 }
 
 const bytecode = (run: Program['run'], units: number): Program => ({ run, isBytecode: true, units });
 
-// CHOICE: without the package `litesvm`, compute units of an instruction are constants near those of the real programs.
-// The fee depends on them only as a limit.
+// CHOICE: without the package `litesvm`, the compute units of an instruction are constants near those of the real
+// programs. The fee depends on them only through the limit.
 const programs: Readonly<Record<string, Program>> = {
   [SYSTEM_PROGRAM]: { run: runSystem, isBytecode: false, units: 150 },
   [COMPUTE_BUDGET_PROGRAM]: { run: () => undefined, isBytecode: false, units: 150 },
@@ -205,7 +217,10 @@ function requireAllowed(
   }
 }
 
-/** Every writable account must end with its rent exemption or with nothing, or have had less and not gained. */
+/**
+ * After a transaction, every writable account must be empty, have its rent exemption, or have had less before and not
+ * gained.
+ */
 function rentError(
   { accounts }: ResolvedSolana,
   before: (address: string) => SolanaAccount,

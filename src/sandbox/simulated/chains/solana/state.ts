@@ -24,15 +24,15 @@ interface Mint {
 /**
  * The accounts of one Solana chain.
  *
- * INVARIANT: the lamports of an account are in the ledger, all else in `solana_accounts`. `token_accounts` is an index of
- * what the data of token accounts says.
+ * INVARIANT: the ledger holds the lamports of an account, and `solana_accounts` everything else. `token_accounts` is
+ * an index of the data of token accounts.
  */
 export interface SolanaState {
   readonly store: ChainStore;
   readonly ledger: Ledger;
   account(address: string): SolanaAccount;
   write(address: string, account: SolanaAccount): void;
-  /** The addresses of the accounts that a program owns, in order. */
+  /** Returns the addresses of the accounts that a program owns, in order. */
   ownedBy(program: string, page: { readonly after: string; readonly limit: number }): readonly string[];
   mint(address: string): Mint | undefined;
   tokenAccount(address: string): TokenAccount | undefined;
@@ -114,7 +114,7 @@ export function makeSolanaState(world: World, caip2: string): SolanaState {
   };
 }
 
-/** An owner's total balance of a token over all token accounts. */
+/** Returns the total balance of an owner in a token, over all token accounts. */
 export function holding(state: SolanaState, owner: string, mint: string): bigint {
   return state.tokenAccountsOf(owner, mint).reduce((sum, { amount }) => sum + amount, 0n);
 }

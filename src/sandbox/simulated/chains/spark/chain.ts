@@ -25,11 +25,11 @@ import { type Simulated, transfersAfter, transfersOf, type World } from '../worl
 import { makeInvoice, quotePayment, readOwnInvoice } from './invoices.ts';
 import { OPERATOR_SECRET, quoteDeposit, quoteWithdrawal } from './quotes.ts';
 
-// The maximum supply of 21 million bitcoin.
+// The maximum supply, 21 million bitcoin.
 const MAX_SATS = 2_100_000_000_000_000n;
 const LAYER_1_ADDRESS = /^(bc|bcrt)1[02-9ac-hj-np-z]{38,87}$/;
 
-/** No pending transactions: operators execute operations immediately. */
+/** There are no pending transactions, because operators execute operations immediately. */
 const noPendingTransactions: Machine<SparkOperation> = {
   readiness: () => 'drop',
   execute: async () => () => ({ fee: 0n, failure: undefined, movements: [] }),
@@ -54,10 +54,10 @@ function makeParts(world: World, caip2: string) {
 }
 
 /**
- * One simulated Spark network. Its operators maintain balances, execute an operation immediately and finalize it with
+ * Simulates one Spark network. Its operators maintain balances, execute an operation immediately and finalize it with
  * the next block.
  *
- * CHOICE: layer 1 shares the ledger: the faucet sends bitcoin to deposit addresses, and withdrawals credit layer 1
+ * CHOICE: layer 1 uses the same ledger. The faucet sends bitcoin to deposit addresses, and withdrawals credit layer 1
  * addresses.
  */
 export function simulateSpark(world: World, caip2: string): Simulated<PlainChain> {
@@ -171,12 +171,12 @@ function execute(
   return { isAccepted: true, hash };
 }
 
-/** One nonce lane per invoice, so that it is paid at most once by any payer. */
+/** Each invoice has its own nonce lane, so that only one payment of it succeeds, whoever pays. */
 function laneOfInvoice({ paymentHash }: { readonly paymentHash: string }): [sender: string, lane: string] {
   return ['lightning', `invoice ${paymentHash}`];
 }
 
-/** Why an operation does not pay its invoice; undefined when it does. */
+/** Returns the reason why an operation does not pay its invoice. Undefined when it does. */
 function faultOfPayment(
   { world, network }: Parts,
   { to, token, amount, fee }: SparkOperation,

@@ -55,7 +55,7 @@ export function makeInvoice(
   return { text, paymentHash: bytesToHex(paymentHash) };
 }
 
-/** Decodes an invoice of this network's operators; undefined for any other text. */
+/** Decodes an invoice of this network's operators. Returns undefined for any other text. */
 export function readOwnInvoice(
   network: SparkNetworkName,
   text: string,

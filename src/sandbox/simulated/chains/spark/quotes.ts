@@ -11,7 +11,7 @@ import type {
 import { NATIVE } from '../ledger.ts';
 import type { World } from '../world.ts';
 
-/** CHOICE: a fixed, public key: the simulated operators' signatures protect nothing of value. */
+/** CHOICE: a fixed, public key, because the signatures of the simulated operators protect nothing of value. */
 export const OPERATOR_SECRET = new Uint8Array(32).fill(0x5a);
 
 // CHOICE: constant operator fees in sats.
@@ -23,7 +23,7 @@ const EXIT_FEES = {
 } as const;
 const QUOTE_LIFE_MS = 10 * 60_000;
 
-/** Quotes the claim of a deposit; undefined when the deposit does not exist or does not exceed the fee. */
+/** Quotes the claim of a deposit. Returns undefined when the deposit does not exist or does not exceed the fee. */
 export function quoteDeposit(
   { store }: World,
   caip2: string,
@@ -34,7 +34,7 @@ export function quoteDeposit(
     ...[caip2, transactionId.toLowerCase(), depositAddress, NATIVE],
   );
   const amount = BigInt(row?.amount ?? 0);
-  // Each deposit of the faucet has one output.
+  // A deposit from the faucet has only one output.
   if (outputIndex !== 0 || amount <= DEPOSIT_FEE) return undefined;
   const creditSats = amount - DEPOSIT_FEE;
   const digest = digestOf(caip2, transactionId.toLowerCase(), outputIndex, creditSats);

@@ -27,7 +27,7 @@ interface TronParts {
   atHead<T>(work: () => T): Promise<T>;
 }
 
-/** One simulated TRON chain. Addresses are in `T…` notation. */
+/** Simulates one TRON chain. Addresses are in `T…` notation. */
 export function simulateTron(world: World, caip2: string): Simulated<TronChain> {
   const parts = makeParts(world, caip2);
   const { state, blocks } = parts;
@@ -145,7 +145,7 @@ function faultOf({ world, caip2, state, blocks }: TronParts, plan: TronPlan): Re
   return undefined;
 }
 
-// ref_block_bytes: the last 2 bytes of the height; ref_block_hash: bytes 8 to 16 of the block's id
+// ref_block_bytes is the last 2 bytes of the height; ref_block_hash is bytes 8 to 16 of the block's id.
 function referenceOf(caip2: string, height: number): { refBlockBytes: string; refBlockHash: string } {
   const id = sha256(utf8ToBytes(`block ${height} of ${caip2}`));
   return {

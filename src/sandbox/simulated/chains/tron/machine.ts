@@ -12,8 +12,8 @@ import type { ChainStore } from '../store.ts';
 import { applyTokenCall } from '../token-effects.ts';
 import type { TronPlan } from './plan.ts';
 
-// CHOICE: no account has staked resources, so bandwidth and energy are always charged, at the prices of 2026.
-// Activating a new recipient is free.
+// CHOICE: no account has staked resources, so bandwidth and energy are always charged, at the prices of 2026. The
+// activation of a new recipient is free.
 const SUN_PER_BYTE = 1_000n;
 const RESULT_BYTES = 64n;
 const SUN_PER_ENERGY = 100n;
@@ -41,7 +41,8 @@ export function makeTronMachine(state: TronState): Machine<TronPlan> {
   return {
     readiness({ plan }, nowSeconds) {
       if (plan.expirationMs <= nowSeconds * 1000) return 'drop';
-      // CHOICE: TRON has no nonces and no replacement, so both sentinels mean that no block includes the transaction.
+      // CHOICE: TRON has no nonces and no replacement. Both sentinels therefore mean that no block includes the
+      // transaction.
       if (plan.sentinel === 'stuck' || plan.sentinel === 'replaced') return 'waits';
       return canPay(state, plan) ? 'ready' : 'drop';
     },
@@ -55,12 +56,12 @@ export function makeTronMachine(state: TronState): Machine<TronPlan> {
   };
 }
 
-/** Whether the owner holds enough for the amount and all fees. */
+/** Whether the owner's balance covers the amount and all fees. */
 export function canPay({ ledger }: TronState, plan: TronPlan): boolean {
   return ledger.balance(plan.owner, NATIVE) >= plan.amount + bandwidthFee(plan) + energyFee(plan);
 }
 
-/** Charges the fees and executes the contract; reverts it when it fails. */
+/** Charges the fees and executes the contract. If the contract fails, its changes are reverted. */
 export function runTron(state: TronState, plan: TronPlan, { isIncluded }: { isIncluded: boolean }): TronRun {
   const { ledger, accounts, store } = state;
   const movements: Movement[] = [];

@@ -27,7 +27,11 @@ export interface TronPlan {
   readonly sentinel: Sentinel | null;
 }
 
-/** Decodes raw data into an execution plan and the transaction id. Throws InvalidTransactionError. */
+/**
+ * Decodes raw data into an execution plan and the transaction id.
+ *
+ * @throws InvalidTransactionError
+ */
 export function decodeUnsigned(rawBytes: Uint8Array): { hash: string; plan: TronPlan } {
   const rawData = decodeTronRawData(rawBytes);
   const contract = rawData?.contract[0];
@@ -56,7 +60,11 @@ export function decodeUnsigned(rawBytes: Uint8Array): { hash: string; plan: Tron
   };
 }
 
-/** Decodes raw data || signature (r || s || v). Throws InvalidTransactionError. */
+/**
+ * Decodes raw data || signature (r || s || v).
+ *
+ * @throws InvalidTransactionError
+ */
 export function decodeSigned(signedBytes: Uint8Array): { hash: string; plan: TronPlan; isSigned: boolean } {
   const rawBytes = signedBytes.subarray(0, Math.max(0, signedBytes.length - SIGNATURE_BYTES));
   const decoded = decodeUnsigned(rawBytes);

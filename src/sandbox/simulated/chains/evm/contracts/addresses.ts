@@ -1,7 +1,7 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex, hexToBytes, utf8ToBytes } from '../../../../../engine/crypto/encoding.ts';
 
-// CHOICE: the contracts have the addresses that their authors published for Ethereum, on every simulated chain.
+// CHOICE: on every simulated chain, the contracts have the addresses that their authors published for Ethereum.
 /** Uniswap's `UniswapV2Router02`. */
 export const SWAP_ROUTER_ADDRESS = '0x7a250d5630b4cf539739df2c5dacb4c659f2488d';
 /** Uniswap's `UniswapV2Factory`. */
@@ -22,20 +22,20 @@ const wrappedNatives: Readonly<Record<string, string>> = {
   'eip155:11155111': '0xfff9976782d46cc05630d1f6ebab18b2324d6b14',
 };
 
-/** CHOICE: elsewhere the address that all OP Stack chains have. */
+/** CHOICE: on other chains, the address that all OP Stack chains use. */
 const OP_STACK_WRAPPED_NATIVE = '0x4200000000000000000000000000000000000006';
 
-/** The token that stands for the native asset of a chain. */
+/** Returns the token that wraps the native asset of a chain. */
 export function wrappedNativeOn(caip2: string): string {
   return wrappedNatives[caip2] ?? OP_STACK_WRAPPED_NATIVE;
 }
 
-/** The tokens of a pair in the pair's order. */
+/** Returns two tokens in the order of their pair. */
 export function sortTokens(one: string, other: string): [string, string] {
   return one < other ? [one, other] : [other, one];
 }
 
-// CREATE2: keccak256(0xff || factory || keccak256(token0 || token1) || init code hash)[12..]
+// Calculates a CREATE2 address: keccak256(0xff || factory || keccak256(token0 || token1) || init code hash)[12..]
 export function pairAddress(one: string, other: string): string {
   const [token0, token1] = sortTokens(one, other);
   const salt = keccak_256(hexToBytes(token0.slice(2) + token1.slice(2)));
@@ -43,7 +43,7 @@ export function pairAddress(one: string, other: string): string {
   return addressFrom(keccak_256(hexToBytes(parts)));
 }
 
-/** CHOICE: an account that only the simulation uses is at the hash of what it is. */
+/** CHOICE: the address of an account that exists only in the simulation is the hash of its description. */
 export function derivedAddress(what: string): string {
   return addressFrom(keccak_256(utf8ToBytes(what)));
 }

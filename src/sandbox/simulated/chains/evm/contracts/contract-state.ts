@@ -1,12 +1,12 @@
 import { readWithBigints, writeWithBigints } from '../../ledger.ts';
 import type { ChainStore } from '../../store.ts';
 
-/** The storage of the contracts of one chain: JSON values, in which bigints are allowed, by contract and key. */
+/** The storage of the contracts of one chain, by contract and key. Values are JSON that may contain bigints. */
 export interface ContractState {
-  /** Undefined if nothing was written. */
+  /** Returns undefined if nothing was written. */
   get<T>(contract: string, key: string): T | undefined;
   set(contract: string, key: string, value: unknown): void;
-  /** The values of one key in all contracts that have it, in order of their addresses. */
+  /** Returns the values of one key in all contracts that have it, in the order of their addresses. */
   having<T>(key: string): readonly { readonly contract: string; readonly value: T }[];
 }
 

@@ -23,10 +23,7 @@ import { addressWord, elementSlot, memberSlot, wordOf } from './storage-layout.t
 import { balanceSlot, SUPPLY_SLOT, tokenWords } from './token-storage.ts';
 import { type Holding, tokensOn } from './tokens.ts';
 
-/*
- * The contracts that a chain begins with. They are not stored: what nobody has changed is as it is here, so a new
- * sandbox writes nothing.
- */
+/* The contracts that a chain begins with. They are stored only after a change, so a new sandbox writes nothing. */
 
 /*
  * SIMULATED swapRoutes: swaps on one EVM chain go through a router with the interface of Uniswap V2 and its pools.
@@ -34,19 +31,22 @@ import { type Holding, tokensOn } from './tokens.ts';
  * SETTING: `--rpc` with `--swap-router`; `CUSTOS_SWAP_ROUTERS` for `custos serve`.
  */
 
-/** US dollars of each token in a pair. */
+/** The value of each token in a pair, in US dollars. */
 const SIDE_USD = 1_000_000n;
 
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 const MULTICALL_ADDRESS = '0xca11bde05977b3631167028862be2a173976ca11';
 
-/** Deploys contracts with CREATE2 for everybody. Source: github.com/Arachnid/deterministic-deployment-proxy (MIT). */
+/**
+ * A contract with which everybody can deploy contracts by CREATE2. Source:
+ * github.com/Arachnid/deterministic-deployment-proxy (MIT).
+ */
 const CREATE2_DEPLOYER_ADDRESS = '0x4e59b44847b379578588920ca78fbf26c0b4956c';
 const CREATE2_DEPLOYER_CODE = `7f${'ff'.repeat(31)}e03601600081602082378035828234f58015156039578182fd5b8082525050506014600cf3`;
 
 /**
- * The entry point, its paymaster and the account that smart wallets delegate to accept every call and do nothing: the
- * bundler runs their operations. STOP.
+ * The code of the entry point, its paymaster, and the implementation to which smart wallets delegate: the STOP
+ * opcode. They accept every call and do nothing, because the bundler runs the operations.
  */
 const PASSIVE_CODE = '00';
 
@@ -55,19 +55,19 @@ interface GenesisAccount {
   readonly words: ReadonlyMap<string, string>;
 }
 
-/** A pair of tokens in order, and what it begins with of each. */
+/** A pair of tokens in order, and the initial reserve of each. */
 interface PlannedPair {
   readonly address: string;
   readonly tokens: readonly [string, string];
   readonly reserves: readonly [bigint, bigint];
 }
 
-/** The beginning of a chain. Addresses are lower-case 0x hex. */
+/** The initial state of a chain. Addresses are lower-case 0x hex. */
 export interface Genesis {
   account(address: string): GenesisAccount | undefined;
-  /** The native asset that backs the wrapped one. */
+  /** The native asset that backs the wrapped native asset. */
   native(): Holding | undefined;
-  /** The tokens of the pairs, and the native asset behind the wrapped one. */
+  /** The tokens in the pairs, and the native asset that backs the wrapped native asset. */
   allocations(): readonly Holding[];
   pairs(): readonly PlannedPair[];
 }
@@ -87,7 +87,8 @@ export function genesisOf(chain: Pick<EvmState, 'world' | 'caip2' | 'chainId'>):
 /**
  * The pairs that a chain begins with.
  *
- * CHOICE: every two tokens with a price and a name on a chain have a pair, of $1,000,000 of each at the fixed prices.
+ * CHOICE: every two tokens that have a price and a name on a chain have a pair, with $1,000,000 of each token at the
+ * fixed prices.
  */
 function pairsOn(chain: Parameters<typeof tokensOn>[0]): readonly PlannedPair[] {
   const priced = tokensOn(chain).flatMap(({ address, pricedAs, ...terms }) => {
@@ -117,7 +118,7 @@ function allocationsOf(pairs: readonly PlannedPair[], wrapped: string | undefine
     tokens.map((asset, index) => ({ owner: address, asset, amount: reserves[index]! })),
   );
   if (wrapped === undefined) return inPairs;
-  // INVARIANT: the wrapped native asset is backed by as much of the native one.
+  // INVARIANT: an equal amount of the native asset backs the wrapped native asset.
   const backing = sum(inPairs.filter(({ asset }) => asset === wrapped));
   return [...inPairs, { owner: wrapped, asset: NATIVE, amount: backing }];
 }
@@ -180,7 +181,7 @@ function factoryWords(pairs: readonly PlannedPair[]): [string, string][] {
 
 function pairWords({ tokens, reserves: [first, second] }: PlannedPair): [string, string][] {
   const { slots } = solidity.Pair;
-  // Nobody can take this liquidity out: its shares are at address 0.
+  // The shares of this liquidity belong to address 0, so nobody can withdraw it.
   const liquidity = wordOf(squareRoot(first * second));
   return [
     ...tokenWords({ decimals: 18, symbol: 'UNI-V2' }),
@@ -193,7 +194,7 @@ function pairWords({ tokens, reserves: [first, second] }: PlannedPair): [string,
   ];
 }
 
-/** Both reserves of a pair share a word with the time of the last trade, none so far. */
+/** Both reserves of a pair share a word with the time of the last trade, which is zero at first. */
 export function reservesWord([first, second]: readonly [bigint, bigint]): string {
   return wordOf((second << 112n) | first);
 }
@@ -206,7 +207,7 @@ function squareRoot(value: bigint): bigint {
 
 const codes = new Map<string, Uint8Array>();
 
-/** The same array each time, so that its hash is calculated once. */
+/** Returns the same array each time, so that its hash is calculated once. */
 export function codeOf(contract: keyof typeof solidity): Uint8Array {
   const code = codes.get(contract) ?? hexToBytes(solidity[contract].code);
   codes.set(contract, code);

@@ -8,9 +8,7 @@ import { claimSlot, publishRoot } from './rewards.ts';
 import { wordOf } from './storage-layout.ts';
 import { type VaultPlan, writeVault } from './vaults.ts';
 
-/*
- * Before version 9 of the store, the sandbox's contracts had no bytecode, and what they stored was in tables of its own.
- */
+/* Before version 9 of the store, the sandbox's contracts had no bytecode, and their state was in separate tables. */
 
 interface OldPool {
   readonly reserves: readonly [bigint, bigint];
@@ -30,7 +28,10 @@ interface OldClaim {
   readonly root: string;
 }
 
-/** Moves what older versions stored of contracts into their storage. Call it in a transaction of the store. */
+/**
+ * Moves the state of contracts from the tables of older versions into their storage. Must be called in a transaction
+ * of the store.
+ */
 export function convertOlderState(state: EvmState): void {
   const { world, caip2, ledger, accounts, contracts } = state;
   const { store } = world;
@@ -67,7 +68,10 @@ export function convertOlderState(state: EvmState): void {
   store.run(`delete from contract_state where caip2 = ? and (key = 'pool' or key like 'claimed %')`, caip2);
 }
 
-/** Pairs that nobody has used hold the wrapped native asset as well, which the stored balance does not back. */
+/**
+ * The initial reserves of unused pairs include the wrapped native asset. The stored balance of the native asset does
+ * not back it yet.
+ */
 function backWrappedNative({ genesis, ledger }: EvmState, used: ReadonlySet<string>): void {
   const backing = genesis.native();
   if (backing === undefined) return;
@@ -79,7 +83,10 @@ function backWrappedNative({ genesis, ledger }: EvmState, used: ReadonlySet<stri
   if (held !== backing.amount) ledger.setBalance(backing.owner, NATIVE, held + unused);
 }
 
-/** The faucet stocked a pair when it was first used. Now pairs begin with what they hold. */
+/**
+ * Deletes the old deposits of the faucet into pairs. Older versions funded a pair on its first use. Now pairs begin
+ * with their reserves.
+ */
 function forgetStocking({ world, caip2, genesis }: EvmState, pairs: readonly string[]): void {
   const forget = (recipient: string, isNative: boolean): void =>
     world.store.run(

@@ -10,18 +10,22 @@ import { DISTRIBUTOR_ADDRESS } from './addresses.ts';
 import { solidity } from './generated/solidity.ts';
 import { addressWord, memberSlot, numberIn, wordOf } from './storage-layout.ts';
 
-/** The key of all rewards in the state of contracts. The contract itself knows only their root. */
+/** The key of all rewards in the state of contracts. The contract itself stores only their root. */
 const REWARDS = 'rewards';
 const MAX_UINT208 = 2n ** 208n - 1n;
 const { slots } = solidity.Distributor;
 
-/** A reward with what it takes to claim it. */
+/** A reward and its Merkle proof. */
 interface ProvenReward extends CumulativeReward {
   readonly claimed: bigint;
   readonly proof: readonly string[];
 }
 
-/** Adds to what an account may claim; the faucet gives the distributor as much. Throws InvalidDepositError. */
+/**
+ * Increases what an account may claim. The faucet gives the distributor the same amount.
+ *
+ * @throws InvalidDepositError
+ */
 export function addReward(
   state: EvmState,
   block: Block,
@@ -42,13 +46,13 @@ export function publishRoot(state: EvmState): void {
   state.bytecode.setWord(DISTRIBUTOR_ADDRESS, wordOf(slots.root), root.slice(2));
 }
 
-/** The most that an account may be given of a token in all. */
+/** Whether a reward exceeds the maximum total of an account in a token. */
 export function isTooMuch(state: EvmState, { user, token, amount }: CumulativeReward): boolean {
   const before = rewardsOf(state).find((reward) => reward.user === user && reward.token === token);
   return (before?.amount ?? 0n) + amount > MAX_UINT208;
 }
 
-/** The rewards of an account, in order of their tokens. */
+/** Returns the rewards of an account, in the order of their tokens. */
 export function provenRewards(state: EvmState, user: string): readonly ProvenReward[] {
   const all = rewardsOf(state);
   const leaves = all.map(rewardLeaf);
@@ -65,7 +69,10 @@ function rewardsOf({ contracts }: EvmState): readonly CumulativeReward[] {
   return contracts.get<readonly CumulativeReward[]>(DISTRIBUTOR_ADDRESS, REWARDS) ?? [];
 }
 
-/** Slot of what an account has claimed of a token: the amount shares its word with the time of the claim. */
+/**
+ * The slot of the amount that an account has claimed of a token. The amount shares its word with the time of the
+ * claim.
+ */
 export function claimSlot({ user, token }: Pick<CumulativeReward, 'user' | 'token'>): string {
   return memberSlot(memberSlot(wordOf(slots.claimed), addressWord(user)), addressWord(token));
 }
@@ -74,7 +81,7 @@ function claimedOf({ bytecode }: EvmState, reward: Pick<CumulativeReward, 'user'
   return numberIn(bytecode.word(DISTRIBUTOR_ADDRESS, claimSlot(reward))) & MAX_UINT208;
 }
 
-// A Merkle tree of hashes as 0x hex. A node without a sibling is its own parent.
+// A Merkle tree of hashes in 0x hex. A node without a sibling is its own parent.
 
 const EMPTY_ROOT = `0x${'0'.repeat(64)}`;
 

@@ -9,11 +9,11 @@ import type { TokenTerms } from './token-storage.ts';
 export interface NamedToken extends TokenTerms {
   /** Lower-case 0x hex. */
   readonly address: string;
-  /** The asset whose price it has, in lower case. */
+  /** The lower-case name of the asset that has the same price. */
   readonly pricedAs: string;
 }
 
-/** An amount that an account has of an asset. */
+/** The amount of an asset that an account holds. */
 export interface Holding {
   readonly owner: string;
   readonly asset: string;
@@ -22,7 +22,7 @@ export interface Holding {
 
 type Chain = Pick<EvmState, 'world' | 'caip2' | 'chainId'>;
 
-/** The tokens that a chain begins with; the wrapped native asset, if there is one, is the first. */
+/** The tokens that a chain begins with. The wrapped native asset, if any, comes first. */
 export function tokensOn(chain: Chain): readonly NamedToken[] {
   const wrapped = wrappedTokenOn(chain);
   const known = chain.world
@@ -41,7 +41,7 @@ function wrappedTokenOn(chain: Chain): NamedToken | undefined {
   return { address, decimals: 18, symbol: `W${native.toUpperCase()}`, pricedAs: native };
 }
 
-/** The token of the sandbox at an address. Undefined for other addresses, and for contracts that users deployed. */
+/** Returns the sandbox's token at an address. Undefined for other addresses, and for contracts that users deployed. */
 export function tokenAt(state: EvmState, address: string): TokenTerms | undefined {
   const token = state.accounts.token(address) ?? knownToken(state.world, state.caip2, address);
   if (token !== undefined) return token;
@@ -50,8 +50,8 @@ export function tokenAt(state: EvmState, address: string): TokenTerms | undefine
 }
 
 /**
- * The balances of a chain's accounts in the sandbox's tokens, and their initial balances. Tokens that were never moved
- * are omitted. The native asset behind the wrapped one is listed as long as no balance is stored for it.
+ * The balances of a chain's accounts in the sandbox's tokens, and their initial balances. Tokens that were never
+ * moved are omitted. The native asset behind the wrapped one is included as long as no balance is stored for it.
  */
 export function tokenBooks(state: EvmState): {
   readonly held: readonly Holding[];

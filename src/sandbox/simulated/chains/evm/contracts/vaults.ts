@@ -14,10 +14,13 @@ import { codeOf } from './genesis.ts';
 import { addressIn, addressWord, numberIn, wordOf } from './storage-layout.ts';
 import { allowanceSlot, tokenWords } from './token-storage.ts';
 
-/** CHOICE: what the faucet gives the borrower of a vault, in US dollars; units of an asset without a price. */
+/**
+ * CHOICE: the amount that the faucet gives the borrower of a vault, in US dollars, or in units of an asset without a
+ * price.
+ */
 const BORROWER_USD = 1_000_000n;
 const MAX_UINT256 = 2n ** 256n - 1n;
-/** The key by which the state of contracts lists vaults. */
+/** The key in the state of contracts that marks vaults. */
 const VAULT = 'vault';
 
 const lender = contractAbi(['function accrue()']);
@@ -28,26 +31,26 @@ type Variable = keyof typeof solidity.Vault.slots;
 export interface VaultPlan {
   readonly address: string;
   readonly asset: string;
-  /** Decimals and symbol of the asset. */
+  /** The decimals and the symbol of the asset. */
   readonly decimals: number;
   readonly symbol: string;
-  /** Decimals of the shares minus those of the asset. */
+  /** The number of decimals of the shares minus that of the asset. */
   readonly offset: number;
   /** The yield of the vault before the app's fee. */
   readonly apyBps: number;
-  /** The app's part of the yield. */
+  /** The app's share of the yield. */
   readonly feeBps: number;
-  /** Whether fees are kept for the admin to collect, or become shares of the admin. */
+  /** Whether fees wait for the admin to claim them, or become shares of the admin. */
   readonly feeKind: 'claimable' | 'shares';
   readonly admin: string;
 }
 
-/** The vaults of a chain, in order of their addresses. */
+/** Returns the vaults of a chain, in the order of their addresses. */
 export function vaultsOn({ contracts }: Pick<EvmState, 'contracts'>): readonly string[] {
   return contracts.having(VAULT).map(({ contract }) => contract);
 }
 
-/** Who holds what a vault has lent, and pays its interest. */
+/** The account that holds the assets that a vault has lent, and pays its interest. */
 export function borrowerOf(address: string): string {
   return derivedAddress(`borrower of ${address}`);
 }
@@ -57,7 +60,11 @@ export function vaultAddress(state: EvmState, name: string): string {
   return derivedAddress(`vault ${vaultsOn(state).length} ${name} on ${state.caip2}`);
 }
 
-/** Puts a vault at an address; its borrower gets what it will pay as interest. Throws InvalidDepositError. */
+/**
+ * Deploys a vault at an address. Its borrower gets the assets from which it will pay interest.
+ *
+ * @throws InvalidDepositError
+ */
 export function deployVault(state: EvmState, block: Block, plan: VaultPlan): void {
   const { address, asset, decimals, symbol } = plan;
   const price = fixedUsd(symbol.toLowerCase()) ?? '1';
@@ -89,7 +96,7 @@ export function writeVault({ bytecode, contracts, registerToken }: EvmState, pla
   registerToken({ address, ...share });
 }
 
-/** The yield of a vault and the app's part of it. Undefined where no vault is. */
+/** Returns the yield of a vault and the app's share of it. Undefined when there is no vault at the address. */
 export function ratesOf(
   state: EvmState,
   address: string,
@@ -98,7 +105,7 @@ export function ratesOf(
   return { apyBps: Number(read(state, address, 'apyBps')), feeBps: Number(read(state, address, 'feeBps')) };
 }
 
-/** A change of a vault. `rawLiquidity` is the amount that it can pay out from now on. */
+/** A change of a vault. `rawLiquidity` is the amount that the vault can pay out from then on. */
 export interface VaultChange {
   readonly apyBps?: number | undefined;
   readonly rawLiquidity?: bigint | undefined;
@@ -106,9 +113,10 @@ export interface VaultChange {
 }
 
 /**
- * Prepares a change of a vault after its interest was paid; what it cannot pay out is lent to the borrower. Nothing is
- * stored before `store` is called, in a transaction of the store; it returns false if the state has changed since then.
- * `most` is set, and there is nothing to store, when `rawLiquidity` exceeds what the vault could pay out.
+ * Prepares a change of a vault after its interest was paid. The part of the assets that it cannot pay out is lent to
+ * the borrower. Stores nothing until `store` is called, in a transaction of the store; `store` returns false if the
+ * state has changed in the meantime. When `rawLiquidity` exceeds what the vault could pay out, there is nothing to
+ * store, and `most` is the maximum.
  */
 export async function changeVault(
   interpreter: Interpreter,

@@ -3,7 +3,7 @@ import type { EvmAuthorization } from '../../../../../ports/chains.ts';
 import { invalid, isRecord } from '../../rpc-calls.ts';
 import { BLOCK_GAS_LIMIT } from '../machine.ts';
 
-// The parameters of the Ethereum JSON-RPC.
+// Parses the parameters of the Ethereum JSON-RPC methods.
 
 export const SERVER_ERROR = -32_000;
 export const LIMIT_EXCEEDED = -32_005;
@@ -34,7 +34,7 @@ export function numberOf(value: unknown, name: string): bigint {
 
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 
-/** A call object, with defaults for the fields that it leaves out. */
+/** A call object, with defaults for the missing fields. */
 export interface Call {
   readonly from: string;
   readonly to: string | null;

@@ -24,24 +24,24 @@ import {
 import { quantity } from './views.ts';
 
 /*
- * The methods of anvil and Hardhat that change a chain. Those that move the clock are also in `sandbox/rpc-clock.ts`,
- * because all chains share it.
+ * The methods of anvil and Hardhat that change a chain. The methods that move the clock are also in
+ * `sandbox/rpc-clock.ts`, because all chains share the clock.
  */
 
 /** CHOICE: the latest 1,000 snapshots of a chain are kept. */
 const MOST_SNAPSHOTS = 1_000;
-/** CHOICE: as many blocks as a reorganization that a client asks for may replace. */
+/** CHOICE: the maximum number of blocks that a reorganization by a client may replace. */
 const MOST_REPLACED = 100_000n;
 const MOST_MINED = 1_000_000n;
-/** The beginning of the code of a delegated account (EIP-7702). */
+/** The first bytes of the code of a delegated account (EIP-7702). */
 const DELEGATION = 'ef0100';
 
 interface Snapshot {
-  /** The position in the store. */
+  /** The position in the change log of the store. */
   readonly content: number;
   readonly position: number;
   readonly head: number;
-  /** The position of its latest transaction. */
+  /** The position of the chain's latest transaction. */
   readonly latest: { readonly block: number; readonly index: number } | undefined;
 }
 
@@ -50,13 +50,13 @@ type DevelopmentMethod = (params: readonly unknown[]) => unknown;
 /** The development methods of one chain. */
 export interface Development {
   readonly methods: Readonly<Record<string, DevelopmentMethod>>;
-  /** Begins to record what can be taken back. */
+  /** Starts to record changes, so that they can be undone. */
   begin(): void;
-  /** The accounts for which clients send transactions without a signature. */
+  /** Returns the accounts for which clients send transactions without a signature. */
   accounts(): readonly string[];
-  /** Sends the transaction of an impersonated account. Returns its hash. */
+  /** Sends the transaction of an impersonated account and returns its hash. */
   send(transaction: unknown): Promise<string>;
-  /** Mines a block, if each transaction gets one at once. */
+  /** Mines a block if the chain mines one for each transaction. */
   mineSent(): Promise<void>;
 }
 
@@ -69,7 +69,7 @@ export function makeDevelopment(parts: EvmParts): Development {
   let isAutomatic = false;
   const snapshots = new Map<string, Snapshot>();
   let snapshotCount = 0;
-  /** The start of the changes of each block with transactions, oldest first. */
+  /** The position of the first change of each block with transactions, oldest first. */
   let marks: { readonly block: number; readonly position: number }[] = [];
   let begun: { readonly content: number; readonly head: number } | undefined;
 
@@ -95,7 +95,7 @@ export function makeDevelopment(parts: EvmParts): Development {
     return id;
   }
 
-  /** Returns to a snapshot, which uses up this snapshot and all later ones. */
+  /** Returns to a snapshot. This snapshot and all later snapshots can then no longer be used. */
   function revertTo(id: unknown): boolean {
     const key = quantity(numberOf(id, 'snapshot'));
     const snapshot = snapshots.get(key);
@@ -113,10 +113,10 @@ export function makeDevelopment(parts: EvmParts): Development {
   }
 
   /**
-   * Replaces the latest blocks by empty ones. Their transactions become pending again.
+   * Replaces the latest blocks by empty blocks. Their transactions become pending again.
    *
-   * CHOICE: deposits from the faucet in those blocks, and payments by the simulated exchange, bank and card issuer, are
-   * lost, because they are not transactions that a block could include again.
+   * CHOICE: deposits from the faucet in those blocks, and payments by the simulated exchange, bank and card issuer,
+   * are lost. They are not transactions, so no block could include them again.
    */
   function reorganize(depth: bigint): void {
     const head = blocks.head();
@@ -152,7 +152,7 @@ export function makeDevelopment(parts: EvmParts): Development {
     }
   }
 
-  /** CHOICE: the faucet gives what is missing and takes back the rest, so that the books stay balanced. */
+  /** CHOICE: the faucet gives the missing amount or takes back the excess, so that the books stay balanced. */
   function setBalance(address: string, amount: bigint): void {
     if (!hasNativeAsset(state)) throw new RpcError(SERVER_ERROR, 'the chain has no native asset');
     const { ledger } = state;
@@ -316,9 +316,9 @@ function withPrefix<T>(prefix: string, all: Readonly<Record<string, T>>): Record
 }
 
 /**
- * The transaction of an impersonated account.
+ * Makes the transaction of an impersonated account.
  *
- * CHOICE: its signature names the sender, so that two accounts never send the same bytes.
+ * CHOICE: its signature contains the sender, so that two accounts never send the same bytes.
  */
 async function unsigned(
   { state, pool, blocks, interpreter, caip2 }: EvmParts,

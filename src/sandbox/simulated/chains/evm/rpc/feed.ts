@@ -8,24 +8,28 @@ import { before, type LogView, logsAfter, matches, type Position, readFilter } f
 import { blockView, logViews, transactionBy } from './views.ts';
 
 /*
- * Filters and subscriptions of one chain: what is new since a client has asked or was told. When blocks are replaced,
- * their logs are reported again as removed, and the position of each listener goes back to before them.
+ * The filters and subscriptions of one chain. Each reports the changes since its client last polled or was notified.
+ * When blocks are replaced, their logs are reported again as removed, and the position of each listener moves back to
+ * the last block that stays.
  */
 
-/** CHOICE: the filters of a chain. Like geth's, a filter expires if it is not polled for five minutes. */
+/**
+ * CHOICE: the maximum number of filters of a chain. As in geth, a filter expires if it is not polled for five
+ * minutes.
+ */
 const MOST_FILTERS = 10_000;
 const FILTER_MS = 5 * 60_000;
-/** CHOICE: subscriptions of a connection to a chain. */
+/** CHOICE: the maximum number of subscriptions of a connection to a chain. */
 const MOST_SUBSCRIPTIONS = 100;
-/** CHOICE: when the clock moves far, a listener is told of the latest 256 blocks only. */
+/** CHOICE: when the clock moves far, a listener receives only the latest 256 blocks. */
 const MOST_BLOCKS = 256;
 const MOST_PENDING = 10_000;
-/** CHOICE: subscribers get new notifications every 50 ms. */
+/** CHOICE: subscribers receive new notifications every 50 ms. */
 const PUSH_MS = 50;
-/** The replaced blocks that a listener who asks late still learns of. */
+/** The maximum number of replacements of blocks that are stored for listeners that poll late. */
 const MOST_REMOVALS = 256;
 const MOST_REMOVED = 10_000;
-/** The notifications of many subscribers give other work a turn after this long. */
+/** The time after which the notification of many subscribers pauses for other work. */
 const SLICE_MS = 10;
 
 type Kind = 'logs' | 'newHeads' | 'newPendingTransactions';
@@ -33,12 +37,12 @@ type Kind = 'logs' | 'newHeads' | 'newPendingTransactions';
 interface Listener {
   readonly kind: Kind;
   readonly filter: ReturnType<typeof readFilter>;
-  /** Whether whole transactions or blocks are reported, and not only their hashes. */
+  /** Whether whole transactions or blocks are reported, or only their hashes. */
   readonly isFull: boolean;
   position: Position;
   /** The latest block that was reported. */
   block: number;
-  /** The last of the pending transactions that were reported. */
+  /** The last pending transaction that was reported. */
   pending: number;
   /** The number of the last removal that was reported. */
   removal: number;
@@ -46,30 +50,30 @@ interface Listener {
 
 interface Filter extends Listener {
   readonly request: unknown;
-  /** By `performance.now()`. */
+  /** In milliseconds of `performance.now()`. */
   expiresMs: number;
 }
 
 interface Subscription extends Listener {
   readonly connection: RpcConnection;
-  /** Whether its news are being collected. */
+  /** Whether its changes are being collected. */
   isBusy: boolean;
 }
 
-/** Blocks that were replaced, and the logs that they had. */
+/** Blocks that were replaced, and their logs. */
 interface Removal {
   readonly number: number;
   readonly from: number;
   readonly logs: readonly LogView[];
 }
 
-/** The subjects of the filters and subscriptions of one chain. */
+/** The sources from which the filters and subscriptions of one chain report. */
 export interface Feed {
   addFilter(kind: Kind, request: unknown): string;
   removeFilter(id: unknown): boolean;
-  /** The news since the last call, or since the filter was created. */
+  /** Returns the changes since the last call, or since the filter was created. */
   changesOf(id: unknown): Promise<readonly unknown[]>;
-  /** The filter object of a filter of logs. */
+  /** Returns the filter object of a filter of logs. */
   requestOf(id: unknown): unknown;
   subscribe(connection: RpcConnection | undefined, kind: unknown, request: unknown): string;
   unsubscribe(connection: RpcConnection | undefined, id: unknown): boolean;
@@ -104,7 +108,7 @@ export function makeFeed(parts: EvmParts): Feed {
     };
   }
 
-  /** Filters belong to what was stored when they were made. */
+  /** Deletes filters that were created before the content of the store was replaced. */
   function forgetOthers(): void {
     if (content === world.store.content()) return;
     content = world.store.content();
@@ -194,14 +198,14 @@ export function makeFeed(parts: EvmParts): Feed {
     }
   }
 
-  /** The same header for all subscribers. */
+  /** Returns a block's header, which all subscribers share. */
   function headIn(heads: Map<number, object | null>, number: number): object | null {
     const head = heads.get(number) ?? headOf(parts, number);
     heads.set(number, head);
     return head;
   }
 
-  /** One push at a time, as long as somebody listens. */
+  /** Schedules the next push, while there are listeners. Only one push runs at a time. */
   function schedule(): void {
     if (isScheduled) return;
     isScheduled = true;
@@ -209,7 +213,7 @@ export function makeFeed(parts: EvmParts): Feed {
       try {
         await push();
       } catch {
-        // The store was closed or replaced: the next push sees what is there then.
+        // The store was closed or replaced. The next push reads the new content.
       }
       isScheduled = false;
       if (subscriptions.size > 0) schedule();
@@ -221,7 +225,7 @@ export function makeFeed(parts: EvmParts): Feed {
     return subscriptions.delete(id);
   }
 
-  // Their logs are still there.
+  // The logs of the replaced blocks are still stored at this point.
   forks.watch((from) => {
     removalCount += 1;
     if (filters.size === 0 && subscriptions.size === 0) return;
@@ -281,7 +285,7 @@ export function makeFeed(parts: EvmParts): Feed {
   };
 }
 
-/** The logs of the blocks from a number on, newest first, as geth reports them when they are removed. */
+/** Returns the logs of the blocks from a number on, newest first, as geth reports removed logs. */
 function logsFrom(parts: EvmParts, from: number): LogView[] {
   const upTo = Number.MAX_SAFE_INTEGER;
   const receipts = receiptsAfter(parts.state, { ...before(from), upTo, limit: MOST_REMOVED });
@@ -293,7 +297,7 @@ function isAtMost({ blockNumber, transactionIndex }: LogView, { block, index }: 
   return number < block || (number === block && Number(transactionIndex) <= index);
 }
 
-/** The header of a block, as subscribers get it. */
+/** The header of a block in the format of subscriptions. */
 function headOf(parts: EvmParts, number: number): object | null {
   const view = blockView(parts, number, false);
   if (view === null) return null;

@@ -5,7 +5,7 @@ import { type Receipt, receiptsAfter } from '../receipts.ts';
 import { addressOf, hashText, LIMIT_EXCEEDED, numberOf, SERVER_ERROR } from './calls.ts';
 import { logViews } from './views.ts';
 
-/** CHOICE: an answer has at most 10,000 logs, which are found in at most 20,000 transactions. */
+/** CHOICE: a response has at most 10,000 logs, which are searched in at most 20,000 transactions. */
 const MOST_LOGS = 10_000;
 const MOST_RECEIPTS = 20_000;
 const RECEIPTS_PER_READ = 200;
@@ -15,21 +15,25 @@ const SLICE_MS = 10;
 
 export type LogView = ReturnType<typeof logViews>[number];
 
-/** Which logs a client wants. */
+/** The criteria of a client for logs. */
 interface LogFilter {
-  /** Undefined: of any contract. */
+  /** The contracts. Undefined means any contract. */
   readonly addresses: ReadonlySet<string> | undefined;
-  /** By position: the topics of which one must be there, or undefined for any. */
+  /** By position: the topics of which one must match, or undefined for any topic. */
   readonly topics: readonly (ReadonlySet<string> | undefined)[];
 }
 
-/** A position in the transactions of a chain: everything up to the transaction at `index` of the block. */
+/** A position in the transactions of a chain: after the transaction at `index` of the block. */
 export interface Position {
   readonly block: number;
   readonly index: number;
 }
 
-/** Reads `address` and `topics` of a filter object. */
+/**
+ * Reads `address` and `topics` of a filter object.
+ *
+ * @throws RpcError
+ */
 export function readFilter(filter: unknown): LogFilter {
   if (!isRecord(filter)) throw invalid('invalid argument: expected a filter');
   const { address, topics } = filter;
@@ -63,7 +67,7 @@ export function matches({ addresses, topics }: LogFilter, log: LogView): boolean
   return topics.every((any, at) => any === undefined || any.has(log.topics[at] ?? ''));
 }
 
-/** The logs after a position, up to the latest or until there are many, and the position after them. */
+/** Returns logs after a position, at most until the result is long, and the position after them. */
 export async function logsAfter(
   parts: EvmParts,
   filter: LogFilter,
@@ -92,7 +96,7 @@ function positionOf({ block, index }: Receipt): Position {
   return { block: block.number, index };
 }
 
-/** The logs that `eth_getLogs` returns for a filter object. */
+/** Returns the logs for a filter object of `eth_getLogs`. */
 export async function logsOf(parts: EvmParts, filter: unknown): Promise<readonly LogView[]> {
   const wanted = readFilter(filter);
   const { fromBlock, toBlock, blockHash: hash } = filter as Record<string, unknown>;
@@ -121,7 +125,7 @@ export function before(block: number): Position {
   return { block, index: -1 };
 }
 
-/** The number that a block parameter names. Undefined for a block that does not exist. */
+/** Returns the number that a block parameter names. Undefined for a block that does not exist. */
 export function knownBlock({ caip2, blocks, forks }: EvmParts, block: unknown): number | undefined {
   const head = blocks.head().number;
   if (block === undefined || block === null || block === 'latest' || block === 'pending') return head;

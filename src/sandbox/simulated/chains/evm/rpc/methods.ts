@@ -34,7 +34,7 @@ import {
 } from './user-operations.ts';
 import { blockView, inBlock, quantity, receiptView, transactionBy } from './views.ts';
 
-/** A chain with its way in for signed transactions. */
+/** A chain and the function with which it accepts signed transactions. */
 export interface RpcChain {
   readonly parts: EvmParts;
   broadcast(signedBytes: Uint8Array): Promise<BroadcastOutcome>;
@@ -51,7 +51,7 @@ type Method = (chain: Served, params: readonly unknown[], caller: RpcCaller) => 
 
 const MOST_FEE_BLOCKS = 1_024;
 
-/** Answers methods on the latest state of a chain, in the format of the Ethereum JSON-RPC. */
+/** Runs methods on the latest state of a chain, in the format of the Ethereum JSON-RPC. */
 export function rpcOf(chain: RpcChain): (call: RpcCall, caller: RpcCaller) => Promise<RpcOutcome> {
   const development = makeDevelopment(chain.parts);
   const served: Served = { ...chain, feed: makeFeed(chain.parts), development };
@@ -115,7 +115,7 @@ const methods: Readonly<Record<string, Method>> = {
   },
   eth_estimateGas: async ({ parts }, [call, block], caller) => {
     if (block !== undefined) requireLatest(parts, block);
-    // The call is run first: unlike the estimate, it returns the data of a revert.
+    // The call runs first, because it returns the data of a revert, which the estimate does not.
     await callOnly(parts, call, { overrides: undefined, caller });
     const { from, to, value, data, authorizationList } = callOf(call);
     const estimate = await dryRun(watched(await parts.interpreter(), watchOf(caller)), parts.state, {
@@ -191,7 +191,10 @@ const methods: Readonly<Record<string, Method>> = {
   },
 };
 
-/** CHOICE: simulated chains keep the latest state only, so earlier blocks answer as long as nothing has changed. */
+/**
+ * CHOICE: simulated chains store only the latest state. Requests for an earlier block succeed as long as the state
+ * has not changed since that block.
+ */
 function requireLatest(parts: EvmParts, block: unknown): void {
   const number = knownBlock(parts, block);
   if (number === undefined) throw new RpcError(SERVER_ERROR, 'header not found');
@@ -202,7 +205,7 @@ function requireLatest(parts: EvmParts, block: unknown): void {
   }
 }
 
-/** Ends the executions of a caller who has left, and those that last too long. */
+/** Ends an execution when its caller disconnects, or when it takes too long. */
 function watchOf({ signal, endsAtMs }: RpcCaller): Watch {
   return {
     check() {

@@ -6,7 +6,7 @@ import type { Overlay } from '../overlay.ts';
 import { textOf } from '../state-manager.ts';
 import { quantity } from './views.ts';
 
-// The tracers of `debug_traceTransaction` and `debug_traceCall`, with the results of geth.
+// The tracers of `debug_traceTransaction` and `debug_traceCall`. Their results have the format of geth.
 
 /** CHOICE: a trace of steps has at most 10,000 steps, and 1 MB of memory and stack in total. */
 const MOST_STEPS = 10_000;
@@ -47,13 +47,17 @@ interface LogFrame {
   readonly address: string;
   readonly topics: readonly string[];
   readonly data: string;
-  /** How many calls the frame had made before. */
+  /** The number of calls that the frame had made before. */
   readonly position: string;
-  /** The position in the whole transaction. */
+  /** The position of the log in the whole transaction. */
   index: string;
 }
 
-/** Reads the options of a trace. Throws RpcError. */
+/**
+ * Reads the options of a trace.
+ *
+ * @throws RpcError
+ */
 export function tracerOf(options: unknown): ResultTracer {
   const { tracer: name, tracerConfig } = isRecord(options) ? options : {};
   const config = isRecord(tracerConfig) ? tracerConfig : {};
@@ -64,14 +68,14 @@ export function tracerOf(options: unknown): ResultTracer {
   throw invalid(`expected \`callTracer\`, \`prestateTracer\` or no tracer, got \`${String(name)}\``);
 }
 
-// A trace has the reason of `Error(string)` only, as on anvil.
+// As on anvil, a trace contains a reason only for `Error(string)`.
 const noAbis = { error: () => undefined };
 
 function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unknown>>): ResultTracer {
   const open: Frame[] = [];
   let top: Frame | undefined;
   let count = 0;
-  /** The operation that makes the next message. */
+  /** The operation that creates the next message. */
   let last: { readonly name: string; readonly depth: number } | undefined;
   const begin = (message: Message): Frame => {
     const isOp = last !== undefined && message.depth > 0 && last.depth === message.depth - 1;
@@ -190,7 +194,7 @@ function prestateTracer({ diffMode }: Readonly<Record<string, unknown>>): Result
   };
 }
 
-/** Adds what a cell of an overlay says of an account, as `makeOverlay` names cells. */
+/** Adds the facts in a cell of an overlay to its account. `makeOverlay` defines the keys of cells. */
 function note(accounts: Record<string, Account>, key: string, value: unknown): void {
   const [kind = '', address = '', second = ''] = key.split(' ');
   if (!/^0x[0-9a-f]{40}$/.test(address)) return;

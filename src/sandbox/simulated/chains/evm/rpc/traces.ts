@@ -14,14 +14,14 @@ import { override } from './overrides.ts';
 import { tracerOf } from './tracers.ts';
 import { blockView, quantity } from './views.ts';
 
-/** CHOICE: the blocks and calls of one simulation. */
+/** CHOICE: the maximum number of blocks, and of calls, in one simulation. */
 const MOST_BLOCKS = 256;
 const MOST_CALLS = 1_000;
 const MOST_ROUNDS = 8;
-/** The address of logs of the native asset. Source: ERC-7528. */
+/** The address in logs of the native asset. Source: ERC-7528. */
 const NATIVE_LOG = '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee';
 
-/** Executes an included transaction again, on what it has read then. */
+/** Executes an included transaction again, on the state that it read at that time. */
 export async function traceTransaction(
   parts: EvmParts,
   watch: Watch,
@@ -59,7 +59,10 @@ export async function traceCall(
 
 type AccessList = { readonly address: string; readonly storageKeys: readonly string[] }[];
 
-/** The accounts and slots that a call uses, and its gas when it lists them. Source: geth, eth_createAccessList. */
+/**
+ * Returns the accounts and slots that a call uses, and the gas of the call with this list. Source: geth,
+ * eth_createAccessList.
+ */
 export async function createAccessList(
   parts: EvmParts,
   watch: Watch,

@@ -28,7 +28,7 @@ const REJECTED_BY_VALIDATION = -32_500;
 const REJECTED_BY_PAYMASTER = -32_501;
 const INVALID_SIGNATURE = -32_507;
 
-/** CHOICE: the gas that clients should allow in addition to that of their calls. */
+/** CHOICE: the gas that clients should add to the gas of their calls. */
 const VERIFICATION_GAS = 150_000n;
 const PRE_VERIFICATION_GAS = 50_000n;
 const PAYMASTER_GAS = 50_000n;
@@ -74,7 +74,10 @@ export async function estimateUserOperation(
   };
 }
 
-/** The gas of the calls together, which is more than they need: each is estimated as a transaction. */
+/**
+ * Estimates the gas of the calls together. It is more than they need, because each call is estimated as a separate
+ * transaction.
+ */
 async function gasOf(
   { state, blocks }: EvmParts,
   interpreter: Interpreter,
@@ -87,7 +90,7 @@ async function gasOf(
   for (const { to, value, data } of calls) {
     const call = { from: sender, to, value, data, delegatedTo: SIMPLE_ACCOUNT_ADDRESS };
     const estimate = await dryRun(interpreter, state, { block: blocks.head(), call });
-    // A later call may need what an earlier one does.
+    // A later call may depend on the effects of an earlier call.
     if (!estimate.succeeds && calls.length === 1) throw new RpcError(REVERTED, estimate.message);
     sum += estimate.succeeds ? estimate.units : 500_000n;
   }
@@ -161,7 +164,11 @@ function requireEntryPoint(entryPoint: unknown): void {
   throw invalid(`unsupported entry point: expected ${entryPoints()[0]} (0.8)`);
 }
 
-/** Reads an operation in the format of clients. Throws RpcError. */
+/**
+ * Reads an operation in the format of clients.
+ *
+ * @throws RpcError
+ */
 function readOperation(value: unknown): SponsoredOperation {
   if (!isRecord(value)) throw invalid('invalid argument: expected a user operation');
   const { eip7702Auth, factory, paymaster } = value;
@@ -176,7 +183,7 @@ function readOperation(value: unknown): SponsoredOperation {
       ...{ call_gas_limit: number('callGasLimit'), verification_gas_limit: number('verificationGasLimit') },
       ...{ pre_verification_gas: number('preVerificationGas'), max_fee_per_gas: number('maxFeePerGas') },
       max_priority_fee_per_gas: number('maxPriorityFeePerGas'),
-      // The entry point hashes the delegate in the place of the marker.
+      // The entry point hashes the delegate instead of the marker.
       ...(factory == null
         ? {}
         : {

@@ -14,10 +14,10 @@ import { hashOf, ZERO_WORD } from '../state.ts';
 
 // Blocks, transactions, receipts and logs in the format of the Ethereum JSON-RPC.
 
-/** The most receipts that one answer is made of. */
+/** The maximum number of receipts in one response. */
 const MOST_RECEIPTS = 20_000;
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
-/** keccak256(rlp([])): a block without uncles. */
+/** keccak256(rlp([])), the hash of a list without uncles. */
 const NO_UNCLES = '0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347';
 
 export function quantity(value: bigint | number): string {
@@ -43,7 +43,7 @@ export function logViews({ forks }: Pick<EvmParts, 'forks'>, receipt: Receipt) {
   }));
 }
 
-// Three bits of 2048 for each address and topic. Source: Ethereum yellow paper, 4.3.1.
+// Each address and topic sets three of 2048 bits. Source: Ethereum yellow paper, 4.3.1.
 function bloomOf(receipts: readonly Receipt[]): string {
   const bloom = new Uint8Array(256);
   for (const { address, topics } of receipts.flatMap(({ logs }) => logs)) {
@@ -58,7 +58,7 @@ function bloomOf(receipts: readonly Receipt[]): string {
   return bytesTo0xHex(bloom);
 }
 
-/** @param all the receipts of its block. */
+/** @param all the receipts of the transaction's block. */
 export function receiptView(parts: EvmParts, receipt: Receipt, all = inBlock(parts, receipt.block.number)) {
   const { hash, block, index, sender, recipient, contract, gasUsed, gasPrice, isReverted } = receipt;
   const type = envelopeOf(rawOf(parts, hash))?.type;
@@ -117,7 +117,10 @@ function rawOf({ world, caip2 }: EvmParts, hash: string): string | null {
   return row === undefined ? null : ((readWithBigints(row.plan) as EvmPlan).raw ?? null);
 }
 
-/** The transaction as it was signed; undefined for a user operation, a deposit and a type that clients do not know. */
+/**
+ * Returns the signed transaction. Undefined for a user operation, a deposit, and a transaction type that clients do
+ * not know.
+ */
 function envelopeOf(raw: string | null) {
   if (raw === null) return undefined;
   const hex = raw as `0x${string}`;
@@ -162,7 +165,7 @@ export function transactionBy(parts: EvmParts, hash: string) {
       ...view,
       ...{ ...place, from, input: view.input ?? data ?? '0x', type: rpcTypes[envelope.type] },
       gasPrice: typeof price === 'bigint' ? quantity(price) : price,
-      // Older clients expect what is zero too.
+      // Older clients expect zero values to be present.
       ...{ to: view.to ?? null, value: view.value ?? '0x0', nonce: view.nonce ?? '0x0' },
     };
   }

@@ -51,7 +51,10 @@ export function runAssociatedToken(call: Invocation): void {
   });
 }
 
-/** An account that others have paid to is filled up, allocated and assigned, instead of being created. */
+/**
+ * Creates an account at a derived address. An account that already has lamports is topped up, allocated and assigned
+ * instead.
+ */
 function createDerived(
   call: Invocation,
   { payer, address, program, size }: { payer: string; address: string; program: string; size: number },

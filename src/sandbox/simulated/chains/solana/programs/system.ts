@@ -25,10 +25,10 @@ const SEED_MISMATCH = 5;
 const MOST_BYTES = 10n * 1024n * 1024n;
 const MOST_SEED_BYTES = 32;
 
-/** A new account, or one whose address is derived from a base with a seed. */
+/** The account to create, whose address may be derived from a base and a seed. */
 interface Target {
   readonly address: string;
-  /** Who must sign for it. */
+  /** The address that must sign for the account. */
   readonly signer: string;
 }
 
@@ -85,7 +85,11 @@ export function runSystem(call: Invocation): void {
   run();
 }
 
-/** Reads instruction data. Throws InstructionFailureError. */
+/**
+ * Reads instruction data.
+ *
+ * @throws InstructionFailureError
+ */
 function decoded<T>(read: () => T): T {
   try {
     return read();

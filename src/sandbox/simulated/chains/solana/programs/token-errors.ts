@@ -44,7 +44,7 @@ const messages: Readonly<Record<number, string>> = {
   [IMMUTABLE_OWNER_ERROR]: 'The owner authority cannot be changed',
 };
 
-/** An error of the token program, which it also logs. */
+/** Logs an error of the token program and returns it. */
 export function failed(call: Invocation, code: number): InstructionFailureError {
   call.log(`Program log: Error: ${messages[code]}`);
   return custom(code);

@@ -46,13 +46,15 @@ import {
 } from './token-errors.ts';
 
 /*
- * The token program, and Token-2022 without extensions except the immutable owner of associated accounts. Multisigs and
- * batches need the package `litesvm`. Source: p-token and spl-token, processor.rs.
+ * The token program, and Token-2022 without extensions except the immutable owner of associated accounts. Multisigs
+ * and batches need the package `litesvm`.
  */
 
 const U64_MAX = 2n ** 64n - 1n;
 const INCINERATOR = '1nc1nerator11111111111111111111111111111111';
-/** Token-2022: the account type, then the extension of an immutable owner, which has no content. */
+/**
+ * The end of a Token-2022 account: the account type, then the extension for an immutable owner, which has no content.
+ */
 const IMMUTABLE_OWNER = Uint8Array.of(2, 7, 0, 0, 0);
 
 /** The size of an associated token account. */
@@ -62,7 +64,7 @@ export function accountSize(program: string): number {
 
 type Handler = (call: Invocation, reader: ByteReader) => void;
 
-// By discriminator. Source: spl-token instruction.rs.
+// The handlers by discriminator. Source: spl-token instruction.rs.
 const handlers: Readonly<Record<number, Handler>> = {
   0: (call, reader) => initializeMint(call, reader),
   1: (call) => initializeAccount(call, call.at(2)),
@@ -106,7 +108,7 @@ export function runToken(call: Invocation): void {
   }
 }
 
-/** An initialized token account. Which program owns it shows when it is changed. */
+/** Returns an initialized token account. The owning program is checked when the account is changed. */
 function tokenAccount(call: Invocation, address: string): TokenAccountData {
   const account = call.account(address);
   if (!isTokenAccountSize(account.data, call.program))
@@ -239,7 +241,7 @@ function transfer(call: Invocation, amount: bigint, decimals: number | undefined
   if (source.nativeReserve !== null && amount > 0n) moveLamports(call, from, to, amount);
 }
 
-/** Checks who spends, and lowers the amount of a delegate. */
+/** Checks the authority of the spender, and lowers the allowance of a delegate. */
 function spend(
   call: Invocation,
   source: TokenAccountData,

@@ -37,13 +37,13 @@ const MOST_FILTERS = 4;
 const MOST_COMPARED_BYTES = 128;
 const SLOTS_PER_EPOCH = 432_000;
 
-/** CHOICE: an answer has at most 10,000 accounts and 20 MB of their data. */
+/** CHOICE: a response has at most 10,000 accounts and 20 MB of their data. */
 const MOST_ACCOUNTS = 10_000;
 const MOST_BYTES = 20_000_000;
 const ACCOUNTS_PER_READ = 100;
 const SLICE_MS = 10;
 
-/** An account, also of a program that every chain has. Undefined if there is none. */
+/** Returns an account, or the account of a program that every chain has. Undefined if there is none. */
 export function accountAt(parts: SolanaParts, address: string): SolanaAccount | undefined {
   const found = parts.state.account(address);
   if (found.lamports > 0n) return found;
@@ -79,7 +79,7 @@ function sysvarAt({ blocks }: SolanaParts, address: string): Uint8Array | undefi
   return data;
 }
 
-/** How a client wants the data of accounts. */
+/** The format in which a client requests the data of accounts. */
 export interface Shape {
   readonly encoding: (typeof encodings)[number];
   readonly slice: { readonly offset: number; readonly length: number } | undefined;
@@ -117,7 +117,7 @@ function dataView(parts: SolanaParts, account: SolanaAccount, { encoding, slice 
   return encoding === 'base58' ? [bytesToBase58(data), encoding] : bytesToBase58(data);
 }
 
-/** Undefined for data that is not parsed. */
+/** Returns undefined for data that nodes do not parse. */
 function parsedView({ state }: SolanaParts, account: SolanaAccount): object | undefined {
   const { owner, data } = account;
   const view = (program: string, type: string, info: object): object => ({
@@ -157,7 +157,7 @@ function parsedView({ state }: SolanaParts, account: SolanaAccount): object | un
   });
 }
 
-// The account type, then the extension of an immutable owner, which has no content. Others are not parsed.
+// The account type, then the extension for an immutable owner, which has no content. Other extensions are not parsed.
 const IMMUTABLE_OWNER = Uint8Array.of(2, 7, 0, 0, 0);
 
 function extensionsOf(bytes: Uint8Array): object | undefined {
@@ -205,7 +205,7 @@ function comparedBytes(bytes: unknown, encoding: 'base58' | 'base64'): Uint8Arra
   return decoded;
 }
 
-/** The accounts of a program that pass the filters, in the order of their addresses. */
+/** Returns the accounts of a program that match the filters, in the order of their addresses. */
 export async function programAccounts(parts: SolanaParts, program: unknown, options: Options) {
   const owner = addressOf(program);
   const filters = filtersOf(options.filters);
@@ -237,7 +237,7 @@ export async function programAccounts(parts: SolanaParts, program: unknown, opti
   }
 }
 
-/** The token accounts of an owner, of one mint or of one token program. */
+/** Returns the token accounts of an owner for one mint, or for one token program. */
 export function tokenAccountsByOwner(
   { state }: SolanaParts,
   owner: string,
@@ -265,7 +265,7 @@ export function tokenAccountsByOwner(
     .filter(({ account }) => program === undefined || account.owner === program);
 }
 
-/** What a token account holds. */
+/** Returns the balance of a token account. */
 export function tokenAccountBalance({ state }: SolanaParts, address: string) {
   const account = state.account(address);
   if (account.lamports === 0n) throw invalid('Invalid param: could not find account');
@@ -282,7 +282,7 @@ export function tokenSupply({ state }: SolanaParts, address: string) {
   return tokenAmount(mint.supply, mint.decimals);
 }
 
-/** The 20 largest accounts of a token. */
+/** Returns the 20 largest accounts of a token. */
 export function largestTokenAccounts({ state, caip2 }: SolanaParts, mint: string) {
   const decimals = mintOf(state.account(mint))?.decimals;
   if (decimals === undefined) throw invalid('Invalid param: not a Token mint');

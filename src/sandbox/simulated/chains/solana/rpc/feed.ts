@@ -18,27 +18,28 @@ import {
 } from './params.ts';
 
 /*
- * Subscriptions of one chain. Each knows up to which transaction its client was told, at its level of commitment.
+ * The subscriptions of one chain. Each stores the last transaction that its client was notified of, at the client's
+ * commitment level.
  */
 
-/** CHOICE: subscriptions of a connection to a chain. */
+/** CHOICE: the maximum number of subscriptions of a connection to a chain. */
 const MOST_SUBSCRIPTIONS = 100;
-/** CHOICE: when the clock moves far, a subscriber is told of the latest 256 slots only. */
+/** CHOICE: when the clock moves far, a subscriber receives only the latest 256 slots. */
 const MOST_SLOTS = 256;
-/** The transactions that a subscription to logs learns of at once. */
+/** The maximum number of transactions that one push reads for a subscription to logs. */
 const MOST_RECEIPTS = 1_000;
-/** CHOICE: subscribers get new notifications every 50 ms. */
+/** CHOICE: subscribers receive new notifications every 50 ms. */
 const PUSH_MS = 50;
-/** The notifications of many subscribers give other work a turn after this long. */
+/** The time after which the notification of many subscribers pauses for other work. */
 const SLICE_MS = 10;
 
-/** What a subscription tells its client next. */
+/** The object that a subscription observes. */
 interface Subject {
-  /** The method of its notifications. */
+  /** The JSON-RPC method of its notifications. */
   readonly method: string;
-  /** Calls `tell` for each news. Result: whether the subscription has ended. */
+  /** Calls `tell` for each change. Returns whether the subscription has ended. */
   check(news: News, tell: (value: unknown, slot: number) => void): boolean;
-  /** Begins again, after the whole content was replaced. */
+  /** Starts again, after the whole content was replaced. */
   restart(): void;
 }
 
@@ -63,7 +64,7 @@ export interface Feed {
 
 const START: Position = { block: -1, index: -1 };
 
-/** @param inclusionOf where a transaction is included, and how it ended. */
+/** @param inclusionOf returns the slot that includes a transaction, and its result. */
 export function makeFeed(
   parts: SolanaParts,
   inclusionOf: (
@@ -116,7 +117,7 @@ export function makeFeed(
     }
   }
 
-  /** One push at a time, as long as somebody listens. */
+  /** Schedules the next push, while there are listeners. Only one push runs at a time. */
   function schedule(): void {
     if (isScheduled) return;
     isScheduled = true;
@@ -124,7 +125,7 @@ export function makeFeed(
       try {
         await push();
       } catch {
-        // The store was closed or replaced: the next push sees what is there then.
+        // The store was closed or replaced. The next push reads the new content.
       }
       isScheduled = false;
       if (subscriptions.size > 0) schedule();
@@ -149,7 +150,7 @@ export function makeFeed(
     lastId += 1;
     subscriptions.set(lastId, { subject, connection });
     byConnection.set(connection, own.add(lastId));
-    // A subject may have something to tell already.
+    // A subscription may have a notification immediately.
     seen = '';
     schedule();
     return lastId;
@@ -186,7 +187,7 @@ export function makeFeed(
     return {
       method: 'signatureNotification',
       check({ head, transactions }, tell) {
-        // One that no block had is looked for again only when there are other transactions.
+        // A transaction that no block included is searched for again only after other transactions arrived.
         if (slot === undefined && checked === transactions) return false;
         checked = transactions;
         const found = inclusionOf(hash);
@@ -294,7 +295,7 @@ function isAt(one: Position, other: Position): boolean {
   return one.block === other.block && one.index === other.index;
 }
 
-/** The address that a filter of logs names. Undefined for all transactions. */
+/** Returns the address that a filter of logs names. Undefined for all transactions. */
 function mentionedIn(filter: unknown): string | undefined {
   if (filter === 'all' || filter === 'allWithVotes') return undefined;
   if (!isRecord(filter)) throw invalid('Invalid params: expected `all`, `allWithVotes` or `mentions`.');

@@ -48,13 +48,13 @@ const MOST_ADDRESSES = 100;
 const MOST_SIGNATURES = 256;
 const MOST_FEE_ADDRESSES = 128;
 const MOST_LISTED = 1_000;
-/** CHOICE: an answer lists at most 100,000 slots. Nodes allow 500,000. */
+/** CHOICE: a response lists at most 100,000 slots. Nodes allow 500,000. */
 const MOST_SLOTS = 100_000;
 const SLOTS_PER_EPOCH = 432_000;
 const FEE_SLOTS = 150;
 const MOST_ACCOUNT_BYTES = 10 * 1_048_576;
 
-/** Answers methods on the latest state of a chain, in the format of the Solana JSON-RPC. */
+/** Runs methods on the latest state of a chain, in the format of the Solana JSON-RPC. */
 export function rpcOf(parts: SolanaParts): (call: RpcCall, caller: RpcCaller) => Promise<RpcOutcome> {
   const feed = makeFeed(parts, (hash) => inclusionOf(parts, hash));
   return async ({ method, params }, { connection }) => {
@@ -76,7 +76,7 @@ export function rpcOf(parts: SolanaParts): (call: RpcCall, caller: RpcCaller) =>
   };
 }
 
-/** A method whose answer has a context, with the number of its parameters before the options. */
+/** Wraps a method whose response has a context. It takes the number of parameters before the options. */
 function withContext(
   count: number,
   read: (parts: SolanaParts, params: readonly unknown[], options: Options) => unknown,
@@ -88,7 +88,7 @@ function withContext(
   };
 }
 
-/** The options of methods that answer without a context. */
+/** Checks the options of methods whose response has no context. */
 function checked(parts: SolanaParts, value: unknown): Options {
   const options = optionsOf(value);
   requireSlot(slotAt(parts, commitmentOf(options)), options);
@@ -207,10 +207,10 @@ const methods: Readonly<Record<string, Method>> = {
   simulateTransaction,
 };
 
-/** CHOICE: the node has no key of its own. */
+/** CHOICE: the node has no identity key. */
 const IDENTITY = '11111111111111111111111111111111';
 
-// CAIP-30: the reference of a chain is the first 32 characters of its genesis hash.
+// According to CAIP-30, the reference of a chain is the first 32 characters of its genesis hash.
 const genesisHashes: Readonly<Record<string, string>> = {
   '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp': '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d',
   EtWTRABZaYq6iMfeYKouRu166VU2xqa1: 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG',
@@ -222,7 +222,7 @@ function genesisHashOf(caip2: string): string {
   return genesisHashes[reference] ?? reference.padEnd(44, '1');
 }
 
-/** The number of the latest transaction that was received. */
+/** The number of transactions that the chain has received. */
 function transactionCount({ world: { store }, caip2 }: SolanaParts): number {
   const row = store.first<{ id: number }>(
     'select id from transactions where caip2 = ? order by id desc limit 1',
@@ -246,14 +246,14 @@ function shownAccount(parts: SolanaParts, address: unknown, options: Options): o
   return account === undefined ? null : accountView(parts, account, shape);
 }
 
-/** Where a transaction is included, and how it ended. Undefined for one that no block has. */
+/** Returns the slot that includes a transaction, and its result. Undefined when no block includes it. */
 function inclusionOf(
   { world: { store }, caip2, pool, blocks }: SolanaParts,
   hash: string,
 ): { readonly slot: number; readonly error: TransactionError | null } | undefined {
   const receipt = findReceipt({ store, caip2 }, hash);
   if (receipt !== undefined) return { slot: receipt.block.number, error: receipt.error };
-  // In a block that a reorganization will abandon, it has no receipt.
+  // In a block that a reorganization will abandon, the transaction has no receipt.
   const status = pool.status(hash, blocks);
   if (status?.kind !== 'included' && status?.kind !== 'reverted') return undefined;
   const error = status.kind === 'included' ? null : { InstructionError: [0, { Custom: 0 }] as const };
@@ -272,7 +272,7 @@ function statusView(parts: SolanaParts, hash: string): object | null {
   };
 }
 
-/** The transactions that name an address, newest first. */
+/** Returns the transactions that name an address, newest first. */
 function signaturesFor(parts: SolanaParts, address: string, options: Options): object[] {
   const { world, caip2 } = parts;
   const place = { store: world.store, caip2 };
@@ -307,7 +307,7 @@ function signaturesFor(parts: SolanaParts, address: string, options: Options): o
   });
 }
 
-/** The memos of a transaction: `[length] text`. */
+/** The memos of a transaction in the format `[length] text`. */
 function memoOf(logs: readonly string[]): string | null {
   const memos = logs.flatMap((line, index) => {
     const [, length] = /^Program log: Memo \(len (\d+)\)/.exec(line) ?? [];

@@ -2,7 +2,7 @@ import { base58ToBytes, base64ToBytes } from '../../../../../engine/crypto/encod
 import { invalid, isRecord, RpcError } from '../../rpc-calls.ts';
 import type { SolanaParts } from '../parts.ts';
 
-// The parameters of the Solana JSON-RPC, with the errors of its nodes.
+// Parses the parameters of the Solana JSON-RPC. Errors are those of its nodes.
 
 export const SERVER_ERROR = -32_000;
 export const PREFLIGHT_FAILURE = -32_002;
@@ -19,7 +19,7 @@ export type Options = Readonly<Record<string, unknown>>;
 
 const MOST_TEXT = 100;
 
-// Older names of the levels, which nodes still accept.
+// Older names of the commitment levels, which nodes still accept.
 const commitments: Readonly<Record<string, Commitment>> = {
   ...{ processed: 'processed', confirmed: 'confirmed', finalized: 'finalized' },
   ...{ recent: 'processed', single: 'confirmed', singleGossip: 'confirmed' },
@@ -84,7 +84,7 @@ export function commitmentOf({ commitment }: Options, byDefault: Commitment = 'f
   return commitments[choiceOf(commitment, Object.keys(commitments), byDefault)]!;
 }
 
-/** The newest slot at a level of commitment. */
+/** Returns the newest slot at a commitment level. */
 export function slotAt(
   { blocks, finalityBlocks }: Pick<SolanaParts, 'blocks' | 'finalityBlocks'>,
   level: Commitment,
@@ -93,7 +93,7 @@ export function slotAt(
   return level === 'finalized' ? Math.max(0, number - finalityBlocks) : number;
 }
 
-/** Checks the options that most methods have. Result: the context of the answer. */
+/** Checks the options that most methods have, and returns the context of the response. */
 export function contextOf(parts: SolanaParts, options: Options) {
   commitmentOf(options);
   const slot = parts.blocks.head().number;
@@ -109,14 +109,14 @@ export function requireSlot(slot: number, { minContextSlot }: Options): void {
   });
 }
 
-/** CHOICE: the version that clients are told, of the nodes whose errors and formats these are. */
+/** CHOICE: the version that clients receive. Errors and formats are those of this version. */
 export const NODE_VERSION = '3.0.0';
 
 const MOST_WIRE_BYTES = 1_232;
 const MOST_ENCODED = { base58: 1_683, base64: 1_644 };
 const TYPE = 'solana_transaction::versioned::VersionedTransaction';
 
-/** The bytes of an encoded transaction or message. */
+/** Decodes an encoded transaction or message. */
 export function wireOf(value: unknown, encoding: 'base58' | 'base64'): Uint8Array {
   if (typeof value !== 'string')
     throw invalid(`Invalid params: invalid type: ${typeOf(value)}, expected a string.`);
@@ -140,12 +140,12 @@ export function wireOf(value: unknown, encoding: 'base58' | 'base64'): Uint8Arra
 
 declare global {
   interface JSON {
-    /** A text that is serialized as it is. The compiler does not know it yet. */
+    /** Makes a text that is serialized unchanged. The compiler does not know this function yet. */
     rawJSON(text: string): object;
   }
 }
 
-/** A value whose integers of 64 bits are written with all their digits, as nodes do. */
+/** Returns a value whose 64-bit integers are written with all their digits, as nodes write them. */
 export function withIntegers(value: unknown): unknown {
   if (typeof value === 'bigint') {
     const number = Number(value);

@@ -22,7 +22,7 @@ import {
 } from './params.ts';
 import { innerView, returnView, tokenBalanceView } from './transactions.ts';
 
-// The methods that take a transaction.
+// The methods that send or simulate a transaction.
 
 const SIGNATURES_FAIL = 'Transaction signature verification failure';
 
@@ -41,7 +41,7 @@ function decodedFrom(wire: Uint8Array): DecodedSolana {
   }
 }
 
-/** Accepts a signed transaction of any sender. Result: its signature. */
+/** Accepts a signed transaction of any sender and returns its signature. */
 export async function sendTransaction(
   parts: SolanaParts,
   [value, second]: readonly unknown[],
@@ -66,7 +66,7 @@ export async function sendTransaction(
       const error = errorOf(run);
       if (error !== null) throw preflightFailure(error, run);
     }
-    // Without a preflight, the leader drops what it cannot include.
+    // Without a preflight, the leader silently drops a transaction that it cannot include.
     if (pool.isKnown(hash) || !hasSigned || !isAlive(plan.blockhash)) return;
     addToPool(parts, transaction);
   });
@@ -158,11 +158,11 @@ function wantedOf(value: unknown, { keys, transaction }: DecodedSolana) {
   return { addresses: listOf(addresses, most).map(addressOf), shape: shapeOf({ encoding }) };
 }
 
-/** The fee of a message. Null once its blockhash is no longer valid. */
+/** Returns the fee of a message. Null once its blockhash is no longer valid. */
 export function feeForMessage(parts: SolanaParts, [value, second]: readonly unknown[]) {
   const context = contextOf(parts, optionsOf(second));
   const message = wireOf(value, 'base64');
-  // With a place for each of its signatures, it is a transaction.
+  // With a placeholder for each of its signatures, the message becomes a transaction.
   const isVersioned = (message[0] ?? 0) >= 0x80;
   const count = message[isVersioned ? 1 : 0] ?? 0;
   const wire = concatBytes(Uint8Array.of(count), new Uint8Array(64 * count), message);

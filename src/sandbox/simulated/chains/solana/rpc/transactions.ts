@@ -11,12 +11,15 @@ import { choiceOf, commitmentOf, integerOf, type Options, slotAt, UNSUPPORTED_VE
 const encodings = ['binary', 'base58', 'base64', 'json', 'jsonParsed'] as const;
 type Encoding = (typeof encodings)[number];
 
-/** CHOICE: an answer has at most 20,000 transactions of a block. */
+/** CHOICE: a response has at most 20,000 transactions of a block. */
 const MOST_RECEIPTS = 20_000;
 
 interface Shape {
   readonly encoding: Encoding;
-  /** Undefined: only legacy transactions, without their version. */
+  /**
+   * The highest transaction version that the client accepts. Undefined allows only legacy transactions, and omits
+   * their version.
+   */
   readonly version: number | undefined;
 }
 
@@ -32,14 +35,14 @@ export function withEncoding(value: unknown): unknown {
   return typeof value === 'string' ? { encoding: value } : value;
 }
 
-/** The level of a method that has no answers about blocks without votes. */
+/** The commitment level of a method that does not support the level `processed`. */
 export function confirmedAt(options: Options): 'confirmed' | 'finalized' {
   const level = commitmentOf(options);
   if (level !== 'processed') return level;
   throw invalid('Method does not support commitment below `confirmed`');
 }
 
-/** Null for a transaction that is not known, or not yet at that level of commitment. */
+/** Returns null for a transaction that is unknown, or has not reached the commitment level. */
 export function transactionBy(
   { world: { store }, caip2, ...parts }: SolanaParts,
   hash: string,
@@ -188,7 +191,7 @@ export function tokenBalanceView({ accountIndex, mint, owner, program, amount, d
   return { accountIndex, mint, owner, programId: program, uiTokenAmount: tokenAmount(amount, decimals) };
 }
 
-/** A block. Undefined for one that is not at that level of commitment yet. */
+/** Returns a block. Undefined when it has not reached the commitment level. */
 export function blockView(parts: SolanaParts, slot: number, options: Options) {
   const level = confirmedAt(options);
   if (slot > slotAt(parts, level)) return undefined;
