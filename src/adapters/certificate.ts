@@ -19,7 +19,7 @@ import type { ServerCertificate } from './issue-certificate.ts';
 
 export type { ServerCertificate };
 
-/** A certificate stored in a folder, and the file of its authority in that folder. */
+/** A certificate that is stored in a folder, and the file of its authority in that folder. */
 export interface StoredCertificate extends ServerCertificate {
   caFile: string;
 }
@@ -32,7 +32,7 @@ interface CertificateOptions {
 }
 
 const loopbackHosts = ['localhost', '127.0.0.1', '::1'];
-/** A stored certificate with a shorter remaining validity is replaced. */
+/** A stored certificate is replaced when its remaining validity is shorter. */
 const renewBeforeMs = 30 * 24 * 60 * 60 * 1000;
 
 /**
@@ -59,7 +59,7 @@ export async function loadOrCreateCertificate(
  * The folder for the certificate of a server without a data folder. It is private to the user and the same at every
  * start, so that clients need to trust the authority only once.
  *
- * Throws StartError when the folder belongs to another user.
+ * @throws StartError when the folder belongs to another user.
  */
 export function temporaryCertificateFolder(): string {
   const uid = process.getuid?.() ?? -1;
@@ -74,7 +74,7 @@ export function temporaryCertificateFolder(): string {
   return folder;
 }
 
-/** One file per set of hosts: servers for different hosts would otherwise replace each other's certificate. */
+/** Each set of hosts has its own file. Servers for different hosts would otherwise replace each other's certificate. */
 function fileName({ hosts = [] }: CertificateOptions): string {
   const others = hosts.filter((host) => !loopbackHosts.includes(host)).sort();
   if (others.length === 0) return 'certificate.json';
@@ -99,13 +99,14 @@ function readUsable(file: string, isUsable: IsUsable): ServerCertificate | undef
     const stored = JSON.parse(readFileSync(file, 'utf8')) as ServerCertificate;
     return isUsable(stored) ? stored : undefined;
   } catch {
-    // Absent or unreadable: the caller creates a new one.
+    // The file is missing or unreadable, and the caller creates a new one.
     return undefined;
   }
 }
 
 function covers(leaf: X509Certificate, host: string): boolean {
-  // The first use of `isIP` on a name compiles the expression for IPv6, which takes 10 ms at every start.
+  // The first use of `isIP` on a name compiles the regular expression for IPv6, which would take 10 ms at every
+  // start.
   const isName = host === 'localhost' || isIP(host) === 0;
   return (isName ? leaf.checkHost(host) : leaf.checkIP(host)) !== undefined;
 }
@@ -130,10 +131,11 @@ function store(file: string, created: ServerCertificate, isUsable: IsUsable): Se
 const caFileName = 'ca.pem';
 
 /**
- * Adds the authority to the file of all authorities in the folder, which clients trust: servers for different hosts and
- * a renewal have other authorities, but clients need not change.
+ * Adds the authority to the file of all authorities in the folder, which clients trust. Servers for different hosts
+ * have different authorities, and so does a renewed certificate, but clients need not change.
  *
- * NOTE: checks afterwards, because another process may have written the file without knowing this authority.
+ * NOTE: it reads the file again after writing it, because another process may have written the file without this
+ * authority.
  */
 function caFileOf(folder: string, nowMs: number): string {
   const file = join(folder, caFileName);
@@ -155,7 +157,7 @@ function storedAuthorities(folder: string): string[] {
     try {
       return authoritiesIn((JSON.parse(readText(join(folder, name))) as ServerCertificate).ca);
     } catch {
-      // Incomplete: its server creates a new one.
+      // The file is incomplete. Its server creates a new one.
       return [];
     }
   });
@@ -167,7 +169,7 @@ function authoritiesIn(text: string): string[] {
   );
 }
 
-/** Empty if there is no such file. */
+/** Returns an empty text if there is no such file. */
 function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
@@ -178,7 +180,7 @@ function readText(file: string): string {
 
 /** Creates a certificate for the loopback hosts and `hosts`, and an authority that signs only this certificate. */
 export async function makeCertificate(options: CertificateOptions): Promise<ServerCertificate> {
-  // Imported here because it loads slowly, and most starts find a stored certificate.
+  // Imported on demand, because it loads slowly and most starts find a stored certificate.
   const { issueCertificate } = await import('./issue-certificate.ts');
   return issueCertificate({ ...options, hosts: allHosts(options) });
 }

@@ -6,7 +6,7 @@ interface Written {
   readonly restored_at_ms: number | null;
 }
 
-/** Keeps the last signed checkpoint in a file, which processes of one machine may share. */
+/** Stores the last signed checkpoint in a file, which several processes on one machine may share. */
 export function checkpointFile(path: string): CheckpointKeeper {
   let kept: KeptCheckpoint | undefined;
   const read = async (): Promise<KeptCheckpoint | undefined> => {
@@ -24,7 +24,7 @@ export function checkpointFile(path: string): CheckpointKeeper {
   return {
     read,
     async keep(checkpoint) {
-      // INVARIANT: a power failure leaves the old file or the new one.
+      // INVARIANT: after a power failure, the file contains either the old or the new checkpoint.
       const temporary = `${path}.${process.pid}.tmp`;
       const written: Written = { checkpoint: checkpoint.note, restored_at_ms: checkpoint.restoredAtMs };
       const file = await open(temporary, 'w', 0o600);

@@ -5,7 +5,7 @@ import { isIP } from 'node:net';
 import * as x509 from '@peculiar/x509';
 import type { Clock, Entropy } from '../ports/runtime.ts';
 
-/** A server certificate, its private key, and the authority that a client must trust. All PEM. */
+/** A server certificate, its private key, and the authority that a client must trust, all as PEM. */
 export interface ServerCertificate {
   /** The authority's certificate, e.g. for `curl --cacert`. */
   ca: string;
@@ -33,7 +33,7 @@ export async function issueCertificate(options: CertificateRequest): Promise<Ser
   x509.cryptoProvider.set(webcrypto);
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
   const newKeys = () => webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
-  // Valid from one hour ago, for clients whose clock is behind.
+  // The certificate is valid from one hour ago, for clients whose clock is behind.
   const notBefore = new Date(options.clock.now() - 60 * 60 * 1000);
   const notAfter = new Date(options.clock.now() + lifetimeMs);
   const validity = { notBefore, notAfter, signingAlgorithm: algorithm };
@@ -80,7 +80,7 @@ export async function issueCertificate(options: CertificateRequest): Promise<Ser
   };
 }
 
-/** RFC 5280 §4.1.2.2: positive and at most 20 octets. */
+/** Makes a serial number. It must be positive and have at most 20 octets (RFC 5280 §4.1.2.2). */
 function serialNumber(entropy: Entropy): string {
   const bytes = Buffer.from(entropy.bytes(16));
   bytes[0] = (bytes[0]! & 0x7f) | 0x40;

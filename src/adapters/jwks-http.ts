@@ -17,8 +17,9 @@ interface CachedDocument {
 }
 
 /**
- * JSON Web Key Sets over HTTP. Caches a document for an hour. An unknown key id fetches it again, at most twice a
- * minute. While the issuer is unavailable, the cached document stays in use and is fetched at most twice a minute.
+ * Reads JSON Web Key Sets over HTTP. It caches a document for an hour. An unknown key id triggers a new request, at
+ * most twice a minute. While the issuer is unavailable, the cached document stays in use, and a request is tried at
+ * most twice a minute.
  */
 export function createHttpJwks(clock: Clock): JwksSource {
   const documents = new LRUCache<string, CachedDocument>({ max: MAX_DOCUMENTS });
@@ -50,7 +51,7 @@ export function createHttpJwks(clock: Clock): JwksSource {
         return (await fetchOnce(url)).keys;
       } catch (error) {
         if (known === undefined) throw error;
-        // Later calls use the cached document at once instead of waiting for another timeout.
+        // Later calls use the cached document immediately instead of waiting for another timeout.
         failedAtMs.set(url, clock.now());
         return known.keys;
       }
@@ -62,7 +63,7 @@ function isFresh({ fetchedAtMs }: CachedDocument, nowMs: number, isKidUnknown: b
   return isWithin(isKidUnknown ? COOLDOWN_MS : FRESH_MS, fetchedAtMs, nowMs);
 }
 
-// A clock that was set back yields a negative age, which does not count as within.
+// If the clock was set back, the age is negative and does not count as within the duration.
 function isWithin(durationMs: number, sinceMs: number | undefined, nowMs: number): boolean {
   return sinceMs !== undefined && nowMs >= sinceMs && nowMs - sinceMs < durationMs;
 }

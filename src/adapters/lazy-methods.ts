@@ -1,4 +1,4 @@
-/** Methods of an object that is created on the first call of one of them. */
+/** Wraps an object that is created on the first call of one of its methods. */
 export function lazyMethods<T extends object>(make: () => Promise<T>) {
   return <Name extends keyof T & string>(...names: readonly Name[]): Pick<T, Name> => {
     const methods = names.map((name) => [

@@ -4,33 +4,36 @@ import { configure } from 'safe-stable-stringify';
 import type { Log } from '../ports/runtime.ts';
 
 /**
- * Lines on a file descriptor that never stop the process: not when the disk is full, not when the reader has ended and not
- * when it is stuck. Lines that cannot be written are dropped and counted.
+ * Writes lines to a file descriptor. It never stops the process, even when the disk is full, or when the reader has
+ * ended or hangs. Lines that cannot be written are dropped and counted.
  */
 export interface LogOutput {
-  /** Queues whole lines. They are written together, within `MAX_DELAY_MS`. */
+  /** Queues complete lines, which are written together within `MAX_DELAY_MS`. */
   write(lines: string): void;
-  /** Sets the line that says how many lines were dropped. It is written once lines can be written again. */
+  /** Sets the text that reports the number of dropped lines. It is written as soon as lines can be written again. */
   describeDrops(describe: (lines: number) => string): void;
-  /** Lines dropped so far. */
+  /** Returns the number of lines dropped so far. */
   dropped(): number;
 }
 
 type Descriptor = 1 | 2;
 
-/** How long a line may wait to be written together with others. Each write costs more CPU than a small request. */
+/**
+ * The time that a line may wait to be written together with others. Each write costs more CPU time than a small
+ * request.
+ */
 const MAX_DELAY_MS = 20;
 const BATCH_LENGTH = 8192;
 
-/** CHOICE: when the reader of the log is stuck, lines beyond this are dropped. */
+/** CHOICE: when the reader of the log hangs, lines beyond this length are dropped. */
 const MAX_WAITING_LENGTH = 16 * 1024 * 1024;
 
-/** CHOICE: how often a full disk or a reader that has ended is tried again. */
+/** CHOICE: the interval of retries on a full disk, or when the reader has ended. */
 const RETRY_MS = 1_000;
 /** The interval of retries while a reader is slow. */
 const BUSY_MS = 50;
 
-/** CHOICE: how long the end of the process waits for a slow reader of its last lines. */
+/** CHOICE: the time that the end of the process waits for a slow reader of its last lines. */
 const MAX_EXIT_MS = 1_000;
 const EXIT_RETRY_MS = 2;
 
@@ -41,7 +44,7 @@ const NOTHING = Buffer.alloc(0);
 const LINE_FEED = 0x0a;
 const outputs = new Map<Descriptor, LogOutput>();
 
-/** The only output of this process on the descriptor. */
+/** Returns the output on a descriptor. A process must have only one per descriptor. */
 export function logOutput(descriptor: Descriptor): LogOutput {
   const known = outputs.get(descriptor);
   if (known !== undefined) return known;
@@ -50,7 +53,7 @@ export function logOutput(descriptor: Descriptor): LogOutput {
   return made;
 }
 
-/** The lines of the log that this process has dropped. */
+/** Returns the number of log lines that this process has dropped. */
 export function droppedLogLines(): number {
   return [...outputs.values()].reduce((sum, output) => sum + output.dropped(), 0);
 }
@@ -63,9 +66,9 @@ function openOutput(descriptor: Descriptor): LogOutput {
   let batchIs: 'lines' | 'note' = 'lines';
   let state: 'idle' | 'writing' | 'busy reader' = 'idle';
   let isFlushDue = false;
-  /** Since a write failed. Only the note about dropped lines is tried until it can be written. */
+  /** Set from the failure of a write until the note about dropped lines can be written. Only this note is tried. */
   let isFailing = false;
-  /** A write ended in the middle of a line. */
+  /** Set when a write ended in the middle of a line. */
   let isMidLine = false;
   let dropped = 0;
   let noted = 0;
@@ -166,14 +169,14 @@ function describeAsJson(lines: number): string {
 }
 
 /**
- * Makes a pipe or a socket non-blocking, as Node does for its own stream. A blocked write would keep a thread of Node, and
- * the process could not end.
+ * Makes a pipe or a socket non-blocking, as Node does for its own stream. A blocked write would occupy one of Node's
+ * threads, and the process could not end.
  */
 function makeNonBlocking(descriptor: Descriptor): void {
   void (descriptor === 1 ? process.stdout : process.stderr);
 }
 
-/** Writes until nothing is left, a write fails or the reader takes nothing for too long. */
+/** Writes synchronously until all bytes are written, a write fails, or the reader accepts nothing for too long. */
 function writeAtOnce(descriptor: Descriptor, bytes: Buffer): void {
   const never = new Int32Array(new SharedArrayBuffer(4));
   const endMs = performance.now() + MAX_EXIT_MS;
@@ -188,7 +191,7 @@ function writeAtOnce(descriptor: Descriptor, bytes: Buffer): void {
   }
 }
 
-/** Works for text and for UTF-8. */
+/** Counts the lines of a text or of UTF-8 bytes. */
 function linesIn(text: string | Buffer): number {
   let count = 0;
   for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) count += 1;
@@ -201,9 +204,9 @@ type Fields = Record<string, unknown>;
 
 interface LogOptions {
   level: Level | 'silent';
-  /** JSON lines, or human-readable lines. */
+  /** The format of lines: JSON, or text for people. */
   format: 'json' | 'text';
-  /** File descriptor: 1 standard output, 2 standard error. */
+  /** The file descriptor: 1 is standard output, 2 is standard error. */
   descriptor: 1 | 2;
 }
 
@@ -224,15 +227,21 @@ const secretNames = [
 const secretFields = new Set([...secretNames, ...secretNames.map((name) => `service-authorization-${name}`)]);
 const REMOVED = '[removed]';
 
-/** JSON of anything, also of what is large, contains itself or is a bigint. Takes longer than `JSON.stringify`. */
+/**
+ * Converts any value to JSON, including values that are large, contain themselves or are bigints. Slower than
+ * `JSON.stringify`.
+ */
 const stringifySafely = configure({ maximumDepth: 5, maximumBreadth: 100, deterministic: false });
 
-/** Structured log on a file descriptor. Redacts fields named like a secret, at the top level and one level below. */
+/**
+ * Makes a structured log on a file descriptor. It redacts fields with the name of a secret, at the top level and one
+ * level below.
+ */
 export function makeLog(options: LogOptions): Log {
   const lineOf = options.format === 'json' ? jsonLine : readableLine;
   const output = logOutput(options.descriptor);
   output.describeDrops((lines) => lineOf('warn', { lines }, LINES_DROPPED));
-  /** Never throws: a field may have a getter or a `toJSON` that does. */
+  /** Never throws, although the getter or the `toJSON` of a field may throw. */
   const line = (level: Level, fields: Fields, message: string): string => {
     try {
       return lineOf(level, withoutSecrets(fields, 2), message);
@@ -253,7 +262,10 @@ export function logOf({ logLevel }: { readonly logLevel: LogOptions['level'] }):
   return logLevel === 'silent' ? silentLog : makeLog({ level: logLevel, format: 'json', descriptor: 1 });
 }
 
-/** A copy without the fields named like a secret, down to `depth` levels; the same object if there are none. */
+/**
+ * Returns a copy without the fields that have the name of a secret, down to `depth` levels. Returns the same object
+ * if there are none.
+ */
 function withoutSecrets(fields: Fields, depth: number): Fields {
   let clean = fields;
   for (const name in fields) {
@@ -274,7 +286,10 @@ function cleanValue(value: unknown, depth: number): unknown {
 /** Discards all entries. */
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** `{"level":"info","time":"2026-01-01T10:42:07.000Z","operation":"createWallet","status":200,"msg":"request"}` */
+/**
+ * Formats a line:
+ * `{"level":"info","time":"2026-01-01T10:42:07.000Z","operation":"createWallet","status":200,"msg":"request"}`
+ */
 function jsonLine(level: Level, fields: Fields, message: string): string {
   const line: Fields = { level, time: new Date().toISOString(), ...fields, msg: message };
   for (const name of ['err', 'cause']) {
@@ -288,7 +303,7 @@ function isPlain(value: unknown): boolean {
   return typeof value !== 'object' && typeof value !== 'bigint';
 }
 
-/** `10:42:07 info  request operation=createWallet status=200`, errors with their stack below. */
+/** Formats a line: `10:42:07 info  request operation=createWallet status=200`. The stack of an error follows below. */
 function readableLine(level: Level, fields: Fields, message: string): string {
   let [details, below] = ['', ''];
   for (const name in fields) {

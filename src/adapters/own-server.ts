@@ -2,11 +2,11 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 import { createServer } from 'node:net';
 
-/** A request of a server to itself. */
+/** A request that the server sends to itself. */
 interface OwnRequest {
   readonly url: string;
   readonly method: string;
-  /** With `content-length` or without a body. */
+  /** The headers. If there is a body, they must include `content-length`. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array | undefined;
 }
@@ -19,15 +19,15 @@ interface OwnResponse {
 
 /** Sends requests to the server of this process. */
 interface OwnServer {
-  /** Undefined if the connection was closed without a complete response. */
+  /** Returns undefined if the connection was closed without a complete response. */
   send(request: OwnRequest, signal: AbortSignal): Promise<OwnResponse | undefined>;
   close(): void;
 }
 
-/** The longest a request may take. */
+/** The time limit of a request. */
 const LIMIT_MS = 60_000;
 
-/** `ca`: PEM of the authority that has issued the certificate of the server. */
+/** @param ca the PEM of the authority that issued the server's certificate. */
 export function ownServer(ca: string): OwnServer {
   const agent = new Agent({ ca, keepAlive: true });
   return {
@@ -61,7 +61,7 @@ async function readResponse(response: IncomingMessage): Promise<OwnResponse> {
 }
 
 /**
- * Listens for a moment. 0 is any free port.
+ * Checks that a port is free by listening on it briefly. 0 is any free port.
  *
  * @throws the error of the system: EADDRINUSE, EACCES, EADDRNOTAVAIL.
  */

@@ -2,47 +2,48 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../ports/runtime.ts';
 
 /**
- * For the environment of child processes. The C library of most Linux systems gives each thread a pool of memory of its own,
- * and what the compiler threads of V8 have freed stays in theirs: 18 MB. It reads this variable only as a process starts.
+ * Environment variables for child processes. In most Linux systems, the C library gives each thread its own memory
+ * pool. The memory that V8's compiler threads have freed stays in their pools: 18 MB. The library reads this variable
+ * only when a process starts.
  */
 export const fewArenas: Readonly<Record<string, string>> = { MALLOC_ARENA_MAX: '2' };
 
-/** A process that was started. */
+/** A running child process. */
 export interface StartedProcess {
-  /** Resolves when it can work; rejects when it ends before. */
+  /** Resolves when the process is ready to work. Rejects when it ends earlier. */
   readonly isReady: Promise<void>;
-  /** Resolves with the reason when it has ended. Never rejects. */
+  /** Resolves with the reason when the process has ended. Never rejects. */
   readonly hasEnded: Promise<string>;
-  /** Asks it to finish what is in progress and to end. It is forced to after a limit of its own. */
+  /** Tells the process to finish its current work and to end. After a time limit, it is killed. */
   retire(why: 'replaced' | 'stopped'): void;
 }
 
-/** A slot that always has a running process. */
+/** A child process that is started again whenever it ends. */
 export interface KeptProcess<Process extends StartedProcess> {
-  /** The process that works now; undefined between the end of one and the start of the next. */
+  /** Returns the current process. Undefined between the end of one process and the start of the next. */
   current(): Process | undefined;
   /**
-   * Starts a new process, and retires the current one once the new one is ready. Rejects, and keeps the current one, when
-   * the new one does not become ready.
+   * Starts a new process, and retires the current one once the new one is ready. If the new one does not become
+   * ready, keeps the current one and rejects.
    */
   replace(): Promise<void>;
-  /** Starts no more processes and waits for the end of the current one. */
+  /** Starts no more processes, and waits for the end of the current one. */
   stop(): Promise<void>;
 }
 
 interface KeepOptions<Process extends StartedProcess> {
-  /** For the log. */
+  /** The name in log lines. */
   readonly name: string;
   readonly log: Log;
   readonly start: () => Process;
-  /** Resolves after a pause that `signal` can cut short. Default: by the timers of the machine. */
+  /** Resolves after a pause, or earlier when `signal` is aborted. By default, it uses the system's timers. */
   readonly wait?: (delayMs: number, signal: AbortSignal) => Promise<void>;
   readonly nowMs?: () => number;
 }
 
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 30_000;
-/** CHOICE: after working for this long, a process that dies is started again without a pause. */
+/** CHOICE: a process that ends after it has run for this long is started again without a pause. */
 const HEALTHY_MS = 60_000;
 
 /**
@@ -74,7 +75,7 @@ export async function keepRunning<Process extends StartedProcess>({
       );
       await wait(pauseMs, stopping.signal);
       pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
-      // `replace` may have been faster.
+      // `replace` may have started a process in the meantime.
       if (stopping.signal.aborted || current !== undefined) return;
       const next = start();
       next.isReady.catch(() => undefined);

@@ -1,4 +1,4 @@
-/** The text of a response; undefined when it is longer than `maxBytes`. */
+/** Returns the text of a response. Undefined when it is longer than `maxBytes`. */
 export async function readBoundedText(response: Response, maxBytes: number): Promise<string | undefined> {
   const chunks: Uint8Array[] = [];
   let size = 0;

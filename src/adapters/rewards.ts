@@ -12,7 +12,7 @@ import type { Log } from '../ports/runtime.ts';
 import { readBoundedText } from './read-bounded-text.ts';
 import { ProviderUnavailableError } from './unavailable-errors.ts';
 
-/** A reward as Merkl reports it. Nothing of it is believed that the distributor does not confirm. */
+/** A reward as Merkl reports it. It counts only as far as the distributor confirms it. */
 interface ReportedReward {
   /** Lower-case 0x hex. */
   readonly token: string;
@@ -24,20 +24,20 @@ interface ReportedReward {
   readonly proof: readonly string[];
 }
 
-/** The largest amount that the distributor can count: `uint208` has 63 decimal digits. */
+/** The format of the largest amount that the distributor can count: `uint208` has 63 decimal digits. */
 const AMOUNT = /^\d{1,63}$/;
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const HASH = /^0x[0-9a-fA-F]{64}$/;
-/** A tree with more levels than this would have more leaves than there are accounts. */
+/** A Merkle tree with more levels would have more leaves than there are accounts. */
 const MAX_PROOF = 64;
 const MAX_SYMBOL = 32;
 const MAX_DECIMALS = 255;
 const DEFAULT_DECIMALS = 18;
 
 /**
- * Reads the answer to `GET /v4/users/{address}/rewards?chainId=…`: an array with one entry for each chain. Entries
- * that cannot be claimed as they are, such as those without a proof, are left out. Undefined when it is something
- * else.
+ * Reads the response to `GET /v4/users/{address}/rewards?chainId=…`: an array with one entry for each chain. Entries
+ * that cannot be claimed in this form, such as those without a proof, are omitted. Returns undefined for any other
+ * response.
  */
 function readRewards(text: string, chainId: bigint): readonly ReportedReward[] | undefined {
   const answer = parse(text);
@@ -71,7 +71,7 @@ function readReward(given: unknown): ReportedReward | undefined {
   };
 }
 
-/** Printable and short, because anybody can name a token. */
+/** Returns a short, printable symbol, because anybody can name a token. */
 function symbolOf(given: unknown): string | undefined {
   const isSymbol =
     typeof given === 'string' && given.length <= MAX_SYMBOL && /^[\p{L}\p{N}\p{P}\p{S} ]+$/u.test(given);
@@ -91,31 +91,32 @@ function objectOf(value: unknown): Readonly<Record<string, unknown>> {
 }
 
 const TIMEOUT_MS = 5_000;
-/** Bounded, because parsing occupies the thread. An answer lists the campaigns of every reward. */
+/** The maximum size, because parsing blocks the thread. A response lists the campaigns of every reward. */
 const MAX_ANSWER_BYTES = 2 * 1024 * 1024;
 /** After this many consecutive failures, Merkl is not called for BREAK_MS. */
 const FAILURES_UNTIL_BREAK = 5;
 const BREAK_MS = 10_000;
-// CHOICE: more tokens than this are not claimed at once; each costs a read of the distributor and gas of the claim.
+// CHOICE: the maximum number of tokens in one claim. Each token costs a read of the distributor and gas of the claim.
 const MAX_REWARDS = 50;
 const EMPTY_ROOT = `0x${'0'.repeat(64)}`;
 
 export interface MerklOptions {
   readonly chains: Chains;
   readonly log: Log;
-  /** Base URL of the API, without a slash at its end. */
+  /** The base URL of the API, without a trailing slash. */
   readonly url: string;
-  /** Raises the API's rate limit. */
+  /** The API key, which raises the API's rate limit. */
   readonly apiKey: string | undefined;
   /** The distributor of each chain, by CAIP-2 id. */
   readonly distributors: ReadonlyMap<string, string>;
 }
 
 /**
- * Rewards by Merkl's API v4, which only supplies proofs. The configured distributor decides what an account can claim.
+ * Rewards from Merkl's API v4, which only supplies proofs. The configured distributor decides what an account can
+ * claim.
  *
- * INVARIANT: a reward is claimable only with a proof that leads to the distributor's root, and only beyond what the
- * distributor has already paid. The API decides neither the contract that is called nor who is paid.
+ * INVARIANT: a reward can be claimed only with a proof that leads to the distributor's root, and only as far as the
+ * distributor has not paid it yet. The API decides neither which contract is called nor who is paid.
  */
 export function merklRewards({ chains, log, url, apiKey, distributors }: MerklOptions): Incentives {
   const host = new URL(url).host;
@@ -148,7 +149,7 @@ export function merklRewards({ chains, log, url, apiKey, distributors }: MerklOp
   };
 }
 
-/** One entry for each token, as a distributor has one claim for each. */
+/** Returns one entry for each token, because a distributor has one claim for each token. */
 function firstOfEach(reported: readonly ReportedReward[]): readonly ReportedReward[] {
   const byToken = new Map<string, ReportedReward>();
   for (const reward of reported) if (!byToken.has(reward.token)) byToken.set(reward.token, reward);
@@ -161,10 +162,10 @@ interface Distributor {
 }
 
 /**
- * The rewards with what the distributor says of them.
+ * Confirms rewards with the distributor.
  *
- * CHOICE: a reward whose proof does not lead to the distributor's root, for example because the root has changed since,
- * counts as claimed as far as it was, and is left out when it never was.
+ * CHOICE: the proof of a reward may not lead to the distributor's root, for example because the root has changed
+ * since. If the reward was claimed before, it is reported with its claimed amount only. Otherwise it is omitted.
  */
 async function confirm(contract: Distributor, user: string, reported: readonly ReportedReward[]) {
   if (reported.length === 0) return [];
@@ -188,7 +189,7 @@ async function confirm(contract: Distributor, user: string, reported: readonly R
   });
 }
 
-/** The first value that the distributor returns: its root, or what an account has claimed. */
+/** Reads a value from the distributor: its root, or the amount that an account has claimed. */
 async function askDistributor(
   { chain, address }: Distributor,
   name: 'getMerkleRoot' | 'claimed',
@@ -214,7 +215,7 @@ interface Question {
 /**
  * NOTE: messages must not contain the API key, which is part of the headers.
  *
- * @throws ProviderUnavailableError without a usable answer.
+ * @throws ProviderUnavailableError without a usable response.
  */
 async function fetchRewards({ url, apiKey, chainId, address }: Question): Promise<readonly ReportedReward[]> {
   const { host } = new URL(url);
@@ -236,7 +237,7 @@ async function fetchRewards({ url, apiKey, chainId, address }: Question): Promis
     throw fail(isTimeout ? `no response within ${TIMEOUT_MS} ms` : 'no connection', error);
   }
   if (text === undefined) throw fail(`expected a response of at most ${MAX_ANSWER_BYTES} bytes`);
-  // Without an answer it is unknown whether there are rewards, which is not the same as none.
+  // Without a valid response, it is unknown whether there are rewards. That differs from having none.
   if (status !== 200) throw fail(`expected status 200, got ${status}`);
   const rewards = readRewards(text, chainId);
   if (rewards === undefined) throw fail('expected a list of chains with rewards');

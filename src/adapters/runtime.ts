@@ -4,18 +4,18 @@ import type { Clock, Entropy, Ids } from '../ports/runtime.ts';
 /** The system clock. */
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** The difference between a clock and the clock of the machine. */
+/** The state of a clock relative to the system clock. */
 interface ClockState {
-  /** Null for a running clock. */
+  /** The time at which the clock is frozen. Null for a running clock. */
   readonly frozenAtMs: number | null;
-  /** Added to the time of the machine while the clock runs. */
+  /** The offset that is added to the system time while the clock runs. */
   readonly offsetMs: number;
 }
 
-/** A clock that can be frozen, set and moved. Times are Unix milliseconds. */
+/** A clock that can be frozen, set and moved, in Unix milliseconds. */
 export interface AdjustableClock extends Clock {
   readonly isFrozen: boolean;
-  /** Sets the time; a running clock continues from there. */
+  /** Sets the time. A running clock continues from there. */
   set(nowMs: number): void;
   /** Moves the time by `durationMs`, which may be negative. */
   advance(durationMs: number): void;
@@ -28,7 +28,7 @@ export interface AdjustableClock extends Clock {
 }
 
 interface AdjustableClockOptions {
-  /** The initial time; the system time by default. */
+  /** The initial time. By default, the system time. */
   startMs?: number;
   frozen?: boolean;
   machine?: Clock;
@@ -37,7 +37,7 @@ interface AdjustableClockOptions {
 /**
  * Creates an adjustable clock.
  *
- * NOTE: a running clock is the system clock plus an offset, so it stays correct when the machine was suspended.
+ * NOTE: a running clock is the system clock plus an offset, so it stays correct after the machine was suspended.
  */
 export function adjustableClock(options: AdjustableClockOptions = {}): AdjustableClock {
   const machine = options.machine ?? systemClock;
@@ -61,7 +61,7 @@ export function adjustableClock(options: AdjustableClockOptions = {}): Adjustabl
     frozenAtMs = undefined;
     offsetMs = 0;
     if (options.startMs !== undefined) set(options.startMs);
-    // Not `freeze()`: the system clock may have advanced by a millisecond since `set`.
+    // `freeze()` is not used here, because the system clock may have advanced by a millisecond since `set`.
     if (options.frozen === true) frozenAtMs = options.startMs ?? machine.now();
   };
 
@@ -88,8 +88,8 @@ const letters = 'abcdefghijklmnopqrstuvwxyz';
 const alphanumerics = '0123456789abcdefghijklmnopqrstuvwxyz';
 
 /**
- * `length` uniformly distributed characters of `alphabet`. Discards bytes at or above the largest multiple of the
- * alphabet's length, which would favor some characters.
+ * Draws `length` uniformly distributed characters of `alphabet`. It discards bytes at or above the largest multiple
+ * of the alphabet's length, which would favor some characters.
  */
 function randomCharacters(entropy: Entropy, alphabet: string, length: number): string {
   const limit = 256 - (256 % alphabet.length);
@@ -102,7 +102,7 @@ function randomCharacters(entropy: Entropy, alphabet: string, length: number): s
   return characters;
 }
 
-/** RFC 9562 §5.4: 122 random bits, version 4, variant 10. */
+/** Draws a UUID (RFC 9562 §5.4): 122 random bits, version 4, variant 10. */
 function uuidVersion4(entropy: Entropy): string {
   const bytes = Buffer.from(entropy.bytes(16));
   bytes[6] = (bytes[6]! & 0x0f) | 0x40;
@@ -127,23 +127,23 @@ export const systemEntropy: Entropy = {
   bytes: (length) => new Uint8Array(randomBytes(length)),
 };
 
-/** The state that determines the next bytes of a deterministic stream. */
+/** The position in a deterministic stream, which determines the next bytes. */
 export interface EntropyPosition {
   readonly seed: string;
-  /** The number of bytes before them. */
+  /** The number of bytes before the position. */
   readonly drawn: number;
 }
 
 /** A deterministic byte stream for a seed. */
 export interface SeededEntropy extends Entropy {
   position(): EntropyPosition;
-  /** Continues at a position, which may be one of another seed. */
+  /** Continues at a position, which may belong to another seed. */
   goTo(position: EntropyPosition): void;
-  /** The bytes after the next `skipped` bytes. They are still drawn later. */
+  /** Returns the bytes after the next `skipped` bytes. Later calls still draw them. */
   peek(skipped: number, length: number): Uint8Array;
 }
 
-/** ChaCha20 makes 64 bytes of key stream from each value of its 32-bit counter. */
+/** ChaCha20 produces 64 bytes of key stream from each value of its 32-bit counter. */
 const BLOCK_BYTES = 64;
 
 /**
@@ -173,7 +173,7 @@ export function seededEntropy(seed: string): SeededEntropy {
 
 function cipherAt({ seed, drawn }: EntropyPosition) {
   const key = createHash('sha256').update(seed, 'utf8').digest();
-  // 4-byte block counter || 12-byte nonce, all zero: the key is used for a single stream only.
+  // The 4-byte block counter || the 12-byte nonce, all zero, because the key is used for only one stream.
   const start = Buffer.alloc(16);
   start.writeUInt32LE(Math.floor(drawn / BLOCK_BYTES));
   const cipher = createCipheriv('chacha20', key, start);

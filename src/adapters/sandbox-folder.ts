@@ -8,45 +8,49 @@ import { systemEntropy } from './runtime.ts';
 /** The state that a sandbox stores next to its database, so that it survives restarts. */
 export interface SandboxState {
   appId: string;
-  /** In plain text: the sandbox prints it at every start. */
+  /** The app secret in plain text. The sandbox prints it at every start. */
   appSecret: string;
-  /** 32 bytes in hex. */
+  /** The master key: 32 bytes in hex. */
   masterKeyHex: string;
-  /** Number of starts with this folder. */
+  /** The number of starts with this folder. */
   starts: number;
-  /** Id of the event log; changes whenever the log is replaced. */
+  /** The id of the event log. It changes whenever the log is replaced. */
   eventLog: string;
-  /** The sequence of the last event from before that. */
+  /** The sequence of the last event before the log got its id. */
   eventLogBeginsAfter: number;
 }
 
 const stateFile = 'sandbox.json';
 const databaseFile = 'custos.sqlite';
 
-/** Path of the database in a sandbox's folder. */
+/** The path of the database in a sandbox's folder. */
 export function databaseOf(folder: string): string {
   return join(folder, databaseFile);
 }
 
-/** Path of the simulated chains in a sandbox's folder. */
+/** The path of the simulated chains in a sandbox's folder. */
 export function chainsOf(folder: string): string {
   return join(folder, 'chain.sqlite');
 }
 
-/** Path of a snapshot that is being loaded; a killed sandbox finishes that at its next start. */
+/**
+ * The path of a snapshot that is being loaded. If the sandbox is killed while it loads the snapshot, its next start
+ * finishes the loading.
+ */
 export function loadingOf(folder: string): string {
   return join(folder, 'loading.snapshot');
 }
 
-/** Path of the lock that a running sandbox holds on its folder. */
+/** The path of the lock that a running sandbox holds on its folder. */
 export function lockOf(folder: string): string {
   return join(folder, 'sandbox.lock');
 }
 
 /**
- * The state stored in `folder`; undefined if there is none. Fields that older versions did not write get defaults.
+ * Reads the state in `folder`. Undefined if there is none. Fields that older versions did not write get defaults.
  *
- * @throws StartError if it cannot be read or is malformed: it may contain the only copy of the master key.
+ * @throws StartError if the state is unreadable or malformed. It may contain the only copy of the master key, so it
+ * is not replaced.
  */
 export function readSandboxState(folder: string): SandboxState | undefined {
   const file = join(folder, stateFile);
@@ -64,7 +68,7 @@ function requireState(content: unknown): SandboxState {
   const { starts = 1, eventLog = generateEventLogId(systemEntropy) } = content as Partial<SandboxState>;
   const { eventLogBeginsAfter = 0 } = content as Partial<SandboxState>;
   const require = (name: keyof SandboxState, isValid: boolean, expected: string): void => {
-    // The value itself may be a secret.
+    // The message does not contain the value, which may be a secret.
     if (!isValid) throw new Error(`expected \`${name}\` to be ${expected}`);
   };
   require('appId', isText(appId), 'the id of an app');
@@ -108,12 +112,12 @@ const folderAdvice: Readonly<Record<string, string>> = {
   SQLITE_IOERR: 'a database in it cannot be read or written; check the disk',
 };
 
-/** The error of a start with `folder`: what to do about it, where the folder is the reason. */
+/** Converts the error of a start with `folder`. If the folder is the cause, the new error says what to do. */
 export function startErrorOf(folder: string, error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof StartError) return error;
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     const { code, syscall } = cause as NodeJS.ErrnoException;
-    // Ports have permissions too.
+    // An error of `listen` concerns a port, which also has permissions.
     if (code === undefined || syscall === 'listen') continue;
     const advice = folderAdvice[code] ?? folderAdvice[code.split('_').slice(0, 2).join('_')];
     if (advice === undefined) continue;
@@ -149,7 +153,7 @@ export function generateMasterKeyHex(entropy: Entropy): string {
   return Buffer.from(entropy.bytes(32)).toString('hex');
 }
 
-/** Generates an id for an event log. Not a secret: it only distinguishes one log from the next. */
+/** Generates an id for an event log. It is not a secret, and only distinguishes one log from the next. */
 export function generateEventLogId(entropy: Entropy): string {
   return Buffer.from(entropy.bytes(4)).toString('hex');
 }

@@ -13,26 +13,29 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A snapshot that stays as it is, also when another one gets its name. */
+/** A snapshot whose content stays available, even when another snapshot gets its name. */
 interface TakenSnapshot {
   readonly content: Buffer;
-  /** A file with this content, to move to another place in the data folder. Undefined in memory. */
+  /**
+   * The path of a file with this content, which can be moved to another place in the data folder. Undefined for
+   * snapshots in memory.
+   */
   readonly file: string | undefined;
-  /** Call it when the snapshot is not needed any more. */
+  /** Must be called when the snapshot is no longer needed. */
   release(): Promise<void>;
 }
 
 /** The files of a sandbox's snapshots, by name. */
 export interface SnapshotStore {
-  /** In alphabetical order. */
+  /** Lists snapshots in alphabetical order. */
   list(): Promise<readonly { readonly name: string; readonly bytes: number }[]>;
-  /** At most the first `maxBytes` bytes. Undefined for an unknown name. */
+  /** Reads a snapshot, at most its first `maxBytes` bytes. Undefined for an unknown name. */
   read(name: string, maxBytes?: number): Promise<Buffer | undefined>;
-  /** Takes a whole snapshot, to load it. Undefined for an unknown name. */
+  /** Takes a whole snapshot for loading. Undefined for an unknown name. */
   take(name: string): Promise<TakenSnapshot | undefined>;
-  /** Replaces an existing one. */
+  /** Stores a snapshot, and replaces an existing one. */
   write(name: string, content: readonly Buffer[]): Promise<void>;
-  /** False for an unknown name. */
+  /** Returns false for an unknown name. */
   remove(name: string): Promise<boolean>;
 }
 
@@ -45,9 +48,9 @@ export function snapshotsOf(dataFolder: string): string {
 }
 
 /**
- * Snapshots as files, readable by this user only: they contain keys.
+ * Stores snapshots as files that only this user can read, because they contain keys.
  *
- * NOTE: files are not synced to disk. A power failure may lose the latest one; a torn one is recognized by its checksum.
+ * NOTE: files are not synced to disk. A power failure may damage the latest file; its checksum shows that.
  *
  * @param folder may not exist yet.
  */
@@ -71,7 +74,8 @@ export function snapshotFolder(folder: string): SnapshotStore {
       const file = join(folder, `${name}.${randomUUID()}${TAKEN}`);
       const release = () => rm(file, { force: true });
       try {
-        // Copying 14 MB would take a tenth of a load; not every file system has links.
+        // Copying 14 MB would take a tenth of the time of a load, so a hard link is tried first. Not every file
+        // system has links.
         const isThere = await ifPresent(
           link(fileOf(name), file)
             .catch(() => copyFile(fileOf(name), file))
@@ -101,7 +105,7 @@ export function snapshotFolder(folder: string): SnapshotStore {
   };
 }
 
-/** Snapshots in memory, which end with the process. */
+/** Stores snapshots in memory, until the process ends. */
 export function snapshotsInMemory(): SnapshotStore {
   const kept = new Map<string, Buffer>();
   return {
@@ -119,7 +123,7 @@ export function snapshotsInMemory(): SnapshotStore {
   };
 }
 
-/** Removes what a killed process had taken from a folder of snapshots. */
+/** Removes the files that a killed process had taken from a folder of snapshots. */
 export async function releaseAllTaken(folder: string): Promise<void> {
   const files = (await ifPresent(readdir(folder))) ?? [];
   const taken = files.filter((file) => file.endsWith(TAKEN));

@@ -3,14 +3,14 @@ import { encodeTokenCall } from '../engine/signing/ethereum/token-calls.ts';
 import type { Chains, EvmChain, SwapOrder, SwapRefusal, SwapRoute, SwapRoutes } from '../ports/chains.ts';
 import type { Clock } from '../ports/runtime.ts';
 
-// CHOICE: a quote is shown as valid for a minute; a signed swap can be included for twenty minutes of chain time.
+// CHOICE: a quote is shown as valid for a minute. A signed swap can be included for twenty minutes of chain time.
 const QUOTE_SECONDS = 60;
 const DEADLINE_SECONDS = 1200n;
 const FULL_BPS = 10_000n;
-// CHOICE: the quotes of nodes a few blocks apart differ by at most one part in this many.
+// CHOICE: the quotes of nodes that are a few blocks apart may differ by at most 1/100.
 const QUOTE_TOLERANCE = 100n;
 const MAX_UINT256 = 2n ** 256n - 1n;
-// CHOICE: close to what the contracts use.
+// CHOICE: an amount of gas close to what the contracts use.
 const ROUTER_GAS = 60_000n;
 const HOP_GAS = 60_000n;
 const WRAP_GAS = 50_000n;
@@ -19,27 +19,27 @@ const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 export interface RouterOptions {
   readonly chains: Chains;
   readonly clock: Clock;
-  /** The router of a chain; undefined where none is configured. */
+  /** Returns the router of a chain. Undefined if none is configured. */
   routerOf(caip2: string): string | undefined;
-  /** The token that it is configured to take for the native asset, if that is configured. */
+  /** Returns the configured token that wraps the native asset, if any. */
   wrappedOf?(caip2: string): string | undefined;
 }
 
-/** One chain's router, with the constants that it is deployed with. */
+/** The router of one chain, with the constants of its deployment. */
 interface Router {
   readonly chain: EvmChain;
   readonly address: string;
-  /** The token that stands for the native asset, lower case. */
+  /** The lower-case address of the token that wraps the native asset. */
   readonly wrapped: string;
   readonly factory: string;
 }
 
 /**
- * Routes over Uniswap-V2-shaped routers, which answer by read-only calls: the same code on simulated and real chains.
- * The native asset is swapped for its wrapped token at one to one, and a pair without a pool goes through the wrapped
- * token.
+ * Finds routes through routers with the interface of Uniswap V2, by read-only calls. The same code serves simulated
+ * and real chains. The native asset is swapped for its wrapped token at one to one. A pair without a pool goes
+ * through the wrapped token.
  *
- * INVARIANT: only the configured router and the wrapped token that it names are ever called or approved.
+ * INVARIANT: only the configured router, and the wrapped token that it names, are ever called or approved.
  */
 export function routersOnChain({ chains, clock, routerOf, wrappedOf }: RouterOptions): SwapRoutes {
   const known = new Map<string, Router>();
@@ -109,7 +109,7 @@ function wrapRoute({ wrapped }: Router, order: SwapOrder): Route | SwapRefusal {
     return { ...common, calls: isElsewhere ? [deposit, onward] : [deposit], spent: minted, received };
   }
   if (isElsewhere) {
-    // CHOICE: a second transaction would have to spend what the first one pays out, which nodes do not accept.
+    // CHOICE: a second transaction would have to spend the payout of the first one, which nodes do not accept.
     return { fault: 'pair', message: 'a wrapped asset is unwrapped to the wallet itself only' };
   }
   const burned = { token: wrapped, from: sender, to: NO_ADDRESS };
@@ -147,7 +147,7 @@ async function swapRoute(router: Router, order: SwapOrder): Promise<Route | Swap
     calls: [{ to: router.address, ...callOf(order, { ...bounds, path: best.path, deadline }) }],
     spender: tokenIn === null ? null : router.address,
     gasUnits: ROUTER_GAS + HOP_GAS * BigInt(best.path.length - 1),
-    // The router wraps and unwraps the native asset itself, and gives back what it does not spend.
+    // The router wraps and unwraps the native asset itself, and returns the unspent part.
     spent:
       tokenIn === null
         ? { ...through, from: NO_ADDRESS, to: router.address }
@@ -163,7 +163,7 @@ function compare(a: bigint, b: bigint): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The direct path and the one through the wrapped token, as far as their pools exist. */
+/** Returns the direct path and the path through the wrapped token, if their pools exist. */
 async function tradedPaths(router: Router, { tokenIn, tokenOut }: SwapOrder): Promise<string[][]> {
   const { wrapped } = router;
   const [from, to] = [tokenIn?.toLowerCase() ?? wrapped, tokenOut?.toLowerCase() ?? wrapped];
@@ -195,7 +195,7 @@ interface PathAmounts {
   readonly rawOutput: bigint;
 }
 
-/** The output or the cost of a path, from the router; undefined when it has none. */
+/** Asks the router for the output or the cost of a path. Undefined when the router has none. */
 async function amountsOn(
   { chain, address }: Router,
   path: readonly string[],
@@ -218,8 +218,8 @@ async function amountsOn(
 }
 
 /**
- * The best of the nodes' answers to a quote for the wallet. Its slippage then bounds the loss from a worse block, or
- * from a lying node. Undefined if the answers differ by more than a few blocks explain.
+ * Returns the best of the nodes' results for the wallet. The slippage then limits the loss if the block is worse, or
+ * if a node reports false data. Undefined if the results differ by more than a few blocks explain.
  */
 function bestOf(
   answers: readonly Uint8Array[],
@@ -233,7 +233,7 @@ function bestOf(
   const ordered = known.toSorted((a, b) => compare(a.amount, b.amount));
   const [lowest, highest] = [ordered[0]!, ordered.at(-1)!];
   const difference = highest.amount - lowest.amount;
-  // Small amounts are rounded.
+  // For small amounts, rounding alone can exceed the tolerance.
   if (difference > 1n && difference * QUOTE_TOLERANCE > highest.amount) return undefined;
   return isHigherBetter ? highest.answer : lowest.answer;
 }
@@ -243,10 +243,10 @@ interface Quote {
   readonly amount: bigint;
 }
 
-/** The limits that the contract enforces, rounded in favor of the wallet. */
+/** Returns the limits that the contract enforces, rounded in favor of the wallet. */
 function boundsOf({ rawInput, rawOutput }: PathAmounts, { amountType, slippageBps, rawAmount }: SwapOrder) {
   const slippage = BigInt(slippageBps);
-  // INVARIANT: the amount that the order fixes, which policies judge, is never taken from the response of a node.
+  // INVARIANT: the amount that the order fixes, which policies evaluate, is never taken from a node's response.
   if (amountType === 'exact_input') {
     const rawOutputMin = (rawOutput * (FULL_BPS - slippage)) / FULL_BPS;
     return { rawInput: rawAmount, rawInputMax: rawAmount, rawOutput, rawOutputMin };
@@ -262,7 +262,7 @@ interface CallTerms {
   readonly deadline: bigint;
 }
 
-/** The router's function for a swap, by what is exact and where the native asset is. */
+/** Returns the router's function for a swap, by the exact amount and the position of the native asset. */
 function callOf(order: SwapOrder, { rawInputMax, rawOutputMin, path, deadline }: CallTerms) {
   const { amountType, tokenIn, tokenOut, recipient } = order;
   const end = [path, recipient.toLowerCase(), deadline] as const;

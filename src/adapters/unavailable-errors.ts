@@ -1,11 +1,11 @@
 interface Options extends ErrorOptions {
-  /** Whether a node may have received the call; true unless it was certainly not sent. */
+  /** Whether a node may have received the call. It is true unless the call was certainly not sent. */
   readonly mayHaveArrived?: boolean;
 }
 
 /** No node could be reached, or its response was invalid. Whether a broadcast succeeded is unknown. */
 export class ChainUnavailableError extends Error {
-  /** Expected from time to time: logs need no stack. */
+  /** This is expected from time to time, so logs omit the stack. */
   readonly isOutage = true;
   readonly mayHaveArrived: boolean;
 
@@ -18,7 +18,7 @@ export class ChainUnavailableError extends Error {
 
 /** A provider could not be reached, or its response was invalid. Whether a request had an effect is unknown. */
 export class ProviderUnavailableError extends Error {
-  /** Recognized by `isUnavailable` of `errors.ts`. */
+  /** `isUnavailable` in `errors.ts` reads this field. */
   readonly isUnavailable = true;
 
   constructor(message: string, options?: ErrorOptions) {
@@ -27,9 +27,9 @@ export class ProviderUnavailableError extends Error {
   }
 }
 
-/** Several nodes of a chain answered the same question differently. The message names no node. */
+/** Thrown when the nodes of a chain return different results for the same query. The message does not name any node. */
 export class NodesDisagreeError extends Error {
-  /** Read by `disagreementOf` in `errors.ts`. */
+  /** `disagreementOf` in `errors.ts` reads this field. */
   readonly isDisagreement = true;
 
   constructor(caip2: string, what: string) {

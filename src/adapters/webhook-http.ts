@@ -7,8 +7,8 @@ import { outgoingHeaders } from '../observability/spans.ts';
 import type { WebhookOutcome, WebhookRequest, WebhookSender } from '../ports/webhooks.ts';
 import { systemClock } from './runtime.ts';
 
-// IANA IPv4 Special-Purpose Address Registry plus the multicast and reserved blocks: no address in them belongs to a
-// publicly reachable server.
+// The IANA IPv4 Special-Purpose Address Registry plus the multicast and reserved blocks. No publicly reachable server
+// has an address in them.
 const closedIpv4: readonly [string, number][] = [
   ['0.0.0.0', 8], // this network (RFC 791)
   ['10.0.0.0', 8], // private use (RFC 1918)
@@ -30,8 +30,9 @@ const closedIpv4: readonly [string, number][] = [
   ['240.0.0.0', 4], // reserved and broadcast (RFC 1112, RFC 919)
 ];
 
-// The entries of the IANA IPv6 Special-Purpose Address Registry inside the global unicast block 2000::/3. Everything
-// outside that block is refused: ::1, IPv4-mapped ::ffff:0:0/96, NAT64 64:ff9b::/96 and 64:ff9b:1::/48, discard
+// The entries of the IANA IPv6 Special-Purpose Address Registry inside the global unicast block 2000::/3. All
+// addresses outside of that block are refused: ::1, IPv4-mapped ::ffff:0:0/96, NAT64 64:ff9b::/96 and 64:ff9b:1::/48,
+// discard
 // 100::/64, unique local fc00::/7, link-local fe80::/10, site-local fec0::/10, multicast ff00::/8.
 const closedIpv6: readonly [string, number][] = [
   ['2001::', 23], // protocol assignments: Teredo, benchmarking, ORCHID, AMT, AS112 (RFC 2928)
@@ -51,8 +52,8 @@ globalUnicast.addSubnet('2000::', 3, 'ipv6');
 /**
  * Whether an IP address can belong to a server on the public internet.
  *
- * CHOICE: an IPv6 address that embeds an IPv4 address (mapped, NAT64, 6to4, Teredo) is never public: name servers need
- * not return one, and the embedded address may be private.
+ * CHOICE: an IPv6 address that embeds an IPv4 address (mapped, NAT64, 6to4, Teredo) is never public. Name servers
+ * need not return such addresses, and the embedded address may be private.
  *
  * @param address in the format of `net`, with an optional zone, without brackets.
  */
@@ -63,7 +64,7 @@ export function isPublicAddress(address: string): boolean {
   return family === 6 && globalUnicast.check(bare, 'ipv6') && !closed.check(bare, 'ipv6');
 }
 
-/** Restricts the endpoints that receive events. */
+/** Restricts which endpoints may receive events. */
 export interface WebhookGuard {
   /** Whether plain HTTP is allowed. */
   readonly allowsHttp: boolean;
@@ -77,26 +78,26 @@ export const publicHttpsOnly: WebhookGuard = { allowsHttp: false, allowsAddress:
 /**
  * The guard for the sandbox.
  *
- * CHOICE: allows every address, not only loopback: the endpoint under test may run in another container, and events
- * contain only test data.
+ * CHOICE: it allows every address, not only loopback, because the endpoint under test may run in another container,
+ * and events contain only test data.
  */
 export const anyAddress: WebhookGuard = { allowsHttp: true, allowsAddress: () => true };
 
-/** Up to this size, a response body is drained so that the connection can be reused. */
+/** The maximum size of a response body that is read to its end so that the connection can be reused. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const KEEP_ALIVE_MS = 10_000;
-/** CHOICE: while this many connections are open, no more are kept for later requests. */
+/** CHOICE: while this many connections are open, no further connection is kept open for later requests. */
 const KEPT_SOCKETS = 256;
-/** At least as long as an attempt, so that the attempt's own limit applies first. */
+/** This limit is at least as long as an attempt, so that the attempt's own limit applies first. */
 const CONNECT_MS = 15_000;
 
 interface SenderOptions {
   readonly guard: WebhookGuard;
-  /** Resolves host names; the system's lookup by default. */
+  /** Resolves host names. By default, by the system's lookup. */
   readonly lookup?: LookupFunction;
-  /** PEM of an additional authority to trust. */
+  /** The PEM of an additional authority to trust. */
   readonly ca?: string;
-  /** Time limit for connecting, including TLS; 15 s by default. */
+  /** The time limit for connecting, including TLS. By default, 15 s. */
   readonly connectMs?: number;
 }
 
@@ -158,19 +159,19 @@ async function post(
       ...headers,
     },
     body: bodyText,
-    // The connection closes after the response.
+    // Closes the connection after the response.
     reset: sockets.open >= KEPT_SOCKETS,
     signal,
   });
-  // CHOICE: only the status counts. The body is drained within the same time limit so that the connection can be
-  // reused; a body that is too long or too slow closes the connection.
+  // CHOICE: only the status matters. The body is read within the same time limit so that the connection can be
+  // reused. A body that is too long or too slow closes the connection.
   await body.dump({ limit: MAX_ANSWER_BYTES, signal }).catch(() => undefined);
   return statusCode;
 }
 
 /**
- * Resolves like `work`, but rejects when the signal is aborted first: undici does not abort a request that is still
- * waiting for a connection.
+ * Resolves like `work`, but rejects when the signal is aborted first. It is needed because undici does not abort a
+ * request that still waits for a connection.
  */
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const end = Promise.withResolvers<never>();
@@ -199,7 +200,7 @@ async function makeDispatcher(
   });
   return new Agent({
     keepAliveTimeout: KEEP_ALIVE_MS,
-    // The time limit of the attempt covers both.
+    // The time limit of the attempt covers both phases.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect(options, callback) {
@@ -229,8 +230,8 @@ async function makeDispatcher(
 }
 
 /**
- * Checks the addresses that the connection then uses, which prevents DNS rebinding. Refuses the host when one of its
- * addresses is not allowed.
+ * Checks the addresses that the connection then uses, which prevents DNS rebinding. It refuses the host when one of
+ * its addresses is not allowed.
  */
 function guardedLookup(guard: WebhookGuard, lookup: LookupFunction): LookupFunction {
   return (hostname, options, callback) => {
@@ -265,7 +266,7 @@ function failureOf(error: unknown): NonNullable<WebhookOutcome['failure']> {
   return 'connection_failed';
 }
 
-/** Names reserved for the local machine or network (RFC 6761, RFC 6762, RFC 9476, ICANN's `internal`). */
+/** Names that are reserved for the local machine or network (RFC 6761, RFC 6762, RFC 9476, ICANN's `internal`). */
 const localName = /^(.*\.)?(localhost|local|internal|home\.arpa|alt|invalid|onion)\.?$/;
 
 function urlFault(text: string, guard: WebhookGuard): string | undefined {
@@ -276,7 +277,7 @@ function urlFault(text: string, guard: WebhookGuard): string | undefined {
   }
   if (url.username !== '' || url.password !== '') return 'expected a URL without user name and password';
   if (text.includes('#')) return 'expected a URL without a fragment';
-  // `URL` strips blanks and control characters; the stored URL must be exactly the one that is called.
+  // `URL` strips blanks and control characters, but the stored URL must be exactly the URL that is called.
   if (/[^\x21-\x7e]/.test(text)) return 'expected printable ASCII characters without blanks';
   const host = url.hostname.replace(/^\[|\]$/g, '');
   if (isIP(host) !== 0) {
@@ -293,12 +294,12 @@ const TRIES = 2;
 
 /**
  * Resolves host names with direct DNS queries. The system's lookup blocks one of Node's four threads until it has a
- * response, so a few names with unresponsive servers would delay all other lookups and everything else that needs a
- * thread.
+ * response. A few names with unresponsive servers would therefore delay all other lookups and everything else that
+ * needs a thread.
  *
- * CHOICE: ignores the hosts file and search domains, because only public names are resolved.
+ * CHOICE: it ignores the hosts file and search domains, because only public names are resolved.
  *
- * @param servers addresses with an optional port; the system's servers by default.
+ * @param servers addresses with an optional port. By default, the system's servers.
  * @returns a lookup function for `net` that returns all addresses, IPv4 first.
  */
 export function nameServerLookup(servers?: readonly string[]): LookupFunction {

@@ -41,7 +41,7 @@ export const getCardConfig: Handler<'getCardConfig'> = async ({ path, query }, c
 export const listCards: Handler<'listCards'> = async ({ query }, context) => {
   const { cards, nextCursor } = await listCardsVerb(context, query);
   findIssuer(context, query.environment);
-  // A GET has no transaction, so no connection is held while the chains are called.
+  // A GET has no transaction, so it holds no connection while the chains are called.
   const balances = await balancesOf(context, cards);
   return { data: cards.map((card) => cardView(card, balances)), next_cursor: nextCursor };
 };

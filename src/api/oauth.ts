@@ -23,7 +23,7 @@ export const revokeOauthGrant: Handler<'revokeOauthGrant'> = async ({ path }, co
 export const exchangeOauthToken: Handler<'exchangeOauthToken'> = ({ body }, context) =>
   exchangeToken(context, body);
 
-/** The metadata of the server under the host that the request was sent to. Source: RFC 8414 section 2. */
+/** The metadata of the server under the host of the request. Source: RFC 8414 section 2. */
 export const getOauthMetadata: OpenHandler<'getOauthMetadata'> = async (_input, { proof: { urlOf } }) => ({
   issuer: urlOf(''),
   token_endpoint: urlOf('/api/oauth/v2/token'),

@@ -22,7 +22,7 @@ Examples:
   $ custos apps rotate-secret cm3k8v0q1x5z7b2n4w6y9t0ra
   $ custos apps configure cm3k8v0q1x5z7b2n4w6y9t0ra --settings @settings.json`;
 
-/** `custos apps …`: the apps and their secrets. */
+/** `custos apps …`: manages the apps and their secrets. */
 export function appsCommand(): Command {
   const apps = new Command('apps')
     .description('create, list and configure apps, rotate their secrets')
@@ -111,7 +111,11 @@ Example:
   $ custos apps configure cm3k8v0q1x5z7b2n4w6y9t0ra \\
       --settings '{"jwt_auth":{"jwks_url":"https://login.example.com/jwks.json"}}'`;
 
-/** Parses a JSON object given as text or as `@file`. Throws ConfigError. */
+/**
+ * Parses a JSON object given as text or as `@file`.
+ *
+ * @throws ConfigError
+ */
 function readSettings(text: string): Record<string, unknown> {
   const refuse = (fault: string) => new ConfigError('invalid option:', [`--settings: ${fault}`]);
   let parsed: unknown;
@@ -132,7 +136,7 @@ function appOptions(command: Command): Command {
     .addHelpText('after', appExamples);
 }
 
-/** Throws ConfigError. */
+/** @throws ConfigError */
 function readOverlapMs({ overlap = '0' }: AppsFlags): number {
   if (!/^\d{1,9}$/.test(overlap)) {
     throw new ConfigError('invalid option:', [

@@ -2,7 +2,7 @@ import type { RunningSandbox } from '../compose/local-server.ts';
 import type { SandboxConfig } from '../config/config.ts';
 import { quote } from './shell/quote.ts';
 
-/** The start-up message: everything needed for a first request, and that request. */
+/** The start-up message: all data for a first request, and an example of the request. */
 export function banner(server: RunningSandbox, config: SandboxConfig): string {
   const { appId, appSecret, caFile, adminUrl, isExposed, isMock, controlToken, rpcUrl } = server;
   const [baseUrl = server.baseUrl] = config.publicUrls;
@@ -14,7 +14,8 @@ export function banner(server: RunningSandbox, config: SandboxConfig): string {
     ...(isExposed ? [['', noteOnSecret(config)]] : []),
     ['Data', isMock === true ? 'none: every response is an example' : dataText(config)],
     ['Trust', `${caFile} (certificate authority)`],
-    // Only for browsers on this machine, and not at the public URL, unless a token opens it to others.
+    // The inspector is listed only for browsers on this machine, and not at the public URL, unless a token protects
+    // it for others.
     ...(isMock === true ? [] : [['Inspector', `${controlToken === undefined ? server.baseUrl : baseUrl}/`]]),
     ...(controlToken === undefined
       ? []
@@ -38,7 +39,7 @@ export function banner(server: RunningSandbox, config: SandboxConfig): string {
   ].join('\n');
 }
 
-/** A clock other than the machine's surprises clients most: tokens look expired to them. */
+/** A clock that differs from the system clock surprises clients most, because tokens look expired to them. */
 function clockLines({ clock }: RunningSandbox): string[][] {
   if (clock?.isFrozen !== true) return [];
   return [
@@ -51,7 +52,7 @@ function dataText({ dataFolder }: SandboxConfig): string {
   return dataFolder ?? 'in memory, lost when the server stops; --data <folder> keeps it';
 }
 
-/** For a sandbox that other machines can reach: its secret is all that protects its wallets. */
+/** The note for a sandbox that other machines can reach: only its secret protects its wallets. */
 function noteOnSecret({ host, appSecret }: SandboxConfig): string {
   const origin = appSecret === undefined ? 'random; set one with --app-secret' : 'set with --app-secret';
   return `${origin}. Other machines can reach ${host}: keep the secret to yourself`;

@@ -12,7 +12,7 @@ Examples:
 
 Exit codes: 0 healthy, 1 not healthy, 2 invalid usage.`;
 
-/** `custos healthcheck`: for containers, whose image needs no other program for it. */
+/** `custos healthcheck`: checks a server in a container whose image has no other program for it. */
 export function healthcheckCommand(): Command {
   return addSandboxClientOptions(
     new Command('healthcheck')

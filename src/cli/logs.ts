@@ -25,7 +25,7 @@ Examples:
   $ custos logs --code policy_violation --json
   $ custos logs --wallet fmfdj6yqly31huorjqzq38zc --after start --no-follow`;
 
-/** `custos logs`: the requests to a running sandbox as they arrive. */
+/** `custos logs`: shows the requests to a running sandbox as they arrive. */
 export function logsCommand(): Command {
   return addSandboxClientOptions(
     new Command('logs')
@@ -60,7 +60,7 @@ async function printRequests(client: SandboxClient, flags: LogsFlags): Promise<v
     console.log(json === true ? JSON.stringify(request) : requestLine(request));
 }
 
-/** One line, and the hint of a refusal below it. */
+/** Formats a request as one line, with the hint of an error below it. */
 export function requestLine({
   received_at_ms,
   method,

@@ -29,7 +29,7 @@ Examples:
       u3k8v0q1x5z7b2n4w6y9t0ra viewer
   $ custos apps operators records cm3k8v0q1x5z7b2n4w6y9t0ra`;
 
-/** `custos apps operators …`: who may work on an app through the admin port, and what they did. */
+/** `custos apps operators …`: manages who may work on an app through the admin port, and shows what they did. */
 export function operatorsCommand(): Command {
   const operators = new Command('operators')
     .description('add, list and remove operators of an app, show what they did')
@@ -107,7 +107,7 @@ function recordLineOf(record: Recorded): string {
   return [new Date(record.at_ms).toISOString(), who, record.action, record.result, ...targets].join('  ');
 }
 
-/** Throws ConfigError. */
+/** @throws ConfigError */
 function readRole(text: string): OperatorRole {
   const role = roles.find((known) => known === text);
   if (role === undefined) throw invalid(`role: expected ${roles.join(', ')}, got \`${text}\``);

@@ -145,7 +145,7 @@ function remedyText(remedy: NonNullable<PolicyLint['gaps'][number]['remedy']>): 
   return `the rule ${JSON.stringify(remedy.rule)}`;
 }
 
-/** A server, or the database directly. */
+/** A server, or a database that is read directly. */
 type Target = ReplayTarget | { readonly kind: 'database'; readonly config: DatabaseConfig };
 
 async function replayAt(target: Target, input: ReturnType<typeof readInput>): Promise<Replay> {
@@ -206,7 +206,7 @@ function databaseAt(flags: { data?: string }): Target {
   return { kind: 'database', config: readDatabaseConfig(flags) };
 }
 
-/** The database in DATABASE_URL; without it the running sandbox, as for other commands. */
+/** By default, the database in DATABASE_URL. Without that variable, the running sandbox, as in other commands. */
 function defaultTarget(): Target {
   try {
     return databaseAt({});

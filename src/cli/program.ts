@@ -40,13 +40,13 @@ import { walletsCommand } from './wallets.ts';
 import { whyCommand } from './why.ts';
 
 /**
- * 0: success. 1: the command failed, or found faults. 2: invalid usage, the command did not run. 3: a command that
- * judges found nothing to judge.
+ * 0: success. 1: the command failed, or found faults. 2: invalid usage; the command did not run. 3: a command that
+ * checks something found nothing to check.
  */
 export type ExitCode = 0 | 1 | 2 | 3;
 
 /**
- * Runs the command in `args` and returns the exit code. A server command returns once the server has stopped.
+ * Runs the command in `args` and returns the exit code. A server command returns when the server has stopped.
  *
  * NOTE: commands import their code only when they run, so that `--help` stays fast.
  */
@@ -134,7 +134,7 @@ Examples:
 
 Exit codes: 0 success, 1 failure, 2 invalid usage, 3 nothing could be measured.`;
 
-/** Applies the program's settings to all subcommands: throw instead of exiting, same help option. */
+/** Applies the program's settings to all subcommands: they throw instead of exiting, and have the same help option. */
 function configureCommands(command: Command): void {
   command.exitOverride();
   for (const child of command.commands) {
@@ -143,7 +143,7 @@ function configureCommands(command: Command): void {
   }
 }
 
-// Advice for system errors, by code.
+// The advice for system errors, by code.
 const advice: Readonly<
   Record<string, (error: NodeJS.ErrnoException & { address?: string; port?: number }) => string>
 > = {
@@ -174,7 +174,7 @@ const advice: Readonly<
     'the database refuses connections; is PostgreSQL running, and does DATABASE_URL point to it?',
 };
 
-// Matched by name, because importing the classes would load the modules that define them.
+// Errors are matched by name, because importing the classes would load the modules that define them.
 const expectedErrors = new Set(['StartError', 'StorageVersionError', 'ApiError', 'UnmeasurableError']);
 
 function isExpected(error: unknown): error is Error {

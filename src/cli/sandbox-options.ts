@@ -20,7 +20,11 @@ export function addSandboxAddressOptions(command: Command): Command {
     .option('--data <folder>', 'folder of the sandbox, as in `custos sandbox --data`');
 }
 
-/** Runs `work` with a client for the sandbox selected by the flags. Throws ConfigError. */
+/**
+ * Runs `work` with a client for the sandbox that the flags select.
+ *
+ * @throws ConfigError
+ */
 export async function withSandbox<T>(
   flags: SandboxClientFlags,
   work: (client: SandboxClient) => Promise<T>,
@@ -35,7 +39,7 @@ export async function withSandbox<T>(
   }
 }
 
-/** Throws ConfigError. */
+/** @throws ConfigError */
 export function readHttpUrl(option: string, text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url !== undefined && /^https?:$/.test(url.protocol)) return url;

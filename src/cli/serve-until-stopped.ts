@@ -27,9 +27,9 @@ export function removeStaleReadyFile(path: string): void {
 
 /**
  * Writes the file atomically. It contains the app secret, so only its owner can read it. The file is removed whenever
- * this process exits on its own.
+ * this process exits by itself.
  *
- * INVARIANT: signals are caught already.
+ * INVARIANT: signals are already being caught.
  *
  * @throws StartError
  */
@@ -42,7 +42,7 @@ export function writeReadyFile(path: string, content: object): void {
     try {
       rmSync(temporaryFile, { force: true });
     } catch {
-      // The reason below says what is wrong with the folder.
+      // The error below says what is wrong with the folder.
     }
     const reason = reasons[(cause as NodeJS.ErrnoException).code ?? ''] ?? (cause as Error).message;
     throw new StartError(`--ready-file: \`${path}\` cannot be written: ${reason}`, { cause });
@@ -50,12 +50,12 @@ export function writeReadyFile(path: string, content: object): void {
   process.once('exit', () => withdrawReadyFile(path));
 }
 
-/** Removes the file, unless another process has replaced it by its own. */
+/** Removes the file, unless another process has replaced it. */
 function withdrawReadyFile(path: string): void {
   if (pidIn(path) === process.pid) rmSync(path, { force: true });
 }
 
-/** The process that a ready file names; undefined for any other file, or none. */
+/** Returns the process that a ready file names. Undefined for any other file, or if there is none. */
 function pidIn(path: string): number | undefined {
   try {
     const { pid, base_url: baseUrl } = JSON.parse(readFileSync(path, 'utf8'));
@@ -70,7 +70,7 @@ function isRunning(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // EPERM: it is the process of another user.
+    // EPERM means that the process belongs to another user.
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
@@ -94,16 +94,16 @@ export async function serveUntilStopped(server: RunningSandbox, config: SandboxC
   if (readyFile !== undefined) withdrawReadyFile(readyFile);
 }
 
-/** Prints to standard output. A server continues if the output cannot be written. */
+/** Prints to standard output. The server continues if it cannot write. */
 function print(text: string): void {
   logOutput(1).write(`${text}\n`);
 }
 
 /**
- * Waits for SIGINT, SIGTERM or SIGHUP, then stops the server, which completes running requests.
- * A second signal exits immediately.
+ * Waits for SIGINT, SIGTERM or SIGHUP, then stops the server, which completes running requests. A second signal exits
+ * immediately.
  *
- * @param onHangup what SIGHUP does instead.
+ * @param onHangup runs on SIGHUP instead.
  */
 export async function stopOnSignal(
   server: { close(): Promise<void> },
@@ -113,7 +113,7 @@ export async function stopOnSignal(
   await server.close();
 }
 
-/** From now on a signal does not end the process: a script that sees the ready file may send one at once. */
+/** From now on, a signal does not end the process. A script may send one as soon as it sees the ready file. */
 function catchSignals(onHangup?: () => unknown): { readonly signalled: Promise<void>; ignore(): void } {
   const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM'];
   if (onHangup === undefined) signals.push('SIGHUP');

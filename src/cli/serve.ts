@@ -16,7 +16,7 @@ export function serveCommand(): Command {
   return addSettingOptions(command, 'serve')
     .addHelpText('after', () => `${environmentHelp('serve')}\n${examples}`)
     .action(async (flags: ServeFlags) => {
-      // A signal to reload that comes during the start must not end it.
+      // A reload signal that arrives during the start must not end the process.
       process.on('SIGHUP', () => undefined);
       if (flags.worker !== true) {
         await serve(flags);
@@ -25,7 +25,7 @@ export function serveCommand(): Command {
       try {
         await serveAsWorker(flags);
       } finally {
-        // The channel to the parent process would keep a worker that could not start.
+        // An open channel to the parent process would keep a worker alive that could not start.
         process.disconnect?.();
       }
     });
@@ -60,7 +60,7 @@ async function serveAsWorker(flags: ServeFlags): Promise<void> {
   await runWorker(config, signer.opening);
 }
 
-/** Starts the signer of this process while the server is loaded. Each worker has its own. */
+/** Starts the signer of this process while the server is being loaded. Each worker has its own signer. */
 async function startSigner(config: ServeConfig) {
   const { openSigner } = await import('../compose/open-signer.ts');
   const opening = openSigner(config);

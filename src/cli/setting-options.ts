@@ -10,7 +10,7 @@ import { collect } from './sandbox-options.ts';
 
 const WIDTH = 80;
 
-/** Adds the options that `name` has in the table of settings. The reader of its settings validates the values. */
+/** Adds the options of the command `name` in the table of settings. The reader of its settings validates the values. */
 export function addSettingOptions(command: Command, name: SettingCommand): Command {
   const isServer = !['sandbox', 'exec', 'mock'].includes(name);
   for (const setting of allSettings) {
@@ -25,14 +25,14 @@ export function addSettingOptions(command: Command, name: SettingCommand): Comma
     ];
     const option = new Option(flag, text.join(''));
     if (list !== undefined) option.argParser(collect);
-    // A server reads its variables itself.
+    // A server reads its environment variables itself.
     if (hasVariable && !isServer) option.env(variable);
     command.addOption(option);
   }
   return command;
 }
 
-/** The environment variables of a command, for its help. */
+/** The help text about the environment variables of a command. */
 export function environmentHelp(name: SettingCommand): string {
   const own = allSettings.filter(({ of = [] }) => of.includes(name));
   const entries = own.flatMap((setting) => entryOf(setting, name));

@@ -56,7 +56,7 @@ export function sigCommand(): Command {
 /**
  * Explains a signature over a payload.
  *
- * Throws SyntaxError for a payload that is not JSON, `NotCanonicalizableError`, `InvalidPublicKeyError`.
+ * @throws SyntaxError for a payload that is not JSON, NotCanonicalizableError, InvalidPublicKeyError
  */
 export function reportSignature({
   payload,

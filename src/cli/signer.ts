@@ -15,7 +15,10 @@ interface SignerFlags {
   readonly state?: string;
 }
 
-/** `custos signer`: runs a signer that servers connect to, so that it can have a user or a container of its own. */
+/**
+ * `custos signer`: runs a signer that servers connect to, so that it can run as a separate user or in a separate
+ * container.
+ */
 export function signerCommand(): Command {
   return new Command('signer')
     .description('hold the master keys for the servers of this host')
@@ -27,7 +30,7 @@ export function signerCommand(): Command {
     )
     .addHelpText('after', () => `${environmentHelp('signer')}\n${example}`)
     .action(async (flags: SignerFlags) => {
-      // All faults are reported here, because this process then becomes another program.
+      // All errors in the settings are reported here, because this process is replaced by another program afterwards.
       readSignerConfig();
       const [{ becomeSigner }, { claimSocket, claimState }] = await Promise.all([
         import('../compose/open-signer.ts'),

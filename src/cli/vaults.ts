@@ -23,7 +23,7 @@ Example:
       --address 0x81bA25F06d0c7242D513A7472219a65c4646631D \\
       --admin-wallet fmfdj6yqly31huorjqzq38zc`;
 
-/** `custos apps vaults …`: the vaults that an app's wallets can use. */
+/** `custos apps vaults …`: manages the vaults that an app's wallets can use. */
 export function vaultsCommand(): Command {
   const vaults = new Command('vaults')
     .description('set up vaults for an app')
@@ -64,7 +64,7 @@ async function add(appId: string, flags: VaultFlags): Promise<void> {
   );
 }
 
-/** Throws ConfigError. */
+/** @throws ConfigError */
 function readFeeBps(text: string): number {
   if (/^\d{1,5}$/.test(text) && Number(text) <= 10000) return Number(text);
   throw new ConfigError('invalid option:', [`--fee-bps: expected 0 to 10000, got \`${text}\``]);

@@ -9,7 +9,7 @@ Examples:
   $ custos why 3f2b6c1e-7a48-4d0b-9c55-0a1b2c3d4e5f --json
         the request, the response and everything around them`;
 
-/** `custos why`: why a request was answered as it was. */
+/** `custos why`: explains the response to a request. */
 export function whyCommand(): Command {
   return addSandboxClientOptions(
     new Command('why')

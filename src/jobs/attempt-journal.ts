@@ -3,14 +3,14 @@ import type { JobContext } from './job-context.ts';
 
 /** Stores the outcomes of delivery attempts. */
 export interface AttemptJournal {
-  /** Resolves when the outcome is committed; rejects when it could not be. */
+  /** Resolves when the outcome is committed. Rejects when the commit failed. */
   record(finished: FinishedAttempt): Promise<void>;
-  /** Drops what is not stored yet. When it resolves, no write is in progress. */
+  /** Drops the outcomes that are not stored yet. When it resolves, no write is in progress. */
   forget(): Promise<void>;
 }
 
 const MAX_TOGETHER = 200;
-/** The transaction may collide with another one. */
+/** The number of attempts, because the transaction may conflict with another one. */
 const TRIES = 3;
 
 interface Entry {
@@ -46,7 +46,7 @@ export function startAttemptJournal({ services, inUnit }: JobContext): AttemptJo
 
   async function writeAll(): Promise<void> {
     while (waiting.length > 0) {
-      // Collects outcomes of the same turn of the event loop.
+      // Collects the outcomes of the same turn of the event loop.
       await new Promise((resolve) => setImmediate(resolve));
       const entries = waiting.splice(0, MAX_TOGETHER);
       if (entries.length > 0) await write(entries, TRIES);

@@ -15,7 +15,7 @@ import type { Claimant } from '../domain/base/processes/server-processes.ts';
 import type { Heartbeat } from './heartbeat.ts';
 import type { JobContext } from './job-context.ts';
 
-/** The app, the URL to send to and the secrets to sign with. */
+/** The app, the URL of the endpoint and the secrets that sign its events. */
 interface Target {
   readonly appId: string;
   readonly url: string;
@@ -24,14 +24,14 @@ interface Target {
 
 /** A webhook endpoint that this process has claimed. */
 export interface ClaimedEndpoint {
-  /** Call when the endpoint may have changed: it is read again before the next use. */
+  /** Must be called when the endpoint may have changed. It is then read again before the next use. */
   invalidate(): void;
   /**
-   * The current endpoint, claimed for longer than an attempt takes; undefined when it is disabled, deleted or claimed
-   * by another process.
+   * Returns the current endpoint, claimed for longer than an attempt takes. Undefined when it is disabled, deleted or
+   * claimed by another process.
    */
   target(): Promise<Target | undefined>;
-  /** Reads the endpoint and more in the same transaction; undefined in the same cases as `target`. */
+  /** Reads the endpoint and other rows in the same transaction. Undefined in the same cases as `target`. */
   read<T>(
     readMore: (em: SqlEntityManager, nowMs: number) => Promise<T>,
   ): Promise<{ readonly endpoint: EndpointRow; readonly more: T } | undefined>;
@@ -44,26 +44,26 @@ export interface ClaimedEndpoint {
   release(mustRelease: boolean): Promise<boolean>;
 }
 
-/** The rest of the lease that an attempt needs: longer than it can take. */
+/** The remaining time of the claim that an attempt needs, which is longer than an attempt can take. */
 const LEAST_LEASE_MS = ATTEMPT_TIMEOUT_MS + 5_000;
 
 interface Known {
   readonly target: Target;
-  /** By id. Opened once, because the key store may be a remote service. */
+  /** The secrets by id. They are opened once, because the key store may be a remote service. */
   readonly secrets: ReadonlyMap<string, SigningSecret>;
   readonly leasedUntilMs: number;
 }
 
-/** @param alive undefined if no other process can take over the work of this one. */
+/** @param alive undefined if no other process can take over the work of this process. */
 export function claimedEndpoint(
   id: string,
   { services, inUnit, alive }: JobContext & { readonly alive?: Pick<Heartbeat, 'confirm'> | undefined },
 ): ClaimedEndpoint {
   const { clock, keyStore, processId: owner } = services;
-  /** The result of the last read; undefined if this process may not use the endpoint. */
+  /** The result of the last read. Undefined if this process may not use the endpoint. */
   let known: Known | undefined;
   let isStale = true;
-  /** How often this process had lost its claims when the endpoint was read. */
+  /** The number of times that this process had lost its claims when the endpoint was read. */
   let losses = 0;
   /** INVARIANT: reads run one after the other, so an older result never replaces a newer one. */
   let lastRead: Promise<unknown> = Promise.resolve();
@@ -82,7 +82,7 @@ export function claimedEndpoint(
     readEndpoint: typeof holdEndpoint,
     readMore: (em: SqlEntityManager, nowMs: number) => Promise<T>,
   ): Promise<{ endpoint: EndpointRow; more: T } | undefined> {
-    // Changes from here on may be missing in this read, so they must set it again.
+    // A change from here on may be missing in this read, so it must set `isStale` again.
     isStale = false;
     try {
       const now = claimant();
@@ -117,12 +117,12 @@ export function claimedEndpoint(
   }
 
   async function refresh(): Promise<void> {
-    // The first of several concurrent callers reads for all.
+    // The first of several concurrent callers reads for all of them.
     if (isLeaseShort()) await readBy(holdEndpoint, async () => undefined);
     else if (isStale) await readBy(readClaimedEndpoint, async () => undefined);
   }
 
-  /** A process that stood still may have lost the endpoint in the meantime. */
+  /** Notices when this process has lost the endpoint, for example because the process was paused. */
   async function noticeLoss(): Promise<void> {
     const current = (await alive?.confirm()) ?? 0;
     if (current !== losses) isStale = true;
@@ -140,8 +140,8 @@ export function claimedEndpoint(
     async target() {
       await noticeLoss();
       await refreshInTurn();
-      // Once more if the endpoint was invalidated since. Not in a loop, because under load every read is followed by an
-      // invalidation.
+      // Reads a second time if the endpoint was invalidated since. It does not loop, because under load every read is
+      // followed by an invalidation.
       await refreshInTurn();
       return isLeaseShort() ? undefined : known?.target;
     },

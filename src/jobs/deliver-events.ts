@@ -13,29 +13,31 @@ import type { Job } from './runner.ts';
 /** The name of the job, for `wake`. */
 export const DELIVER_EVENTS = 'deliver-events';
 
-/** The longest delay before retries, and events recorded by other processes, are noticed. */
+/** The longest delay after which the job notices retries, and events that other processes recorded. */
 const EVERY_MS = 1_000;
 const EVENTS_AT_ONCE = 200;
 /**
- * Units of work at a time. Hundreds of workers may want one at the same moment, for example to release their
- * endpoints at a stop. They wait here, because a wait for a connection of the pool has a limit and then fails.
+ * The maximum number of concurrent units of work. Hundreds of workers may need one at the same moment, for example to
+ * release their endpoints when the process stops. They wait here, because a wait for a connection of the pool fails
+ * after a time limit.
  */
 const UNITS_AT_ONCE = 4;
-/** Endpoints that one process serves at a time. */
+/** The maximum number of endpoints that one process serves at a time. */
 const MAX_ENDPOINTS = 500;
-/** CHOICE: how long an endpoint keeps its place while others wait. */
+/** CHOICE: the time for which an endpoint keeps its place while others wait. */
 const TURN_MS = 5_000;
 /**
- * How long this process skips an endpoint after an internal failure, ms of real time. If sending succeeds but
- * recording fails, for example on a full disk, the same events would otherwise be sent in a tight loop.
+ * The time for which this process skips an endpoint after an internal failure, in ms of real time. If requests
+ * succeed but recording them fails, for example on a full disk, the same events would otherwise be sent again without
+ * a pause.
  */
 const REST_MS = 5_000;
 
 /**
- * Assigns recorded events to the endpoints that subscribe to them and delivers what is due. Endpoints are served
- * concurrently within common limits (`createDeliverySlots`), so a slow one does not delay the others. All state is in
- * the database: after a crash, another process or a restarted one continues, and repeats at most the requests that
- * were in progress.
+ * Assigns recorded events to the endpoints that subscribe to them, and delivers the due events. Endpoints are served
+ * concurrently within common limits (`createDeliverySlots`), so a slow endpoint does not delay the others. All state
+ * is in the database. After a crash, another process or a restarted process continues, and repeats at most the
+ * requests that were in progress.
  */
 export function deliverEvents(
   given: Omit<WorkerOptions, 'journal' | 'slots'> & { readonly delay?: DelayDelivery | undefined },
@@ -79,9 +81,9 @@ export function deliverEvents(
       const { eventCount, endpointIds } = await inUnit((em) =>
         fanOutEvents(em, nowMs, EVENTS_AT_ONCE, delay),
       );
-      // Any endpoint may have changed, whatever caused this run.
+      // Any endpoint may have changed, whatever triggered this run.
       for (const worker of workers.values()) worker.invalidate();
-      // Without new events, retries, replays or tests may be due to any of them.
+      // If there are no new events, each endpoint may have due retries, replays or tests.
       const poked = eventCount === 0 ? workers.keys() : endpointIds;
       for (const id of poked) workers.get(id)?.poke();
       const known = [...workers.keys(), ...resting.keys()];

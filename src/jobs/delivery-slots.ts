@@ -1,27 +1,27 @@
 import { LRUCache } from 'lru-cache';
 
 /**
- * The concurrent webhook requests of a process. Each takes a socket and memory, and a hanging request keeps them until
- * its timeout.
+ * The concurrent webhook requests of a process. Each request takes a socket and memory, and a request that hangs
+ * keeps them until its timeout.
  *
- * An endpoint gets two requests at once until the first success, then sixteen, and one while it fails. While a request
- * has lasted longer than a second, its endpoint is slow and gets four. Unproven and slow endpoints share a smaller
- * number of slots, which leaves most slots to the others. If several endpoints wait, the app with the fewest requests
- * is next.
+ * An endpoint may have two requests at once until its first success, then sixteen, and one while it fails. While a
+ * request has lasted longer than a second, its endpoint counts as slow and may have four. Unproven and slow endpoints
+ * share a smaller number of slots, so most slots stay available to the others. If several endpoints wait, the app
+ * with the fewest requests comes next.
  */
 export interface DeliverySlots {
   open(endpointId: string): EndpointSlots;
-  /** The requests that are under way. */
+  /** Returns the numbers of requests in progress. */
   counts(): { readonly all: number; readonly unproven: number };
 }
 
 /** The slots of one endpoint. */
 export interface EndpointSlots {
-  /** Call before `enter`, with what the database knows. */
+  /** Must be called before `enter`, with the facts from the database. */
   identify(appId: string, isFailing: boolean): void;
   /**
-   * Sends when there is a slot for it. Result: undefined if `close` was called first. `isDelivered` decides about the
-   * next.
+   * Sends as soon as a slot is free. Returns undefined if `close` was called first. `isDelivered` determines the
+   * limit of the next requests.
    */
   enter<T extends { readonly isDelivered: boolean } | undefined>(
     send: () => Promise<T>,
@@ -30,22 +30,25 @@ export interface EndpointSlots {
   close(): void;
 }
 
-/** CHOICE: limits of one process. A request with TLS takes about 200 kB. */
+/** CHOICE: the limits of one process. A TLS request takes about 200 kB. */
 const MAX_REQUESTS = 256;
 const MAX_OF_APP = 128;
 const MAX_UNPROVEN = 96;
 const MAX_UNPROVEN_OF_APP = 24;
-/** CHOICE: of each app, so many may always be tried, even if others use up the slots of unproven endpoints. */
+/**
+ * CHOICE: the number of requests that each app may always have, even if other apps use up the slots of unproven
+ * endpoints.
+ */
 const LEAST_OF_APP = 2;
 
 /**
- * CHOICE: concurrent requests to one endpoint. One that hangs costs two slots until its first timeout, then one; one
- * that recovers after an hour is not flooded.
+ * CHOICE: the maximum number of concurrent requests to one endpoint. An endpoint that hangs takes two slots until its
+ * first timeout, then one. An endpoint that recovers after an hour is not flooded.
  */
 const atOnce = { unknown: 2, proven: 16, failing: 1 } as const;
 const AT_ONCE_WHILE_SLOW = 4;
 const SLOW_MS = 1_000;
-/** The maximum of endpoints whose standing is kept after their worker has ended. */
+/** The maximum number of endpoints whose standing is remembered after their worker has ended. */
 const MAX_REMEMBERED = 10_000;
 
 interface Counts {
@@ -62,7 +65,7 @@ interface Endpoint {
   readonly waiting: ((slot: Slot | undefined) => void)[];
 }
 
-/** A request that is under way. */
+/** A request in progress. */
 interface Slot {
   leave(): void;
 }
@@ -93,7 +96,7 @@ export function createDeliverySlots(): DeliverySlots {
     if (ofApp.unproven >= MAX_UNPROVEN_OF_APP) return false;
     return total.unproven < MAX_UNPROVEN || ofApp.unproven < LEAST_OF_APP;
   };
-  /** The endpoint that is next. */
+  /** Returns the endpoint whose turn it is. */
   const next = (): Endpoint | undefined => {
     let best: Endpoint | undefined;
     for (const endpoint of queued) {
@@ -127,7 +130,7 @@ export function createDeliverySlots(): DeliverySlots {
   const startWaiting = (): void => {
     for (let endpoint = next(); endpoint !== undefined; endpoint = next()) {
       const start = endpoint.waiting.shift()!;
-      // Behind the other endpoints of its app.
+      // Places the endpoint behind the other endpoints of its app.
       queued.delete(endpoint);
       if (endpoint.waiting.length > 0) queued.add(endpoint);
       start(take(endpoint));
@@ -151,7 +154,7 @@ export function createDeliverySlots(): DeliverySlots {
         identify(appId, isFailing) {
           endpoint.appId = appId;
           if (isFailing) endpoint.standing = 'failing';
-          // It was enabled again, or another process has reached it.
+          // The endpoint was enabled again, or another process has reached it.
           else if (endpoint.standing === 'failing') endpoint.standing = 'unknown';
         },
         async enter(send) {

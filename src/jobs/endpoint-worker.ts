@@ -39,17 +39,18 @@ import type { JobContext } from './job-context.ts';
 /** Sends all due deliveries of one endpoint, then ends. */
 export interface EndpointWorker {
   readonly startedAtMs: number;
-  /** Call when more deliveries may be due. */
+  /** Must be called when more deliveries may be due. */
   poke(): void;
-  /** Call when the endpoint may have changed: it is read again before the next request. */
+  /** Must be called when the endpoint may have changed. It is then read again before the next request. */
   invalidate(): void;
-  /** Starts no more requests. Those in progress are finished and recorded. */
+  /** Starts no more requests. Requests in progress are finished and recorded. */
   stop(): void;
   /** Drops everything read from the database, and ends. */
   forget(): void;
   /**
-   * Resolves at the end: whether more may be due since it looked for the last time. Rejects when the database or the
-   * key store failed; attempts that were not recorded are repeated by the next process that claims the endpoint.
+   * Resolves when the worker ends, with whether more deliveries may be due since its last check. Rejects when the
+   * database or the key store failed. The next process that claims the endpoint repeats the attempts that were not
+   * recorded.
    */
   readonly done: Promise<boolean>;
 }
@@ -58,17 +59,17 @@ export interface WorkerOptions extends JobContext {
   readonly journal: AttemptJournal;
   /** The slots of all endpoints of the process. */
   readonly slots: DeliverySlots;
-  /** Undefined if no other process can take over the work of this one. */
+  /** Undefined if no other process can take over the work of this process. */
   readonly alive?: Pick<Heartbeat, 'confirm'> | undefined;
   /** Translates a stored payload to the brand of this server. */
   writePayload(payload: string): string;
 }
 
-/** Concurrent lanes, including those that wait for a commit and have no request in progress. */
+/** The maximum number of concurrent lanes. It includes lanes that wait for a commit and have no request in progress. */
 const MAX_LANES = 64;
 const READ_AT_ONCE = 200;
 
-/** Why no more requests are started. */
+/** The reason why no more requests are started. */
 type Ending = 'stopped' | 'forgotten' | { readonly failure: unknown };
 
 interface Worker extends WorkerOptions {
@@ -77,12 +78,12 @@ interface Worker extends WorkerOptions {
   readonly requests: EndpointSlots;
   /** The first delivery of each running lane, by its order key, or by its id if it has no order. */
   readonly running: Map<string, DueDelivery>;
-  /** Lanes that were read and have not started. */
+  /** Lanes that were read but not started. */
   queue: Lane[];
   /** More deliveries that may be due. A check skips deliveries that are queued behind running lanes. */
   unread: 'perhaps some' | 'some behind lanes' | 'none';
   ending: Ending | undefined;
-  /** Resolves when a lane has ended, when more may be due, and when the worker must end. */
+  /** Resolves when a lane has ended, more deliveries may be due, or the worker must end. */
   change: PromiseWithResolvers<void>;
 }
 
@@ -125,12 +126,13 @@ function end(worker: Worker, ending: Ending): void {
 async function work(worker: Worker): Promise<boolean> {
   for (;;) {
     await sendAll(worker).catch((failure: unknown) => end(worker, { failure }));
-    // After any outcome: no other process may claim the endpoint while requests to it are in progress.
+    // This also applies after a failure, because no other process may claim the endpoint while requests to it are in
+    // progress.
     while (worker.running.size > 0) await nextChange(worker);
     const { ending, endpoint } = worker;
     if (ending === 'forgotten') return false;
     if (typeof ending === 'object') {
-      // Another process may succeed. If releasing fails too, the lease expires.
+      // Another process may succeed. If the release fails too, the claim expires.
       await endpoint.release(true).catch(() => undefined);
       throw ending.failure;
     }
@@ -139,7 +141,7 @@ async function work(worker: Worker): Promise<boolean> {
   }
 }
 
-/** Resolves when nothing more is due or the worker must end. */
+/** Resolves when no more deliveries are due or the worker must end. */
 async function sendAll(worker: Worker): Promise<void> {
   while (worker.ending === undefined) {
     const hasRoom = worker.queue.length === 0 && worker.running.size < MAX_LANES;
@@ -155,7 +157,7 @@ async function nextChange(worker: Worker): Promise<void> {
   worker.change = Promise.withResolvers();
 }
 
-/** Reads due deliveries. */
+/** Reads the due deliveries. */
 async function look(worker: Worker): Promise<void> {
   const { endpointId, endpoint, requests, running } = worker;
   const firsts = [...running.values()];
@@ -190,20 +192,20 @@ function startLanes(worker: Worker): void {
 
 async function runLane(worker: Worker, lane: Lane): Promise<void> {
   for (const delivery of lane) {
-    // A delivery without attempts has only waited for the one before it.
+    // A delivery without attempts only had to wait for the previous delivery.
     const isDue = delivery.failures === 0 || delivery.nextAttemptAtMs <= worker.services.clock.now();
     if (!isDue) return;
     const finished = await worker.requests.enter(() => attempt(worker, delivery));
     if (finished === undefined || worker.ending === 'forgotten') return;
-    // INVARIANT: the next delivery is sent only after the outcome of this one is committed, so that after a crash no
-    // earlier event of the resource follows a later one.
+    // INVARIANT: the next delivery is sent only after the outcome of this delivery is committed. After a crash, an
+    // earlier event of the resource therefore never follows a later one.
     await worker.journal.record(finished);
     const isOver = finished.isDelivered || delivery.failures + 1 >= MAX_ATTEMPTS;
     if (!isOver) return;
   }
 }
 
-/** Undefined if the worker must end. */
+/** Returns undefined if the worker must end. */
 async function attempt(worker: Worker, delivery: DueDelivery): Promise<FinishedAttempt | undefined> {
   if (worker.ending !== undefined) return undefined;
   const target = await worker.endpoint.target();

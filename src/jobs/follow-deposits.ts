@@ -15,12 +15,12 @@ type Followed = AnyChain & Required<Pick<AnyChain, 'transfersAfter'>>;
 
 /**
  * Reads new transfers on every chain that lists them, from the last stored position, and records the deposits of
- * wallets. Chains are called between transactions, each independently. After a crash, the same transfers are read
- * again.
+ * wallets. Chains are called between transactions, independently of one another. After a crash, the same transfers
+ * are read again.
  */
 export function followDeposits({ services, inUnit }: JobContext): Job {
   const report = outagesIn(services.log, 'the transfers of a chain could not be read; it is tried again');
-  /** Whether more transfers can be read right away. */
+  /** Reads transfers. Returns whether more can be read immediately. */
   const read = async (chain: Followed): Promise<boolean> => {
     const { caip2, transferLeaseMs: leaseMs } = chain;
     const claimant = { owner: services.processId, nowMs: services.clock.now() };

@@ -15,7 +15,7 @@ const BATCH = 20;
 
 /**
  * Follows the steps of other systems, from the deposit until they have paid out or refunded. The systems are polled
- * between transactions, independently.
+ * between transactions, independently of one another.
  */
 export function followExternalSteps({ services, inUnit }: JobContext): Job {
   const { clock, log } = services;

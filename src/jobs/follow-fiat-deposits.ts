@@ -22,7 +22,7 @@ import type { Job } from './runner.ts';
 const EVERY_MS = 1000;
 const BATCH = 20;
 
-/** The next poll: of a provider about an account or its history, or of a chain about the transaction of a deposit. */
+/** The next poll of a provider about an account or its history, or of a chain about the transaction of a deposit. */
 type Due =
   | { readonly of: 'account'; readonly account: StoredDepositAccount }
   | { readonly of: 'history'; readonly position: FiatPosition }
@@ -35,8 +35,9 @@ type Subject =
   | { readonly of: 'arrival'; readonly chain: string };
 
 /**
- * Follows fiat deposits from the provider's history until they are in a block of our chain, and synchronizes deposit
- * accounts with the provider. Providers and chains are polled between transactions, independently.
+ * Follows fiat deposits from the provider's history until a block of a supported chain includes them, and
+ * synchronizes deposit accounts with the provider. Providers and chains are polled between transactions,
+ * independently of one another.
  */
 export function followFiatDeposits({ services, inUnit }: JobContext): Job {
   const { clock, log, ids, keyStore, fiatProviders } = services;
@@ -48,7 +49,7 @@ export function followFiatDeposits({ services, inUnit }: JobContext): Job {
     if (page === undefined || (page.reports.length === 0 && page.cursor === after)) return false;
     const nowMs = clock.now();
     await inUnit((em, notes) => recordFiatDeposits({ em, notes, ids, nowMs }, { ...position, page }));
-    // A transaction that was sent is looked up on its chain right away.
+    // A sent transaction is checked on its chain immediately.
     return page.hasMore || page.reports.length > 0;
   };
 
@@ -79,7 +80,7 @@ export function followFiatDeposits({ services, inUnit }: JobContext): Job {
   return jobApart<Due>({
     name: 'follow-fiat-deposits',
     everyMs: EVERY_MS,
-    // At most `BATCH` of each kind are claimed, and one page of a history is read.
+    // At most `BATCH` rows of each kind are claimed, and one page of a history is read.
     batch: Number.POSITIVE_INFINITY,
     subjectOf,
     async claim(subjects) {

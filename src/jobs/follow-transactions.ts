@@ -16,13 +16,13 @@ import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
 const BATCH = 20;
-/** Units of work at a time, however many chains answer at the same moment. */
+/** The maximum number of concurrent units of work, however many chains respond at the same moment. */
 const UNITS_AT_ONCE = 4;
 
 /**
- * Follows transactions until they are final. Broadcasts those again that their chain does not know, in particular
- * those signed just before a crash. Chains are called between transactions, each apart. One that waits for another is
- * followed after that one, with what has become of it.
+ * Follows transactions until they are final. Broadcasts a transaction again when its chain does not have it, in
+ * particular a transaction that was signed just before a crash. Chains are called between transactions, independently
+ * of one another. A transaction that waits for another one is followed after it, with its status.
  */
 export function followTransactions({ services, inUnit: openUnit }: JobContext): Job {
   const inUnit = fewAtOnce(openUnit, UNITS_AT_ONCE);
@@ -40,7 +40,7 @@ export function followTransactions({ services, inUnit: openUnit }: JobContext): 
       if (wasWritten) await recordStillPending(context, row, proven);
     });
 
-  /** Result: the status afterwards, as far as it is stored. */
+  /** Returns the status after the check, if it is stored. */
   const follow = async (row: DueTransaction, nowMs: number): Promise<TransactionStatus> => {
     const chain = services.chains.find(row.caip2);
     try {
@@ -63,7 +63,7 @@ export function followTransactions({ services, inUnit: openUnit }: JobContext): 
       if (earlier === undefined) return follow(row, nowMs);
       const earlierStatus = await followOnce(earlier);
       if (earlierStatus !== 'pending') return follow({ ...row, earlierStatus }, nowMs);
-      // A chain that cannot be reached is not asked for each of those that wait for the same one.
+      // A chain that cannot be reached is not called again for each transaction that waits for the same transaction.
       await writeDown(row, nowMs, { status: 'pending', isSettled: false });
       return 'pending';
     };
@@ -82,7 +82,7 @@ export function followTransactions({ services, inUnit: openUnit }: JobContext): 
     subjectOf: ({ caip2 }: DueTransaction) => caip2,
     claim(busy, limit) {
       const claimant = { owner: services.processId, nowMs: services.clock.now() };
-      // Not one of the units below, because chains left behind may hold all of those.
+      // This does not use the limited units below, because chains that hang may occupy all of them.
       return openUnit((em) => claimDueTransactions(em, claimant, { busy, limit }));
     },
     async work(rows) {

@@ -9,46 +9,49 @@ import { releaseClaims } from './release-claims.ts';
 import type { Job } from './runner.ts';
 
 /*
- * Every process counts its heartbeats in the database and watches those of the others. If the heartbeats of a process
- * stand still for MISSES rounds of another process, that process counts as dead. Its row is deleted, and everything
- * that it had claimed becomes due, in one transaction.
+ * Every process counts its heartbeats in the database, and watches the heartbeats of the others. If the count of a
+ * process stands still for MISSES rounds of another process, the process is considered dead. In one transaction, its
+ * row is deleted, and everything that it had claimed becomes due.
  *
  * Rounds are counted instead of time, because the clocks of machines differ, and because after a failure of the
  * database every process gets the same number of rounds to recover.
  *
- * A process that counts as dead although it lives (its event loop stood still, or it alone lost the database) does no
- * harm. Its results are refused, because the next check or the owner of the row has changed. Before it sends something
- * that must not be sent twice, it confirms that the others still count it as alive.
+ * A process may be considered dead although it runs, because its event loop was blocked or it alone lost the
+ * database. It does no harm. Its results are refused, because the next check or the owner of the row has changed.
+ * Before it sends something that must not be sent twice, it confirms that it is not considered dead.
  */
 
 const EVERY_MS = 1_000;
-/** Timers and clocks do not agree to the millisecond. */
+/** Timers and clocks differ by some milliseconds. */
 const TIMER_SLACK_MS = 100;
-/** CHOICE: with rounds of a second, the work of a process that dies is taken over after five to six seconds. */
+/**
+ * CHOICE: with rounds of one second, other processes take over the work of a dead process after five to six seconds.
+ */
 const MISSES = 5;
-/** How long after a beat this process certainly counts as alive: others wait for at least `MISSES * EVERY_MS`. */
+/** How long after a heartbeat this process certainly counts as alive. Others wait for at least `MISSES * EVERY_MS`. */
 const CERTAIN_MS = 3_000;
 
-/** The life of this process, as the others see it. */
+/** The heartbeat of this process, which the other processes watch. */
 export interface Heartbeat extends Job {
   /**
-   * Resolves when the others certainly count this process as alive. Rejects when the database cannot be reached.
+   * Resolves when this process certainly counts as alive. Rejects when the database cannot be reached.
    *
-   * Result: how often they have taken over its work so far. What was claimed before the last time is lost.
+   * @returns how often other processes have taken over its work so far. Everything that it claimed before the last
+   * time is lost.
    */
   confirm(): Promise<number>;
-  /** Releases what this process has claimed, and removes it from those that the others watch. */
+  /** Releases everything that this process has claimed, and removes the process from those that the others watch. */
   leave(): Promise<void>;
 }
 
-/** The state of another process, as far as this one has seen it. */
+/** The state of another process, as this process last saw it. */
 interface Watched {
   readonly beats: number;
-  /** Rounds in which its beats stood still. */
+  /** The number of rounds in which its heartbeats stood still. */
   readonly misses: number;
 }
 
-/** @param context its units should have a connection of their own, so that beats do not wait for the work. */
+/** @param context its units should use a separate connection, so that heartbeats do not wait for other work. */
 export function heartbeat({ services, inUnit }: JobContext): Heartbeat {
   const { clock, machine, log, processId: owner } = services;
   let watched: ReadonlyMap<string, Watched> = new Map();
@@ -59,7 +62,8 @@ export function heartbeat({ services, inUnit }: JobContext): Heartbeat {
   let beating: Promise<ReadonlyMap<string, number>> | undefined;
 
   async function beat(): Promise<ReadonlyMap<string, number>> {
-    // Before the statement: this process counts as alive from its commit on, which is later.
+    // This is read before the statement. The process counts as alive from the commit of the statement on, which is
+    // later.
     const startedMs = machine.now();
     const read = await inUnit(async (em) => {
       const isKnown = await countBeat(em, owner);
@@ -75,7 +79,7 @@ export function heartbeat({ services, inUnit }: JobContext): Heartbeat {
     return read.others;
   }
 
-  /** The first of several concurrent callers beats for all. */
+  /** The first of several concurrent callers sends the heartbeat for all of them. */
   function beatOnce(): Promise<ReadonlyMap<string, number>> {
     if (beating === undefined) {
       beating = beat();
@@ -99,12 +103,12 @@ export function heartbeat({ services, inUnit }: JobContext): Heartbeat {
   return {
     name: 'stay-alive',
     everyMs: EVERY_MS,
-    // A process whose beats stand still loses its work to the others.
+    // A process whose heartbeats stand still loses its work to other processes.
     keepsPace: true,
     async run() {
       const others = await beatOnce();
       const nowMs = machine.now();
-      // Rounds in quick succession leave no time for a beat.
+      // When rounds follow each other too quickly, another process has no time for a heartbeat in between.
       if (nowMs - lastRoundMs < EVERY_MS - TIMER_SLACK_MS) return false;
       lastRoundMs = nowMs;
       const known = watched;

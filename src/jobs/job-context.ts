@@ -5,7 +5,7 @@ import type { Job } from './runner.ts';
 
 export interface JobContext {
   readonly services: Services;
-  /** Runs `work` in its own transaction, committed when it resolves. */
+  /** Runs `work` in a separate transaction, which is committed when `work` resolves. */
   inUnit<T>(work: UnitWork<T>): Promise<T>;
 }
 
@@ -15,8 +15,8 @@ const EVERY_MS = 60_000;
 export type ReportOutage = (subject: string, err: unknown) => void;
 
 /**
- * Logs failures once a minute for each subject, such as a chain, with their number: while it hangs, everything that
- * waits for it fails again and again. An outage needs no stack.
+ * Logs failures at most once a minute for each subject, such as a chain, with their number. While the subject hangs,
+ * everything that waits for it fails again and again. The log of an outage omits the stack.
  */
 export function outagesIn(log: Log, message: string): ReportOutage {
   const reports = new Map<string, { atMs: number; unreported: number }>();
@@ -34,7 +34,7 @@ export function outagesIn(log: Log, message: string): ReportOutage {
   };
 }
 
-/** Runs at most `most` units of work at a time, the others in order of arrival. */
+/** Runs at most `most` units of work at a time. Other units wait in order of arrival. */
 export function fewAtOnce(inUnit: JobContext['inUnit'], most: number): JobContext['inUnit'] {
   let free = most;
   const waiting: (() => void)[] = [];
@@ -51,19 +51,20 @@ export function fewAtOnce(inUnit: JobContext['inUnit'], most: number): JobContex
   };
 }
 
-/** Work that asks things outside, such as chains and providers, and one subject for each of those. */
+/** A job that calls external systems, such as chains and providers. Each external system is a subject. */
 interface WorkApart<Row> extends Pick<Job, 'name' | 'everyMs'> {
-  /** Claims at most `limit` rows that are due, and none of the subjects in `busy`. */
+  /** Claims at most `limit` due rows, except those of the subjects in `busy`. */
   claim(busy: readonly string[], limit: number): Promise<readonly Row[]>;
   readonly batch: number;
   readonly subjectOf: (row: Row) => string;
-  /** Result: whether there is more to do right away. */
+  /** Does the work. Returns whether more can be done immediately. */
   work(rows: readonly Row[]): Promise<boolean>;
 }
 
 /**
- * A job that works on each subject apart, so that one that hangs costs the others nothing. A batch waits for it as long
- * as the job would pause anyway, and leaves it behind: its rows are not claimed until that work has ended.
+ * A job that works on each subject independently, so that a subject that hangs does not delay the others. A batch
+ * waits for a subject only as long as the job would pause anyway. After that, the subject's work continues beside the
+ * next batches, which claim no rows of it until the work has ended.
  */
 export function jobApart<Row>({ name, everyMs, claim, batch, subjectOf, work }: WorkApart<Row>): Job {
   const underWay = new Map<string, Promise<void>>();
@@ -103,7 +104,7 @@ export function jobApart<Row>({ name, everyMs, claim, batch, subjectOf, work }: 
         for (const [subject, group] of Map.groupBy(rows, subjectOf)) begin(subject, group, isFull);
       }
       await rest();
-      // A failure behind an earlier batch fails this one, so that the job backs off.
+      // A failure in work that an earlier batch left running fails this batch, so that the job pauses longer.
       const [failure] = failures;
       failures = [];
       if (failure !== undefined) throw failure;

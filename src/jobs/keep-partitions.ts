@@ -7,10 +7,10 @@ import type { Job } from './runner.ts';
 
 const EVERY_MS = 60_000;
 
-/** Deliveries before events, which are needed while they have deliveries. */
+/** Deliveries come before events, because an event is needed while it has deliveries. */
 const expiring = [expiringDeliveries, expiringEvents, expiringUses];
 
-/** On PostgreSQL, adds partitions to the tables that only grow and drops those whose rows have expired. */
+/** On PostgreSQL, adds partitions to the tables that only grow, and drops the partitions whose rows have expired. */
 export function keepPartitions({ services, inUnit }: JobContext): Job {
   return {
     name: 'keep-partitions',

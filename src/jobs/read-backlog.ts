@@ -2,20 +2,23 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import type { Tables } from '../domain/tables.ts';
 
-/** Background work that is due and not done. */
+/** The background work that is due but not done. */
 export interface Backlog {
-  /** For how long the oldest due work of each kind has been due, seconds; 0 without any. */
+  /** How long the oldest due work of each kind has been due, in seconds. 0 if there is none. */
   readonly lagSeconds: Readonly<Record<string, number>>;
-  /** Deliveries to enabled endpoints that are not finished, `MOST_COUNTED` at most. */
+  /** The number of unfinished deliveries to enabled endpoints, `MOST_COUNTED` at most. */
   readonly deliveries: number;
 }
 
 const MOST_COUNTED = 100_000;
 
-/** The table and the column with the time at which a row is due. Each has a partial index, so all is one look-up. */
+/**
+ * For each kind, the table and the column with the due time of a row. Each column has a partial index, so each query
+ * is one index look-up.
+ */
 const due = {
   transactions: sql`select min(next_check_at_ms) from transactions where next_check_at_ms is not null`,
-  // Later transactions wait for the block of the previous one.
+  // Later transactions wait for the block of the previous transaction.
   wallet_action_steps: sql`select min(steps.next_check_at_ms) from wallet_action_steps steps
     join wallet_action_steps deposits on deposits.action_id = steps.action_id and deposits.position = steps.position - 1
     join transactions on transactions.id = deposits.transaction_id

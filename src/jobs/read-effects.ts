@@ -5,14 +5,14 @@ import type { Job } from './runner.ts';
 
 const EVERY_MS = 1000;
 const BATCH = 20;
-/** Units of work at a time, however many chains answer at the same moment. */
+/** The maximum number of concurrent units of work, however many chains respond at the same moment. */
 const UNITS_AT_ONCE = 4;
-/** The delay before a step is read again after its chain could not be reached. */
+/** The delay before a step is read again when its chain could not be reached. */
 const AGAIN_MS = 2000;
 
 /**
- * Reads what the transactions of wallet actions moved, for the actions whose outcome depends on it. Chains are called
- * between transactions, each apart.
+ * Reads the movements in the transactions of wallet actions whose outcome depends on them. Chains are called between
+ * transactions, independently of one another.
  */
 export function readEffects({ services, inUnit: openUnit }: JobContext): Job {
   const { chains, clock, log } = services;

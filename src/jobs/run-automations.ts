@@ -8,13 +8,16 @@ import type { Job } from './runner.ts';
 const EVERY_MS = 1000;
 const BATCH = 10;
 
-/** Runs executions of automations. Chains and services are called between transactions, each chain independently. */
+/**
+ * Runs executions of automations. Chains and services are called between transactions, each chain independently of
+ * the others.
+ */
 export function runAutomations({
   services,
   inUnit,
   openReader,
 }: JobContext & {
-  /** Reads outside any transaction. */
+  /** Opens a reader outside of any transaction. */
   readonly openReader: () => Promise<SqlEntityManager>;
 }): Job {
   const report = outagesIn(services.log, 'executions could not be run; they are tried again');

@@ -3,45 +3,48 @@ import type { Log } from '../ports/runtime.ts';
 /** Background work. */
 export interface Job {
   readonly name: string;
-  /** The pause after a batch that found nothing more to do, ms of real time. */
+  /** The pause after a batch that found nothing more to do, in ms of real time. */
   readonly everyMs: number;
-  /** Whether it is tried again at this pace when it fails, because all else waits for it. Others pause for longer. */
+  /** Whether the job keeps this pause after a failure, because other jobs depend on it. Other jobs pause for longer. */
   readonly keepsPace?: boolean;
-  /** Whether it only tidies up: no other job finds work because of it, so `settle` runs it once, after the others. */
+  /**
+   * Whether the job only does maintenance, which never creates work for another job. `settle` therefore runs it once,
+   * after the others.
+   */
   readonly isUpkeep?: boolean;
   /**
-   * Runs one bounded batch in its own transactions. Several processes may run the same job at once, so it claims what
-   * it works on. Result: whether there is more to do right away.
+   * Runs one bounded batch in transactions of its own. Several processes may run the same job at once, so the job
+   * claims the rows that it works on. Returns whether more can be done immediately.
    *
-   * @param again runs the job once more; may also be called later, by work that continues after the batch.
+   * @param again runs the job once more. Work that continues after the batch may call it later.
    */
   run(again: () => void): Promise<boolean>;
-  /** For a job whose work continues after a batch: waits for that work. Result: whether there was any. */
+  /** For jobs whose work continues after a batch: waits for that work. Returns whether there was any. */
   finish?(): Promise<boolean>;
-  /** For such a job: finishes what is in progress and starts nothing more. */
+  /** For the same jobs: finishes the work in progress and starts nothing more. */
   stop?(): Promise<void>;
   /**
-   * For such a job: drops what it has read from the database, which is about to be emptied. When it resolves, nothing
-   * of it will write any more.
+   * For the same jobs: drops everything that it has read from the database, which is about to be emptied. When it
+   * resolves, the job writes nothing more.
    */
   forget?(): Promise<void>;
 }
 
 export interface JobRunner {
-  /** Runs a job right away, or once more after its current batch. */
+  /** Runs a job immediately, or once more after its current batch. */
   wake(name: string): void;
   /**
-   * Runs every job except upkeep until none finds more to do. Waits for work that continues after a batch, such as
-   * requests to endpoints that do not respond, at most `patienceMs` of real time from the call.
+   * Runs every job except maintenance until none finds more to do. Waits for work that continues after a batch, such
+   * as requests to endpoints that do not respond, but at most `patienceMs` of real time.
    */
   act(patienceMs: number): Promise<void>;
   /** Runs every job until none finds more to do. Does not wait for work that continues after a batch. */
   settle(): Promise<void>;
-  /** Like `settle`, and also waits for the work that continues after batches. */
+  /** Like `settle`, but also waits for the work that continues after batches. */
   finish(): Promise<void>;
   /**
-   * Runs `work` while all jobs are paused. With `mustForget`, for work that replaces the database, they have dropped
-   * what they had read from it.
+   * Runs `work` while all jobs are paused. `mustForget` is for work that replaces the database: the jobs first drop
+   * everything that they have read from it.
    */
   whilePaused<T>(work: () => Promise<T>, options: { readonly mustForget: boolean }): Promise<T>;
   /** Finishes the current batches and starts no more. */
@@ -51,7 +54,7 @@ export interface JobRunner {
 /** Called for every batch. */
 export type ObserveJob = (name: string, durationMs: number, hasFailed: boolean) => void;
 
-/** Starts the jobs, each in its own loop, so a slow one does not delay the others. */
+/** Starts the jobs, each in its own loop, so that a slow job does not delay the others. */
 export function startJobs(jobs: readonly Job[], log: Log, observe?: ObserveJob): JobRunner {
   const loops = new Map(jobs.map((job) => [job.name, startLoop(job, log, observe)]));
   const upkeep = jobs.filter(({ isUpkeep }) => isUpkeep === true).map(({ name }) => loops.get(name)!);
@@ -59,7 +62,8 @@ export function startJobs(jobs: readonly Job[], log: Log, observe?: ObserveJob):
   const act = async (patienceMs: number): Promise<void> => {
     const endMs = performance.now() + patienceMs;
     do {
-      // One job may create work for another, so this ends when each has found nothing since the last one that worked.
+      // One job may create work for another, so the loop ends when each job has found nothing since the last one that
+      // did something.
       for (let at = 0, idle = 0; idle < acting.length; at = (at + 1) % acting.length) {
         idle = (await acting[at]!.drain()) ? 1 : idle + 1;
       }
@@ -89,7 +93,7 @@ export function startJobs(jobs: readonly Job[], log: Log, observe?: ObserveJob):
   };
 }
 
-/** Waits for work that continues after batches. Result: whether there was any, and all of it ended in time. */
+/** Waits for work that continues after batches. Returns whether there was any, and all of it ended in time. */
 async function finishWithin(jobs: readonly Job[], patienceMs: number): Promise<boolean> {
   if (patienceMs <= 0) return false;
   const ended = Promise.all(jobs.map((job) => job.finish?.() ?? false)).then((were) => were.includes(true));
@@ -99,16 +103,16 @@ async function finishWithin(jobs: readonly Job[], patienceMs: number): Promise<b
   return Promise.race([ended, late.promise]).finally(() => clearTimeout(timer));
 }
 
-/** CHOICE: the longest pause of a job that fails again and again; it doubles with each failure. */
+/** CHOICE: the longest pause of a job that fails repeatedly. The pause doubles with each failure. */
 const MAX_PAUSE_MS = 30_000;
 
 function startLoop(job: Job, log: Log, observe: ObserveJob | undefined) {
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;
-  // Woken during a batch, which may have looked too early.
+  // Set when the job is woken during a batch, which may have checked too early.
   let isWoken = false;
   let failures = 0;
-  // Each batch waits for the previous one: in one process a job never overlaps with itself.
+  // Each batch waits for the previous one, so that in one process a job never runs twice at the same time.
   let last: Promise<unknown> = Promise.resolve();
 
   const batch = (): Promise<boolean> => {
@@ -140,7 +144,7 @@ function startLoop(job: Job, log: Log, observe: ObserveJob | undefined) {
     isWoken = false;
     void batch().then((hasMore) => rest(failures > 0 ? pauseMs() : hasMore || isWoken ? 0 : job.everyMs));
   };
-  // A job that is woken by every request must not ask a database that is away as often.
+  // A job that every request wakes must not query an unavailable database with every request.
   const pauseMs = (): number =>
     job.keepsPace === true
       ? job.everyMs
@@ -153,7 +157,7 @@ function startLoop(job: Job, log: Log, observe: ObserveJob | undefined) {
   rest(job.everyMs);
   return {
     wake,
-    /** Result: whether there was more to do after the first batch. */
+    /** Returns whether there was more to do after the first batch. */
     async drain() {
       for (let worked = false; ; worked = true) if (!(await batch())) return worked;
     },

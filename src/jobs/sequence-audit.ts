@@ -9,7 +9,7 @@ import type { WriteFreeze } from '../ports/audit.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
-/** A record has its place in the log, under a signed checkpoint, within a second. */
+/** Within a second, a record has its place in the log, covered by a signed checkpoint. */
 const EVERY_MS = 500;
 
 /** Places the records of the audit log into its Merkle tree and signs the newest checkpoint. */
@@ -19,9 +19,9 @@ export function sequenceAudit({
   openReader,
   freeze,
 }: JobContext & {
-  /** Reads outside any transaction. */
+  /** Opens a reader outside of any transaction. */
   readonly openReader: () => Promise<SqlEntityManager>;
-  /** While changes are held, nothing is signed: the log may be another one than before. */
+  /** While changes are held, nothing is signed, because the log may be a different one. */
   readonly freeze?: WriteFreeze | undefined;
 }): Job {
   let seen: SeenLog | undefined;

@@ -12,13 +12,16 @@ import type { Job } from './runner.ts';
 const EVERY_MS = 60_000;
 
 /**
- * CHOICE: how much longer stored responses and amounts of running totals are kept than they apply. A request keeps the
- * time of its arrival while it waits for a chain, and clocks of processes differ: deleted on time, the response to its
- * first attempt would be missing, and it would be executed again.
+ * CHOICE: stored responses and amounts of running totals are kept this much longer than they are valid. A request
+ * keeps its time of arrival while it waits for a chain, and the clocks of processes differ. Without this margin, the
+ * response to its first attempt could already be deleted, and the request would be executed again.
  */
 const KEPT_LONGER_MS = 60 * 60_000;
 
-/** How many rows one statement deletes, far fewer than the limit of a statement's time allows on a slow disk. */
+/**
+ * The number of rows that one statement deletes. It is low enough for the time limit of a statement, even on a slow
+ * disk.
+ */
 const ROWS_AT_ONCE = 5_000;
 
 /** Rows that requests in progress may still need. */
@@ -26,7 +29,7 @@ const lateDrops = [dropExpiredAnswers, dropStaleRecords];
 const drops = [dropExpiredSignatures, dropExpiredImports, dropOldDeliveries, dropOldCheckpoints];
 
 /**
- * Deletes expired rows: stored responses of idempotency keys, used signatures, unfinished imports, amounts outside
+ * Deletes expired rows: stored responses of idempotency keys, used signatures, unfinished imports, amounts outside of
  * every aggregation window, old webhook deliveries, old records of wallet uses, old checkpoints of the audit log, and
  * codes, tokens and grants of devices.
  */

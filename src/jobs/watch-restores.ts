@@ -26,65 +26,65 @@ import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 
 /*
- * A restored database lacks everything after the moment to which it was restored: payments that a chain has, requests
- * that were answered, webhooks that were sent. A server that continued would do them again. A process that notices a
- * restore therefore stores it, and every process refuses changes until an operator has released them.
+ * A restored database lacks everything after the moment to which it was restored: payments that a chain contains,
+ * requests that were answered, webhooks that were sent. A server that continued would do them again. Therefore a
+ * process that notices a restore stores this fact, and every process refuses changes until an operator releases them.
  *
  * A process notices
  * - another cluster, or a table that was created again (a dump);
  * - another timeline (a recovery to a point in time, or a promoted replica);
- * - lost changes: the record of a change that this process has acknowledged is gone, or the audit log does not begin
- *    with the records that this process has seen.
+ * - lost changes: the record of a change that this process has acknowledged is missing, or the audit log does not
+ *   begin with the records that this process has seen.
  *
- * A promoted replica has another timeline too, but may have lost nothing. A process that runs through the failover can
- * tell, because it has the evidence. A process that starts afterwards cannot tell, unless a running one has judged
- * before. Evidence counts until any process notices the next restore: changes that are gone by then were held, and an
- * operator has released them.
+ * A promoted replica has another timeline too, but may have lost nothing. A process that runs through the failover
+ * can tell, because it has the evidence. A process that starts afterwards cannot tell, unless a running process has
+ * already decided. Evidence is valid until a process notices the next restore. Changes that are missing by then were
+ * held, and an operator has released them.
  *
- * NOTE: a copy of the disk that is put back has the identity of the original. A running process notices the missing
- * changes. A process that starts does not, so the procedure ends with `custos restored mark`.
+ * NOTE: when a copy of the disk is put back, it has the identity of the original. A running process notices the
+ * missing changes. A process that starts does not, so the procedure ends with `custos restored mark`.
  */
 
 const EVERY_MS = 1_000;
-/** While it is uncertain which database answers. */
+/** The interval of checks while it is uncertain which database responds. */
 const AGAIN_MS = 100;
-/** How long a request waits for certainty, and how often it looks. */
+/** How long a request waits for certainty, and how often it checks. */
 const PATIENCE_MS = 1_000;
 const PAUSE_MS = 20;
-/** The minimum of acknowledged changes without a known place in the log that are kept. */
+/** The minimum number of acknowledged changes without a known place in the log that are kept. */
 const REMEMBERED = 1_000;
 
 /**
- * CHOICE: a promotion that no running process can judge holds changes, unless the setting says that replicas lose
- * none.
+ * CHOICE: when no running process can decide whether a promotion lost changes, all changes are held, unless the
+ * setting says that replicas lose none.
  */
 export type AfterPromotion = 'hold' | 'trust';
 
 export interface RestoreWatch extends Job {
-  /** Judges the database before the first request. */
+  /** Checks the database before the first request. */
   open(): Promise<void>;
   readonly freeze: WriteFreeze;
-  /** Call after each commit that a caller learns about. */
+  /** Must be called after each commit that a caller is told of. */
   acknowledge(notes: UnitNotes): void;
-  /** Call when a connection to the database broke: another database may answer next. */
+  /** Must be called when a connection to the database broke, because another database may respond next. */
   doubt(): void;
 }
 
 interface IdentifiedDatabase extends DatabaseIdentity {
-  /** Whether it was recovered to a point in time. */
+  /** Whether the database was recovered to a point in time. */
   readonly hasTarget: boolean;
-  /** Another text after each start of the database server. */
+  /** A text that changes with each start of the database server. */
   readonly startedAt: string;
 }
 
 interface WatchOptions extends JobContext {
   identify(em: SqlEntityManager): Promise<IdentifiedDatabase>;
   readonly afterPromotion: AfterPromotion;
-  /** Keeps what a process has seen of the log beyond its end; by default nothing does. */
+  /** Stores what a process has seen of the log beyond the end of the process. By default, nothing is stored. */
   readonly keeper?: CheckpointKeeper | undefined;
 }
 
-/** The findings of a check. */
+/** The result of a check. */
 interface Seen {
   readonly actual: IdentifiedDatabase;
   readonly cause: RestoreCause | undefined;
@@ -100,7 +100,7 @@ interface Seen {
 interface Evidence {
   readonly changes: readonly AcknowledgedChange[];
   readonly log: SeenLog | undefined;
-  /** The key of the log has not signed the checkpoint that was kept: it is another log. */
+  /** Whether the kept checkpoint was signed by another key than the log's. The log was then replaced. */
   readonly isReplaced: boolean;
 }
 
@@ -110,7 +110,7 @@ const UNCERTAIN = 'the connection to the database broke; the request is safe to 
 const HELD =
   'the database was restored from a backup: changes are held until an operator has checked what is in doubt and released them';
 
-/** @param options its units should have a connection of their own. */
+/** @param options its units should use a separate connection. */
 export function watchRestores({
   services,
   inUnit,
@@ -129,19 +129,17 @@ export function watchRestores({
   let isKeeping = true;
   let wakeUp: () => void = () => undefined;
 
-  /**
-   * Reads whether changes are held, and judges the database if it may be another one than before, or lacks something.
-   */
+  /** Reads whether changes are held. Checks the database if it may be another one than before, or lacks something. */
   async function look(): Promise<void> {
     const doubtsBefore = doubts;
-    // Changes that are acknowledged during the look may not be in what it reads.
+    // Changes that are acknowledged during the check may be missing in what it reads.
     const changes = [...remembered];
     const kept = known === undefined ? await readKept() : undefined;
     const seen = await inUnit(async (em): Promise<Seen> => {
       const actual = await identify(em);
       const restore = await findRestore(em);
       const evidence = isNewer(restore) ? NO_EVIDENCE : await evidenceOf(em, changes, kept);
-      // In this order: what has a place now is in the log that is read next.
+      // The order matters: a change that has a place now is in the log that is read next.
       const placed = await findPlaced(em, evidence.changes, evidence.log?.size ?? 0);
       const now = await readLog(em);
       const relation = evidence.log === undefined ? 'continued' : await compareLog(em, evidence.log, now);
@@ -164,7 +162,10 @@ export function watchRestores({
     await keep(seen);
   }
 
-  /** The state that a process on this machine has kept. Without it, this process only has what it sees itself. */
+  /**
+   * Reads the state that a process on this machine has stored. Without it, this process has only its own
+   * observations.
+   */
   async function readKept(): Promise<KeptCheckpoint | undefined> {
     let kept: KeptCheckpoint | undefined;
     try {
@@ -190,7 +191,7 @@ export function watchRestores({
     return { changes, log: keptLog, isReplaced: keptLog === undefined };
   }
 
-  /** The newest signed checkpoint that is not kept yet, if the log is as it says. */
+  /** Returns the newest signed checkpoint that is not stored yet, if the log matches it. */
   async function signedOf(em: SqlEntityManager, now: SeenLog | undefined): Promise<string | undefined> {
     const note = keeper && (await getSignedCheckpoint(em));
     if (note === undefined || note === keptNote) return undefined;
@@ -214,12 +215,15 @@ export function watchRestores({
     return known?.cluster === cluster && known.timeline === timeline && known.startedAt === startedAt;
   }
 
-  /** Whether a restore was noticed that this process missed. Its evidence is then from before the restore. */
+  /**
+   * Whether a restore was noticed that this process missed. The evidence of this process is then from before the
+   * restore.
+   */
   function isNewer(restore: Restore | undefined): boolean {
     return restore !== undefined && restore.noticedAtMs > (lastRestore?.noticedAtMs ?? -1);
   }
 
-  /** Whether the database does not know any more that it was restored. */
+  /** Whether the database no longer contains the record of its restore. */
   function isGone(restore: Restore | undefined): boolean {
     return lastRestore !== undefined && (restore?.noticedAtMs ?? -1) < lastRestore.noticedAtMs;
   }
@@ -280,7 +284,8 @@ export function watchRestores({
   }
 
   /**
-   * Drops the evidence that another one replaces, and all of it after a restore: what is missing then stays missing.
+   * Drops the evidence that newer evidence replaces, and after a restore all of it, because what is missing then
+   * stays missing.
    */
   function forget({ cause, restore, placed }: Seen): void {
     if (cause !== undefined || isNewer(restore)) remembered = [];
@@ -295,7 +300,7 @@ export function watchRestores({
   return {
     name: 'watch-restores',
     everyMs: EVERY_MS,
-    // Changes are refused until it has looked at the database that answers after an outage.
+    // After an outage, changes are refused until this job has checked the database that responds.
     keepsPace: true,
     async run(again) {
       wakeUp = again;
@@ -340,8 +345,8 @@ function isUnreleased(restore: Pick<Restore, 'releasedAtMs'> | undefined): boole
 }
 
 /**
- * All of the newest changes, and every second older change. A database loses its latest commits. The newest changes
- * here may already be in the database that replaced it, so some changes of each earlier time must stay.
+ * Keeps all of the newest changes, and every second older change. A database loses its latest commits. The newest
+ * changes may already be in the database that replaced it, so some changes of each earlier time must stay.
  */
 function thinned(changes: readonly AcknowledgedChange[]): AcknowledgedChange[] {
   return changes.filter((_, at) => at % 2 === 0 || at >= changes.length - REMEMBERED);

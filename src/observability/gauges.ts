@@ -1,18 +1,22 @@
 import { Counter, Gauge, Registry } from 'prom-client';
 import type { MetricValues } from './server-metrics.ts';
 
-// The metrics that are read at each scrape. A metric that cannot be read has no value, so that alerts see its absence.
+// The metrics that are read at each scrape. A metric that cannot be read has no value, so that alerts notice its
+// absence.
 
-/** Values by the label of the metric; a number for a metric without a label. */
+/** Values by the label of the metric, or a number for a metric without a label. */
 type Reading = number | Readonly<Record<string, number>>;
 
 interface ReadMetric {
   readonly name: string;
   readonly help: string;
   readonly label?: string;
-  /** The processes of a server read the same thing, so the largest value counts. Default: they are added. */
+  /**
+   * Whether all processes of a server read the same fact, so that the largest value counts. By default, their values
+   * are added.
+   */
   readonly isShared?: boolean;
-  /** Undefined when it cannot be read. */
+  /** Returns undefined when the value cannot be read. */
   read(): Reading | undefined | Promise<Reading | undefined>;
 }
 
@@ -30,7 +34,7 @@ function addGauge(registry: Registry, { name, help, label, isShared, read }: Rea
   });
 }
 
-/** A total that is counted elsewhere. */
+/** Adds a total that is counted elsewhere. */
 function addCounter(registry: Registry, { name, help, label, read }: ReadMetric): void {
   const counter = new Counter({
     ...{ name, help, registers: [registry], labelNames: label === undefined ? [] : [label] },
@@ -140,7 +144,7 @@ export function addBacklog(
 
 interface ReadHead {
   readonly caip2: string;
-  /** Undefined when the nodes do not answer. */
+  /** Returns undefined when the nodes do not respond. */
   readAge(): Promise<number | undefined>;
 }
 
@@ -171,7 +175,7 @@ export function addDroppedLines(registry: Registry, read: () => number): void {
   });
 }
 
-/** The only metric of a process that writes the log of others. */
+/** The only metric of a process that writes the log of other processes. */
 export function valuesOfDroppedLines(read: () => number): Promise<MetricValues> {
   const registry = new Registry();
   addDroppedLines(registry, read);
@@ -181,16 +185,16 @@ export function valuesOfDroppedLines(read: () => number): Promise<MetricValues> 
 interface SamplerOptions<T> {
   /** Rejects when it cannot be read. */
   readonly read: () => Promise<T>;
-  /** Scrapes within this time share one reading, ms. */
+  /** Scrapes within this time share one reading, in ms. */
   readonly everyMs: number;
-  /** How long a scrape waits for a reading, ms. */
+  /** How long a scrape waits for a reading, in ms. */
   readonly waitMs: number;
   readonly onFailure: (error: unknown) => void;
 }
 
 /**
- * Reads something for metrics, such as the database, with limits: scrapes share a reading, and none waits longer than
- * `waitMs`. Undefined if there is no reading by then.
+ * Reads a source for metrics, such as the database, with limits. Scrapes share a reading, and none waits longer than
+ * `waitMs`. Returns undefined if there is no reading by then.
  */
 export function sampled<T>({ read, everyMs, waitMs, onFailure }: SamplerOptions<T>) {
   let readAtMs = Number.NEGATIVE_INFINITY;

@@ -7,7 +7,7 @@ import { inSpan, outgoingHeaders } from './spans.ts';
 /** Called for every use of a key store, with the name of the method. */
 type ObserveKeyStore = (call: string, durationMs: number, hasFailed: boolean) => void;
 
-/** A key store whose uses are measured, until their result. */
+/** Wraps a key store and measures each use until its result. */
 export function measuredKeyStore(keyStore: KeyStore, observe: ObserveKeyStore | undefined): KeyStore {
   if (observe === undefined) return keyStore;
   const measured =
@@ -27,7 +27,7 @@ export function measuredKeyStore(keyStore: KeyStore, observe: ObserveKeyStore | 
     };
   const members = Object.entries(Object.getOwnPropertyDescriptors(keyStore)).map(([name, member]) => [
     name,
-    // Properties may change, so they are read on the original.
+    // Properties may change, so they are read from the original.
     typeof member.value === 'function' ? { ...member, value: measured(name, member.value) } : member,
   ]);
   return Object.defineProperties({}, Object.fromEntries(members)) as KeyStore;
@@ -36,7 +36,7 @@ export function measuredKeyStore(keyStore: KeyStore, observe: ObserveKeyStore | 
 /** Called for every attempt to deliver an event. */
 type ObserveWebhook = (result: string, durationMs: number) => void;
 
-/** A sender whose attempts are measured. The results are `delivered`, `refused` and the failures of the port. */
+/** Wraps a sender and measures its attempts. The results are `delivered`, `refused` and the failures of the port. */
 export function measuredWebhooks(sender: WebhookSender, observe: ObserveWebhook | undefined): WebhookSender {
   if (observe === undefined) return sender;
   return {
@@ -59,7 +59,10 @@ interface TracedRequest extends Omit<RequestInit, 'headers'> {
   readonly span: string;
 }
 
-/** `fetch` as a span of the current trace, which the other side can continue. Only the host of the URL is recorded. */
+/**
+ * Wraps `fetch` in a span of the current trace, which the other side can continue. Only the host of the URL is
+ * recorded.
+ */
 export function tracedFetch(
   url: string | URL,
   { span, headers, ...request }: TracedRequest,

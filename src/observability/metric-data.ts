@@ -10,7 +10,7 @@ import {
 import type { MetricValue, MetricValueWithName, Registry } from 'prom-client';
 import type { MetricValues } from './server-metrics.ts';
 
-/** Gives the metrics of a registry to the reader of the SDK. */
+/** Provides the metrics of a registry to the reader of the SDK. */
 export function metricProducer(
   scope: { readonly name: string; readonly version: string },
   resource: Resource,
@@ -37,7 +37,7 @@ function metricOf({ name, help, type, values }: MetricValues[number], times: Tim
     descriptor: { name, description: help, unit: '', valueType: ValueType.DOUBLE },
     aggregationTemporality: AggregationTemporality.CUMULATIVE,
   };
-  // The declared type is an enumeration of numbers; the values are texts.
+  // The declared type is an enumeration of numbers, but the values are texts.
   const kind = String(type);
   if (kind === 'histogram') {
     const dataPoints = histogramPoints(values as MetricValueWithName<string>[], times);

@@ -1,21 +1,21 @@
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
 
-/** Upper bounds in seconds. Most operations take less than 5 ms; the upper buckets show a slow database. */
+/** Upper bounds in seconds. Most operations take less than 5 ms. The upper buckets show a slow database. */
 const shortTimes = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 /** Upper bounds in seconds, for calls of other systems and batches of jobs. */
 const longTimes = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** All metrics of one process at one moment: plain data, which another process can merge. */
+/** All metrics of one process at one moment, as plain data that another process can merge. */
 export type MetricValues = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
 /** The metrics of one server, and the functions that feed them. */
 export interface ServerMetrics {
-  /** Our instruments, the metrics of Node, and gauges that are read at each scrape. */
+  /** The server's own instruments, the metrics of Node, and gauges that are read at each scrape. */
   readonly registry: Registry;
-  /** Called for every answered request. `code`: the error code of a refusal. */
+  /** Called for every response. `code` is the error code of an error response. */
   request(operation: string, status: number, durationMs: number, code: string | undefined): void;
-  /** Called for every request that a rate limit refuses. `limit`: the name of the limit. */
+  /** Called for every request that a rate limit refuses. `limit` is the name of the limit. */
   rateLimited(limit: string): void;
   /** Called for every batch of a job. */
   job(name: string, durationMs: number, hasFailed: boolean): void;
@@ -33,10 +33,10 @@ export interface ServerMetrics {
 }
 
 /**
- * Creates the metrics of one server. The names are documented in docs/monitoring.md.
+ * Creates the metrics of one server. docs/monitoring.md documents their names.
  *
- * INVARIANT: every label has a bounded set of values, such as operations of the contract, so no input makes the metrics
- * grow.
+ * INVARIANT: every label has a bounded set of values, such as the operations of the contract, so that no input makes
+ * the metrics grow.
  */
 export function createServerMetrics(): ServerMetrics {
   const registry = new Registry();
@@ -147,8 +147,8 @@ function resultOf(hasFailed: boolean): string {
 }
 
 /**
- * The metrics of several processes as the text of one. Values are added, except where the metric says otherwise: of
- * what each process reads of the same thing, the largest value counts.
+ * Merges the metrics of several processes into one text. Values are added, except where the metric says otherwise. If
+ * all processes read the same fact, the largest value counts.
  */
 export function mergedText(ofProcesses: readonly MetricValues[]): Promise<string> {
   return AggregatorRegistry.aggregate([...ofProcesses]).metrics();

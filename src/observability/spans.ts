@@ -3,10 +3,10 @@ import { channel, tracingChannel } from 'node:diagnostics_channel';
 /** A step of a request that takes time. Attributes are never secrets, bodies or ids of customers' objects. */
 export interface SpanMessage {
   readonly name: string;
-  /** `client`: a call of another system. */
+  /** `client` means a call of another system. */
   readonly kind: 'internal' | 'client';
   readonly attributes?: Readonly<Record<string, string | number | boolean>>;
-  /** Begins a trace where no request is being handled. */
+  /** Starts a trace if no request is being handled. */
   readonly isRoot?: boolean;
   readonly isSync?: boolean;
 }
@@ -24,12 +24,12 @@ export function inSpan<Arguments extends unknown[], T>(
   return spans.start.hasSubscribers ? spans.tracePromise(work, message, undefined, ...args) : work(...args);
 }
 
-/** The same for work that does not wait. */
+/** Runs synchronous work as a span of the current request. */
 export function inSyncSpan<T>(message: SpanMessage, work: () => T): T {
   return spans.start.hasSubscribers ? spans.traceSync(work, { ...message, isSync: true }) : work();
 }
 
-/** The headers by which another system continues the trace (W3C Trace Context); empty without one. */
+/** Returns the headers with which another system continues the trace (W3C Trace Context). Empty without a trace. */
 export function outgoingHeaders(): Readonly<Record<string, string>> {
   const headers: Record<string, string> = {};
   if (outgoing.hasSubscribers) outgoing.publish(headers);

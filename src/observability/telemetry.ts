@@ -18,7 +18,7 @@ import type { ServerMetrics } from './server-metrics.ts';
 import { type RequestTracer, startTracer } from './tracer.ts';
 
 export interface TelemetryOptions {
-  /** Base URL of an OTLP/HTTP collector, without a trailing slash. */
+  /** The base URL of an OTLP/HTTP collector, without a trailing slash. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   /** The share of new traces that are recorded. */
@@ -29,18 +29,18 @@ export interface TelemetryOptions {
   readonly metrics: Pick<ServerMetrics, 'registry'>;
   readonly entropy: Entropy;
   readonly log: Log;
-  /** How long `close` waits for the collector, ms; 5 s by default. */
+  /** How long `close` waits for the collector, in ms. By default, 5 s. */
   readonly closeMs?: number;
 }
 
 /** Traces and metrics of one server, sent to a collector. */
 export interface Telemetry {
   readonly tracer: RequestTracer;
-  /** Sends what is left. */
+  /** Sends the remaining data. */
   close(): Promise<void>;
 }
 
-/** CHOICE: spans wait for at most this long, or until there are this many. */
+/** CHOICE: spans are sent at this interval, or earlier when this many wait. */
 const SPANS_EVERY_MS = 2_000;
 const SPANS_AT_ONCE = 500;
 /** CHOICE: while the collector is slow, spans beyond this number are dropped. */
@@ -52,12 +52,12 @@ const LOG_EVERY_MS = 60_000;
 
 /**
  * Starts recording and exporting. Requests never wait for the collector. The exporters of the SDK retry as OTLP
- * specifies, and read what is not set here from the variables `OTEL_EXPORTER_OTLP_*`.
+ * specifies, and read other settings from the variables `OTEL_EXPORTER_OTLP_*`.
  */
 export function startTelemetry(options: TelemetryOptions): Telemetry {
   const { url, service, version, share, metrics, entropy, log, closeMs = CLOSE_MS } = options;
   const report = reportTo(log);
-  // Counters of a process are its own, so each process is an instance.
+  // Each process has its own counters, so each process is an instance.
   const instance = Buffer.from(entropy.bytes(8)).toString('hex');
   const attributes = {
     'service.name': service,
@@ -104,7 +104,7 @@ export function startTelemetry(options: TelemetryOptions): Telemetry {
   };
 }
 
-/** Logs what the SDK reports. Its messages may contain the URL or the collector's response, so they are left out. */
+/** Logs what the SDK reports, without the messages, because they may contain the URL or the collector's response. */
 function reportTo(log: Log): (error: unknown) => void {
   let loggedAtMs = Number.NEGATIVE_INFINITY;
   const warn = (fields: object): void => {

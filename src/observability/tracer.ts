@@ -15,7 +15,7 @@ import {
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import type { SpanMessage } from './spans.ts';
 
-/** How a request ended. */
+/** The end of a request. */
 interface RequestEnd {
   readonly operation: string;
   readonly method: string;
@@ -26,7 +26,7 @@ interface RequestEnd {
 export interface RequestTracer {
   /** Runs the handling of a request as the first span of its trace in this process. */
   request(headers: IncomingHttpHeaders, work: () => Promise<void>): Promise<void>;
-  /** Describes the request; its span ends with `work`. Result: the id of the trace. */
+  /** Describes the request, whose span ends with `work`. Returns the id of the trace. */
   describe(end: RequestEnd): string | undefined;
   close(): void;
 }

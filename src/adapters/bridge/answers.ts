@@ -3,7 +3,7 @@ import type { FiatRefusal } from '../../ports/fiat.ts';
 import { ProviderUnavailableError } from '../unavailable-errors.ts';
 import type { BridgeAnswer, BridgeObject, BridgeRefusal } from './client.ts';
 
-// Readers of what the service says. What they do not accept counts as a service that cannot be used now.
+// Readers of the service's responses. A response that they do not accept counts as an unavailable service.
 
 /**
  * @throws ProviderUnavailableError
@@ -19,28 +19,28 @@ export function textOf(object: BridgeObject, name: string): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** A nested object; an empty one if there is none. */
+/** Returns a nested object. Empty if there is none. */
 export function objectOf(object: BridgeObject, name: string): BridgeObject {
   const value = object[name];
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   return isObject ? (value as BridgeObject) : {};
 }
 
-/** A list of objects; an empty one if there is none. */
+/** Returns a list of objects. Empty if there is none. */
 export function objectsOf(object: BridgeObject, name: string): readonly BridgeObject[] {
   const value = object[name];
   if (!Array.isArray(value)) return [];
   return value.filter((item): item is BridgeObject => typeof item === 'object' && item !== null);
 }
 
-/** A list of texts; an empty one if there is none. */
+/** Returns a list of texts. Empty if there is none. */
 export function textsOf(object: BridgeObject, name: string): readonly string[] {
   const value = object[name];
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }
 
 /**
- * Requires an answer to be about what was asked.
+ * Requires that a response is about the requested object.
  *
  * @throws ProviderUnavailableError
  */
@@ -49,7 +49,7 @@ export function requireSame(object: BridgeObject, name: string, expected: string
 }
 
 /**
- * Requires an answer that states a fee to state the one that was asked for.
+ * Requires that the fee in a response, if any, is the requested fee.
  *
  * @throws ProviderUnavailableError
  */
@@ -60,7 +60,7 @@ export function requireFee(object: BridgeObject, name: string, expected: string)
   throw unusable(`its answer has another \`${name}\``);
 }
 
-/** The shortest text of a decimal number. */
+/** Returns the shortest text of a decimal number. */
 export function plainDecimal(text: string): string {
   const value = readDecimal(text);
   if (value === undefined) throw new Error('expected a decimal number');
@@ -68,7 +68,7 @@ export function plainDecimal(text: string): string {
 }
 
 /**
- * The object of an answer that the service has no reason to refuse.
+ * Returns the object of a response to a request that the service has no reason to refuse.
  *
  * @throws ProviderUnavailableError
  */
@@ -77,12 +77,15 @@ export function requireValue(answer: BridgeAnswer): BridgeObject {
   throw unusable(`status ${answer.refusal.status} (\`${answer.refusal.code}\`)`);
 }
 
-/** The object; undefined if the service knows none. */
+/** Returns the object. Undefined if the service knows none. */
 export function valueIfFound(answer: BridgeAnswer): BridgeObject | undefined {
   return 'refusal' in answer && answer.refusal.status === 404 ? undefined : requireValue(answer);
 }
 
-/** A refusal in our words. `pointerOf` turns the name of a member of the request into a pointer. */
+/**
+ * Converts a refusal to the server's own format and words. `pointerOf` converts the name of a member of the request
+ * to a pointer.
+ */
 export function refusal(
   { code, members }: BridgeRefusal,
   fault: FiatRefusal['fault'],
@@ -93,7 +96,7 @@ export function refusal(
   return { fault, message, ...(pointer === undefined ? {} : { pointer }) };
 }
 
-/** The service answers, but not as documented. */
+/** The error for a response that differs from the service's documentation. */
 export function unusable(what: string): ProviderUnavailableError {
   return new ProviderUnavailableError(`the provider cannot be used: ${what}`);
 }

@@ -2,7 +2,7 @@ import type { BankAccountOrder, FiatProvider, FiatRefusal, RegisteredBankAccount
 import { objectOf, refusal, requireSame, requireText, requireValue, textOf } from './answers.ts';
 import type { BridgeClient, BridgeObject } from './client.ts';
 
-/** Bank accounts that payouts go to. */
+/** The bank accounts that receive payouts. */
 export function bridgeBankAccounts(
   client: BridgeClient,
 ): Pick<FiatProvider, 'registerBankAccount' | 'removeBankAccount'> {
@@ -27,7 +27,7 @@ async function register(
   const answer = await client.post(path, bodyOf(order), order.key);
   if ('value' in answer) return readBankAccount(answer.value, customerId);
   const { code, existingId } = answer.refusal;
-  // The service has one account for the same numbers of a customer, whatever the key.
+  // For the same account numbers of a customer, the service has only one account, whatever the idempotency key is.
   if (code === 'duplicate_external_account' && existingId !== undefined) {
     return readBankAccount(requireValue(await client.get([...path, existingId])), customerId);
   }
@@ -57,8 +57,8 @@ function bodyOf(order: BankAccountOrder): object {
 }
 
 /**
- * CHOICE: the owner of an account is what the customer is, a person or a business, and a person's last name is the last
- * word of the name. The service needs both for transfers in euros, pounds and by SWIFT.
+ * CHOICE: an account belongs to the customer itself, a person or a business. The last word of a person's name is the
+ * last name. The service needs both facts for transfers in euros, pounds and by SWIFT.
  */
 function ownerOf({ ownerKind, ownerName, account }: BankAccountOrder): object {
   if (account.type === 'us' || account.type === 'pix') return {};
@@ -100,7 +100,7 @@ function numbersOf(account: BankAccountOrder['account'], address: BankAccountOrd
         account_type: isIban ? 'iban' : 'unknown',
         swift: {
           account: { account_number, bic, ...(isIban ? { country } : {}) },
-          // CHOICE: requests have no address of the bank, so the service gets the owner's address.
+          // CHOICE: requests contain no address of the bank, so the service receives the owner's address instead.
           ...{ address, category, purpose_of_funds, short_business_description },
         },
       };
@@ -116,7 +116,7 @@ const ourNames: Readonly<Record<string, string>> = {
   currency: '/currency',
 };
 
-/** A member such as `iban.bic` or `address.state` as a pointer into the request. */
+/** Converts a member such as `iban.bic` or `address.state` to a pointer into the request. */
 function pointerOf(type: BankAccountOrder['account']['type'], member: string): string | undefined {
   const [first = '', ...rest] = member.split('.');
   if (first === 'address') return ['/address', ...rest].join('/');

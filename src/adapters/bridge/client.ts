@@ -14,16 +14,16 @@ import type { Clock, Log } from '../../ports/runtime.ts';
 import { readBoundedText } from '../read-bounded-text.ts';
 import { ProviderUnavailableError } from '../unavailable-errors.ts';
 
-/** One environment of a Bridge-style service. */
+/** The access to one environment of a Bridge-style service. */
 interface BridgeAccess {
-  /** With the version: `https://…/v0`. */
+  /** The URL with the API version: `https://…/v0`. */
   readonly baseUrl: string;
   readonly apiKey: string;
 }
 
 interface BridgeRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** After the base URL. */
+  /** The path after the base URL. */
   readonly path: readonly string[];
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: object;
@@ -32,46 +32,48 @@ interface BridgeRequest {
 /** An object as the service returns it. */
 export type BridgeObject = Readonly<Record<string, unknown>>;
 
-/** A refusal. The service's own words are left out: they may repeat what was submitted. */
+/** A refusal. It does not contain the service's message, which may repeat submitted data. */
 export interface BridgeRefusal {
   readonly status: number;
-  /** E.g. `invalid_parameters`. */
+  /** The service's error code, e.g. `invalid_parameters`. */
   readonly code: string;
-  /** The refused members of the body, with dots. */
+  /** The refused members of the body, as paths with dots. */
   readonly members: readonly string[];
-  /** The object that exists already, if that is the reason. */
+  /** The id of the object that exists already, if that is the reason. */
   readonly existingId: string | undefined;
 }
 
 export type BridgeAnswer = { readonly value: BridgeObject } | { readonly refusal: BridgeRefusal };
 
-/** Calls the service. All methods throw ProviderUnavailableError when it cannot be reached or its answer is invalid. */
+/**
+ * Calls the service. All methods throw ProviderUnavailableError when they cannot reach it or its response is invalid.
+ */
 export interface BridgeClient {
   get(path: readonly string[], query?: BridgeRequest['query']): Promise<BridgeAnswer>;
   put(path: readonly string[], body: object): Promise<BridgeAnswer>;
   delete(path: readonly string[]): Promise<BridgeAnswer>;
-  /** @param key identifies the request: repeated with the same key and body, it has its effect once. */
+  /** @param key identifies the request. A repetition with the same key and body has no second effect. */
   post(path: readonly string[], body: object, key: string): Promise<BridgeAnswer>;
 }
 
 export interface BridgeClientOptions {
   readonly access: BridgeAccess;
-  /** The real time. */
+  /** The system clock. */
   readonly clock: Clock;
   readonly log: Log;
-  /** For tests. */
+  /** Overrides for tests. */
   readonly limits?: Partial<Limits>;
 }
 
 interface Limits {
-  /** For a response; large documents have more. */
+  /** The time limit of a response. Large documents have longer. */
   readonly timeoutMs: number;
-  /** Attempts after the first one. */
+  /** The maximum number of attempts after the first one. */
   readonly retries: number;
   readonly firstPauseMs: number;
-  /** After a longer `Retry-After`, the request fails instead. */
+  /** If the service returns a longer `Retry-After`, the request fails instead of waiting. */
   readonly longestPauseMs: number;
-  /** Failures in a row that open the circuit breaker, and for how long. */
+  /** The number of consecutive failures that opens the circuit breaker, and how long it stays open. */
   readonly failures: number;
   readonly breakMs: number;
 }
@@ -86,13 +88,15 @@ const defaultLimits: Limits = {
 };
 
 const MAX_ANSWER_BYTES = 1024 * 1024;
-/** CHOICE: a body may take this long per MiB on top of the timeout, so that documents arrive over slow lines. */
+/**
+ * CHOICE: the time limit grows by this much per MiB of the body, so that documents can be sent over slow connections.
+ */
 const UPLOAD_MS_PER_MIB = 2_000;
 
-/** Thrown when the service cannot be reached; `retryAfterMs` if it named a time. */
+/** Thrown when the service cannot be reached. `retryAfterMs` is set if the service gave a time. */
 class BridgeUnavailableError extends ProviderUnavailableError {
   readonly retryAfterMs: number | undefined;
-  /** Whether another attempt right away may succeed. */
+  /** Whether an immediate second attempt may succeed. */
   readonly isPassing: boolean;
 
   constructor(
@@ -107,7 +111,8 @@ class BridgeUnavailableError extends ProviderUnavailableError {
 }
 
 /**
- * A client with its own circuit breaker. All requests are idempotent, POST by its key, so failed requests are retried.
+ * Creates a client with its own circuit breaker. All requests are idempotent, and a POST by its key, so failed
+ * requests are retried.
  */
 export function createBridgeClient({ access, clock, log, limits: given }: BridgeClientOptions): BridgeClient {
   const limits = { ...defaultLimits, ...given };
@@ -134,8 +139,8 @@ export function createBridgeClient({ access, clock, log, limits: given }: Bridge
     async post(path, body, key) {
       const request: BridgeRequest = { method: 'POST', path, body };
       const answer = await call(request, keyText(key));
-      // NOTE: the service keeps a key for 24 hours and refuses it afterwards, and our keys do not change with time. The
-      // result of the first request, if any, was lost a day ago.
+      // NOTE: the service keeps a key for 24 hours and refuses it afterwards, and the server's keys do not change
+      // with time. The result of the first request, if any, was lost a day ago.
       if (!('refusal' in answer) || answer.refusal.status !== 422) return answer;
       const day = Math.floor(clock.now() / 86_400_000);
       return call(request, keyText(`${key} ${day}`));
@@ -143,7 +148,7 @@ export function createBridgeClient({ access, clock, log, limits: given }: Bridge
   };
 }
 
-/** Our keys contain ids and may be long; the service sees a UUID's worth of their hash. */
+/** The server's keys contain ids and may be long. The service therefore receives a hash, in the length of a UUID. */
 function keyText(key: string): string {
   return hash('sha256', `custos bridge ${key}`).slice(0, 32);
 }
@@ -196,7 +201,7 @@ async function send(
     retryAfter = response.headers.get('retry-after');
     text = await readBoundedText(response, MAX_ANSWER_BYTES);
   } catch (error) {
-    // Without the error as a cause, because errors of `fetch` may quote headers.
+    // The error is not attached as a cause, because errors of `fetch` may quote headers.
     throw new BridgeUnavailableError(`${url.host}: no complete response (${reasonOf(error)})`, {
       isPassing: true,
     });
@@ -215,7 +220,7 @@ function answerOf(
   }: { readonly status: number; readonly retryAfter: string | null; readonly text: string | undefined },
 ): BridgeAnswer {
   const isBusy = status === 429 || status === 408 || status === 409 || status >= 500;
-  // 401 and 403 mean our key, which the caller cannot change.
+  // 401 and 403 concern the server's API key, which the caller cannot change.
   if (isBusy || status === 401 || status === 403 || (status >= 300 && status < 400)) {
     throw new BridgeUnavailableError(`${host}: status ${status}`, {
       isPassing: isBusy,
@@ -248,7 +253,7 @@ function refusalOf(status: number, { code, source, id }: BridgeObject): BridgeRe
   };
 }
 
-/** An object; an empty body is an empty one. Undefined for anything else. */
+/** Parses an object. An empty body is an empty object. Returns undefined for anything else. */
 function parse(text: string): BridgeObject | undefined {
   if (text === '') return {};
   try {

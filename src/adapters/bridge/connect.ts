@@ -9,12 +9,12 @@ import { bridgePayouts } from './payouts.ts';
 import { bridgeVirtualAccounts } from './virtual-accounts.ts';
 
 interface BridgeWorld extends Pick<BridgeClientOptions, 'log' | 'limits'> {
-  /** The real time. */
+  /** The system clock. */
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** The provider `bridge`, in the environments that are configured. */
+/** Connects the provider `bridge`, in the configured environments. */
 export function connectBridge(settings: readonly BridgeSettings[], world: BridgeWorld): FiatProviders {
   const environments = new Map(settings.map((each) => [each.environment, bridgeProvider(each, world)]));
   return {
@@ -29,7 +29,7 @@ function bridgeProvider(
   const client = createBridgeClient({ ...world, access });
   const { expectNews, depositsAfter } = bridgeDeposits(client, world.clock);
   return {
-    // The service's test system accepts addresses of any network, but pays only on test networks.
+    // The service's sandbox accepts addresses of any network, but pays only on test networks.
     networks: environment === 'sandbox' ? 'test' : 'main',
     ...bridgeCustomers(client),
     ...bridgeBankAccounts(client),

@@ -24,18 +24,21 @@ import type { BridgeClient, BridgeObject } from './client.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The first step of a customer. If the provider already has the customer, only terms and services remain. */
+/**
+ * The body that starts a customer. If the provider already has the customer, only the terms and the services are
+ * still missing.
+ */
 function contactBody(order: CustomerOrder): object {
   if (order.id !== undefined) return present(termsOf(order));
-  // The hosted pages ask for a person's name.
+  // The hosted pages ask for the name of a person themselves.
   const name = order.kind === 'business' ? { business_legal_name: order.name } : {};
   return present({ ...termsOf(order), email: order.email, ...name });
 }
 
 /**
- * Submitted data in the service's form.
+ * Converts submitted data to the service's format.
  *
- * NOTE: fields that its document does not have are sent under our names.
+ * NOTE: fields that its documentation does not contain are sent under their names in the contract.
  */
 function submissionBody(submission: Submission): object {
   const person = personBody(submission.data as Fields);
@@ -51,7 +54,7 @@ function termsOf({ clientAgreementId, endorsements }: CustomerOrder | Submission
   return { signed_agreement_id: clientAgreementId, endorsements };
 }
 
-/** A person, or a business, whose documents have the same form. */
+/** Converts the data of a person, or the data of a business that has the same format. */
 function personBody({ date_of_birth, nationalities, ...fields }: Fields): Fields {
   return {
     ...fields,
@@ -75,7 +78,7 @@ function present(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** The first characters in base64 of the types that are accepted: PNG, JPEG and PDF. */
+/** The first base64 characters of the accepted file types: PNG, JPEG and PDF. */
 const types: readonly (readonly [start: string, type: string])[] = [
   ['iVBOR', 'image/png'],
   ['/9j/', 'image/jpeg'],
@@ -96,7 +99,7 @@ const ourNames: Readonly<Record<string, string>> = {
   type: '',
 };
 
-/** A member such as `residential_address.postal_code` as a pointer into the submitted data. */
+/** Converts a member such as `residential_address.postal_code` to a pointer into the submitted data. */
 function pointerOfMember(member: string): string | undefined {
   const parts = member.replaceAll(/\[(\d+)\]/g, '.$1').split('.');
   const [first = '', ...rest] = parts.map((part, index) => {
@@ -106,7 +109,7 @@ function pointerOfMember(member: string): string | undefined {
   return first === '' ? undefined : ['', first, ...rest].join('/');
 }
 
-/** A customer of the service, without the personal data in it. */
+/** Converts a customer of the service, without its personal data. */
 function snapshotOf(customer: BridgeObject): CustomerSnapshot {
   const status = requireText(customer, 'status');
   const capabilities = objectOf(customer, 'capabilities');
@@ -116,7 +119,7 @@ function snapshotOf(customer: BridgeObject): CustomerSnapshot {
     status,
     terms: { status: customer.has_accepted_terms_of_service === true ? 'approved' : 'pending' },
     verification: {
-      // The service has one status. The status of its links differs only in the word for success.
+      // The service has one status for both. The status in its links differs only in the word for success.
       status: status === 'active' ? 'approved' : status,
       ...(status === 'rejected' ? { rejectionReasons: reasonsOf(customer) } : {}),
     },
@@ -134,14 +137,14 @@ function snapshotOf(customer: BridgeObject): CustomerSnapshot {
   };
 }
 
-/** The reasons that may be shown to the customer; those for developers may not. */
+/** The reasons that may be shown to the customer. Reasons for developers are omitted. */
 function reasonsOf(customer: BridgeObject): readonly string[] {
   return objectsOf(customer, 'rejection_reasons')
     .map((each) => textOf(each, 'reason'))
     .filter((reason) => reason !== undefined);
 }
 
-/** The names in `{ all_of: ["a", { any_of: ["b", "c"] }] }`; null if nothing is missing. */
+/** Collects the names in `{ all_of: ["a", { any_of: ["b", "c"] }] }`. Null if nothing is missing. */
 function missingOf(missing: unknown): readonly string[] | null {
   const names = namesIn(missing, 0);
   return names.length === 0 ? null : [...new Set(names)];
@@ -160,7 +163,7 @@ type Customers = Pick<
   'openCustomer' | 'termsLink' | 'verificationLink' | 'submit' | 'customer'
 >;
 
-/** Customers of the service, and the links to its hosted pages. */
+/** The customers of the service, and the links to its hosted pages. */
 export function bridgeCustomers(client: BridgeClient): Customers {
   return {
     openCustomer: (order) => openAndUpdate(client, order, contactBody(order)),
@@ -172,14 +175,14 @@ export function bridgeCustomers(client: BridgeClient): Customers {
     async termsLink(id, redirectUri) {
       const link = await linkOf(client, ['customers', id, 'tos_acceptance_link'], {});
       if (link === undefined || redirectUri === undefined) return link;
-      // The page takes it from its own address.
+      // The page reads the value from its own URL.
       const url = new URL(link);
       url.searchParams.set('redirect_uri', redirectUri);
       return url.toString();
     },
     verificationLink: (id, { redirectUri, endorsements = [] }) =>
       linkOf(client, ['customers', id, 'kyc_link'], {
-        // The page asks for what one set of services needs, and `base` is what it always asks for.
+        // The page asks for the data that one set of services needs. It always asks for the data of `base`.
         endorsement: endorsements.find((name) => name !== 'base'),
         redirect_uri: redirectUri,
       }),
@@ -189,9 +192,9 @@ export function bridgeCustomers(client: BridgeClient): Customers {
 /**
  * Opens the customer if it has no id yet, and updates it.
  *
- * CHOICE: a customer is opened empty, with a key made from our reference, and everything known about it is sent
- * afterwards. So one reference is one customer, and a customer that another user's email address belongs to is never
- * taken over, as the service's links by email would do.
+ * CHOICE: a customer is opened without data, under a key that is derived from the server's reference, and all known
+ * data is sent afterwards. Each reference therefore has exactly one customer. The service's links by email could
+ * return the customer of another user with the same email address; this way cannot.
  */
 async function openAndUpdate(
   client: BridgeClient,
@@ -229,16 +232,16 @@ async function linkOf(
   return url;
 }
 
-/** CHOICE: a notification is believed for as long as the provider advises. */
+/** CHOICE: a notification is accepted for as long as the provider recommends. */
 const MAX_AGE_MS = 600_000;
-/** The provider's clock may be ahead of ours. */
+/** The provider's clock may be ahead of the system clock. */
 const MAX_AHEAD_MS = 60_000;
 
 const HEADER = /^t=(\d{1,15}),v0=([A-Za-z0-9+/]+={0,2})$/;
 
 /**
- * The subject of a provider's webhook; undefined unless `X-Webhook-Signature: t=<ms>,v0=<base64>` is an RSA signature
- * of it. The rest of the notification is ignored.
+ * Returns the subject of a provider's webhook. Undefined unless `X-Webhook-Signature: t=<ms>,v0=<base64>` is a valid
+ * RSA signature. The rest of the notification is ignored.
  */
 export function readBridgeHint(
   publicKey: KeyObject,
@@ -248,7 +251,7 @@ export function readBridgeHint(
   if (time === undefined || signature === undefined) return undefined;
   const age = nowMs - Number(time);
   if (age > MAX_AGE_MS || age < -MAX_AHEAD_MS) return undefined;
-  // NOTE: what is signed with RSA-SHA-256 is the SHA-256 digest of `<time>.<body>`, so the text is hashed twice.
+  // NOTE: the service signs the SHA-256 digest of `<time>.<body>` with RSA-SHA-256, so the text is hashed twice.
   const digest = createHash('sha256').update(`${time}.`, 'utf8').update(body).digest();
   if (!verify('sha256', digest, publicKey, Buffer.from(signature, 'base64'))) return undefined;
   return hintsIn(body);
@@ -285,7 +288,7 @@ function parse(body: Uint8Array): Record<string, unknown> | undefined {
   }
 }
 
-/** The service's names of our chains. Test networks have the names of the main networks. */
+/** The service's names for the chains. Test networks have the names of the main networks. */
 const rails: Readonly<Record<string, string>> = {
   ethereum: 'ethereum',
   sepolia: 'ethereum',
@@ -305,10 +308,10 @@ const rails: Readonly<Record<string, string>> = {
   tron_nile: 'tron',
 };
 
-/** The assets that the service has under the same names. */
+/** The assets that have the same names in the service. */
 const currencies: ReadonlySet<string> = new Set(['usdc', 'usdt', 'usdb', 'eurc', 'pyusd', 'dai']);
 
-/** An asset on a chain in the service's words; undefined if it has neither. */
+/** An asset and its chain in the service's names. Undefined if the service does not support both. */
 export function routeOf({ chain, asset }: Pick<FiatAsset, 'chain' | 'asset'>) {
   const rail = Object.hasOwn(rails, chain) ? rails[chain] : undefined;
   return rail === undefined || !currencies.has(asset) ? undefined : { payment_rail: rail, currency: asset };

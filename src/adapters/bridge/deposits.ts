@@ -3,20 +3,23 @@ import type { Clock } from '../../ports/runtime.ts';
 import { objectOf, objectsOf, requireText, requireValue, textOf, unusable } from './answers.ts';
 import type { BridgeClient, BridgeObject } from './client.ts';
 
-/** The most that the service returns. */
+/** The maximum number of events that the service returns. */
 const PAGE = 100;
-/** CHOICE: how far back a history is read for the first time. Older deposits are from before our first account. */
+/**
+ * CHOICE: the maximum number of pages that the first reading of a history goes back. Older deposits are from before
+ * the server's first account.
+ */
 const MAX_PAGES_BACK = 50;
-/** CHOICE: the polling interval of a history without news, unless a notification announces some. */
+/** CHOICE: the polling interval of a history without new events, unless a notification announces some. */
 const QUIET_MS = 5_000;
 
 /** The history of all virtual accounts. */
 export interface BridgeDeposits extends Pick<FiatProvider, 'depositsAfter'> {
-  /** There is probably something new. */
+  /** Called when there are probably new events. */
   expectNews(): void;
 }
 
-/** @param clock the real time. */
+/** @param clock the system clock. */
 export function bridgeDeposits(client: BridgeClient, clock: Clock): BridgeDeposits {
   let quiet: { readonly cursor: string | undefined; readonly sinceMs: number } | undefined;
   return {
@@ -35,16 +38,17 @@ export function bridgeDeposits(client: BridgeClient, clock: Clock): BridgeDeposi
 }
 
 /**
- * The events right after an event, oldest first.
+ * Returns the events right after an event, oldest first.
  *
- * NOTE: the service's timeline runs from the newest to the oldest, so what is newer than an event is "before" it.
+ * NOTE: the service's timeline runs from the newest event to the oldest, so its parameter for newer events is
+ * "before".
  */
 async function pageAfter(client: BridgeClient, cursor: string): Promise<FiatDepositPage> {
   const events = await eventsOf(client, { ending_before: cursor });
   return pageOf(events, cursor);
 }
 
-/** The oldest events: the timeline is followed back to its end. */
+/** Returns the oldest events, which are at the end of the timeline. */
 async function firstPage(client: BridgeClient): Promise<FiatDepositPage> {
   let events = await eventsOf(client, {});
   let hasNewer = false;
@@ -65,7 +69,8 @@ async function eventsOf(
   const path = ['virtual_accounts', 'history'];
   const answer = requireValue(await client.get(path, { limit: String(PAGE), ...position }));
   if (!Array.isArray(answer.data)) throw unusable('expected `data` in its answer');
-  // NOTE: the service's example of this list wraps each event in `value`; the example of one account's list does not.
+  // NOTE: in the service's example of this list, each event is wrapped in `value`. In the example of one account's
+  // list, it is not.
   return objectsOf(answer, 'data').map((item) => (item.id === undefined ? objectOf(item, 'value') : item));
 }
 
@@ -78,7 +83,7 @@ function pageOf(events: readonly BridgeObject[], cursor: string | undefined): Fi
   };
 }
 
-/** Other events, such as `funds_scheduled` and `microdeposit`, say nothing about a deposit that was received. */
+/** Other events, such as `funds_scheduled` and `microdeposit`, contain no information about a received deposit. */
 const states: Readonly<Record<string, FiatDepositState>> = {
   funds_received: 'received',
   in_review: 'in_review',

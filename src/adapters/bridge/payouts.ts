@@ -22,17 +22,17 @@ import type { BridgeClient, BridgeObject } from './client.ts';
 import { routeOf } from './customers.ts';
 
 /**
- * CHOICE: a deposit is signed at most this long after its transfer was opened. The service names no time itself: it
- * also pays what arrives later.
+ * CHOICE: a deposit must be signed within this time after its transfer was opened. The service gives no time, because
+ * it also pays for later deposits.
  */
 const PAYOUT_SECONDS = 1800;
 
-/** Assets whose amounts are those in US dollars, in which the service takes fees of fixed amounts. */
+/** Assets whose amounts are US dollars. For these, the service accepts fixed amounts as fees. */
 const dollars: ReadonlySet<string> = new Set(['usdc', 'usdt', 'usdb', 'pyusd', 'dai']);
 
 const CENTS = 2;
 
-/** Payouts: the service's transfers from a wallet to a bank. */
+/** Payouts, which are the service's transfers from a wallet to a bank. */
 export function bridgePayouts(
   client: BridgeClient,
 ): Pick<FiatProvider, 'openPayout' | 'cancelPayout' | 'payout'> {
@@ -41,7 +41,7 @@ export function bridgePayouts(
     async cancelPayout(id) {
       const answer = await client.delete(['transfers', id]);
       if ('value' in answer || answer.refusal.status === 404) return;
-      // A transfer that has its deposit cannot be canceled any more.
+      // A transfer that has received its deposit can no longer be canceled.
       if (stateOf(requireValue(await client.get(['transfers', id]))) === 'awaiting_funds')
         requireValue(answer);
     },
@@ -84,9 +84,9 @@ async function open(client: BridgeClient, order: PayoutOrder): Promise<OpenedPay
 }
 
 /**
- * The fee of the app in US dollars: the service takes percentages only of amounts that are not fixed.
+ * The app's fee in US dollars, because the service accepts percentages only for amounts that are not fixed.
  *
- * CHOICE: rounded down to the cent, the smallest unit that the service takes.
+ * CHOICE: the fee is rounded down to the cent, the smallest unit that the service accepts.
  */
 function feeOf({ rawAmount, source, developerFeePercent }: PayoutOrder): string {
   const percent = readDecimal(developerFeePercent);
@@ -103,7 +103,8 @@ function readOpened(
   requireSame(transfer, 'on_behalf_of', customerId);
   requireFee(transfer, 'developer_fee', fee);
   const said = objectOf(transfer, 'source_deposit_instructions');
-  // The deposit goes where the answer says: it must be about the same asset on the same chain.
+  // The deposit is sent to the address in the response, so the response must be about the same asset on the same
+  // chain.
   requireSame(said, 'payment_rail', route.payment_rail);
   requireSame(said, 'currency', route.currency);
   const openedMs = Date.parse(requireText(transfer, 'created_at'));
@@ -126,7 +127,7 @@ const states: Readonly<Record<string, FiatPayoutState>> = {
   undeliverable: 'undeliverable',
   returned: 'returned',
   missing_return_policy: 'missing_return_policy',
-  // The deposit is on its way back, or the service has to try again.
+  // The deposit is being refunded, or the service has to try the refund again.
   refund_in_flight: 'returned',
   refund_failed: 'returned',
   refunded: 'refunded',
@@ -152,14 +153,14 @@ function readPayout(transfer: BridgeObject, id: string): FiatPayout {
   };
 }
 
-/** `1500000` with 6 decimals is `1.5`. */
+/** Formats an amount: `1500000` with 6 decimals is `1.5`. */
 function decimalOf(rawAmount: bigint, decimals: number): string {
   const digits = String(rawAmount).padStart(decimals + 1, '0');
   const fraction = digits.slice(digits.length - decimals).replace(/(?<!0)0+$/, '');
   return `${digits.slice(0, digits.length - decimals)}.${fraction === '' ? '0' : fraction}`;
 }
 
-/** Undefined for anything but a decimal number without more decimals than the asset has. */
+/** Parses a decimal number. Returns undefined for other text, and for more decimals than the asset has. */
 function rawOf(text: string, decimals: number): bigint | undefined {
   const [, whole = '', fraction = ''] = /^(\d{1,60})(?:\.(\d{1,60}))?$/.exec(text) ?? [];
   const kept = fraction.replace(/(?<!0)0+$/, '');

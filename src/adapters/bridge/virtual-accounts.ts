@@ -36,7 +36,7 @@ export function bridgeVirtualAccounts(client: BridgeClient): VirtualAccounts {
       const path = [...pathOf(customerId, id), 'deactivate'];
       const answer = await client.post(path, {}, `deactivate ${customerId} ${id}`);
       if ('value' in answer || answer.refusal.status === 404) return;
-      // Perhaps it was closed before.
+      // The account may have been closed before.
       if ((await find(customerId, id))?.status === 'activated') requireValue(answer);
     },
   };
@@ -63,11 +63,14 @@ async function open(client: BridgeClient, order: VirtualAccountOrder): Promise<V
   if (answer.refusal.status === 404) return refusal(answer.refusal, 'customer');
   const isFee = answer.refusal.members.includes('developer_fee_percent');
   if (isFee) return refusal(answer.refusal, 'data', () => '/developer_fee_percent');
-  // For a known customer, the service otherwise refuses only the pair.
+  // For a known customer, the service refuses only the pair of currency and asset.
   return refusal(answer.refusal, 'pair');
 }
 
-/** INVARIANT: a customer never gets instructions for an account whose deposits go elsewhere, or cost another fee. */
+/**
+ * INVARIANT: a customer never receives instructions for an account whose deposits go to another address, or have
+ * another fee.
+ */
 function readOpened(account: BridgeObject, order: VirtualAccountOrder): VirtualAccount {
   const { customerId, developerFeePercent } = order;
   const { address } = order.destination;
@@ -81,7 +84,7 @@ function readOpened(account: BridgeObject, order: VirtualAccountOrder): VirtualA
 
 function readVirtualAccount(account: BridgeObject, customerId: string, id: string): VirtualAccount {
   requireSame(account, 'id', id);
-  // The service leaves it out of what it opens.
+  // The service omits it for accounts that it has just opened.
   if (account.customer_id !== undefined) requireSame(account, 'customer_id', customerId);
   const status = requireText(account, 'status');
   if (status !== 'activated' && status !== 'deactivated') throw unusable('expected the status of an account');

@@ -1,11 +1,11 @@
 import { ChainUnavailableError } from '../unavailable-errors.ts';
 
 /*
- * Validates responses of nodes: node implementations and proxies differ, and an unchecked value could end up as
+ * Validates responses of nodes. Node implementations and proxies differ, and an unchecked value could end up as
  * `undefined` in a balance.
  */
 
-/** Throws ChainUnavailableError for a response that the method does not define. */
+/** @throws ChainUnavailableError for a response that does not match the method's definition. */
 export function refuseAnswer(method: string): never {
   throw new ChainUnavailableError(`expected a valid response to ${method} from the node`);
 }
@@ -27,7 +27,7 @@ export function readRecord(method: string, value: unknown): Record<string, unkno
   return value as Record<string, unknown>;
 }
 
-/** An exact non-negative integer. */
+/** Parses an exact non-negative integer. */
 export function readInteger(method: string, value: unknown): bigint {
   if (typeof value === 'bigint' && value >= 0n) return value;
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) refuseAnswer(method);

@@ -8,25 +8,31 @@ import type { ObserveDisagreement, ObserveNode } from './nodes.ts';
 interface Endpoints {
   readonly caip2: string;
   readonly urls: readonly string[];
-  /** Ceilings that replace the chain's defaults. */
+  /** Ceilings that override the chain's defaults. */
   readonly ceilings?: Partial<EvmCeilings>;
-  /** Blocks until a deposit counts as final; 0: deposits are not followed; undefined: the chain's default. */
+  /**
+   * The number of blocks after which a deposit is final. With 0, deposits are not followed. When undefined, the
+   * chain's default applies.
+   */
   readonly confirmations?: number;
-  /** The pause before nodes that disagree are queried again, ms. */
+  /** The pause before nodes that disagree are queried again, in ms. */
   readonly compareAgainMs?: number;
 }
 
 interface ConnectOptions {
-  /** Addresses of the chain's tokens that have a name. */
+  /** Returns the addresses of the chain's named tokens. */
   readonly namedTokens?: (caip2: string) => readonly string[];
   readonly observe?: ObserveNode | undefined;
   readonly observeDisagreement?: ObserveDisagreement | undefined;
 }
 
-/** CHOICE: a process that reads a page of transfers has a minute to itself, then another one tries. */
+/**
+ * CHOICE: the claim of a process to read a page of transfers lasts one minute. Then another process can claim the
+ * page.
+ */
 const LEASE_MS = 60_000;
 
-/** The chains with configured nodes. The client for a kind of node is imported on the first call. */
+/** Connects the chains with configured nodes. The client for a kind of node is imported on the first call. */
 export function connectChains(
   endpoints: readonly Endpoints[],
   log: Log,
@@ -100,8 +106,8 @@ function followed(load: () => Promise<EvmChain | SolanaChain>) {
 }
 
 /**
- * CHOICE: blocks until a deposit counts as final, where the operator sets nothing. Exchanges use similar numbers;
- * Polygon has seen reorganizations of dozens of blocks.
+ * CHOICE: the number of blocks after which a deposit is final, when the operator sets none. Exchanges use similar
+ * numbers. Polygon has had reorganizations of dozens of blocks.
  */
 const USUAL = 12;
 
@@ -110,7 +116,10 @@ const byChain: Readonly<Record<string, number>> = {
   'eip155:80002': 128,
 };
 
-/** The confirmations of a chain: those that the operator configured, otherwise the defaults. 0: not followed. */
+/**
+ * The number of confirmations of a chain: the configured number, otherwise the default. With 0, deposits are not
+ * followed.
+ */
 function confirmationsOf(caip2: string, configured: number | undefined): number {
   return configured ?? byChain[caip2] ?? USUAL;
 }

@@ -2,7 +2,10 @@ import { tracedFetch } from '../../observability/measured.ts';
 import { readBoundedText } from '../read-bounded-text.ts';
 import { ChainUnavailableError } from '../unavailable-errors.ts';
 
-/** Responses are bounded, because parsing one occupies the thread. Only what blocks contain grows beyond this. */
+/**
+ * The maximum size of a response, because parsing blocks the thread. Only responses with the content of blocks may be
+ * larger.
+ */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 const MAX_BLOCK_BYTES = 16 * 1024 * 1024;
 const BLOCK_METHODS: ReadonlySet<string> = new Set([
@@ -16,15 +19,15 @@ const MAX_DEPTH = 32;
 /** Every number with fewer digits is a safe integer. */
 const SAFE_DIGITS = 15;
 
-/** Messages of nodes are searched and logged, so the rest of a longer one is dropped. */
+/** Messages of nodes are searched and logged, so longer ones are cut off. */
 const MAX_MESSAGE_CHARACTERS = 2_048;
 
-/** A text of a node, of bounded length. */
+/** Returns a text from a node, cut to a maximum length. */
 export function cutText(text: string): string {
   return text.slice(0, MAX_MESSAGE_CHARACTERS);
 }
 
-/** A JSON-RPC error returned by a node. `data` is the node's, unvalidated. */
+/** A JSON-RPC error that a node returned. `data` is not validated. */
 export class NodeError extends Error {
   readonly code: number;
   readonly data: unknown;
@@ -37,7 +40,10 @@ export class NodeError extends Error {
   }
 }
 
-/** Thrown when the content of a block does not fit into a response. The node is not at fault, so it is not skipped. */
+/**
+ * Thrown when the content of a block does not fit into a response. The node is not at fault, so no other node is
+ * tried.
+ */
 class AnswerTooLargeError extends Error {
   constructor(method: string, maxBytes: number) {
     super(`expected a response to ${method} of at most ${maxBytes} bytes`);
@@ -45,12 +51,15 @@ class AnswerTooLargeError extends Error {
   }
 }
 
-// Without -32603: nodes also return it for transactions that they refuse.
+// -32603 is not in the list, because nodes also return it for transactions that they refuse.
 const OVERLOADED = new Set([-32005, -32016, 429]);
 
 /**
- * Calls one node. Throws NodeError for a JSON-RPC error, ChainUnavailableError without a JSON-RPC response,
- * AnswerTooLargeError for a block beyond the limit.
+ * Calls one node.
+ *
+ * @throws NodeError for a JSON-RPC error.
+ * @throws ChainUnavailableError without a JSON-RPC response.
+ * @throws AnswerTooLargeError for a block beyond the limit.
  */
 export async function callNode(
   url: string,
@@ -72,15 +81,15 @@ export async function callNode(
   }
   const { code, message, data } = error as { code?: unknown; message?: unknown; data?: unknown };
   const refusal = new NodeError(Number(code), String(message), data);
-  // Some nodes refuse with the same code what is too long to be returned.
+  // Some nodes use the same code for a response that would be too long.
   const isOverloaded = OVERLOADED.has(refusal.code) && !(isWhole && isTooMuch(refusal));
   if (isOverloaded) throw unavailable(url, 'the node is overloaded or limits requests', refusal);
   throw refusal;
 }
 
 /**
- * Whether a response is too large. Nodes that refuse for this reason have no common error code: these words are of
- * Geth, Erigon, Nethermind, Alchemy, Infura and QuickNode.
+ * Whether an error means that the response would be too large. Nodes have no common code for this error, so the words
+ * of Geth, Erigon, Nethermind, Alchemy, Infura and QuickNode are searched.
  */
 export function isTooMuch(error: unknown): boolean {
   if (error instanceof AnswerTooLargeError) return true;
@@ -88,7 +97,7 @@ export function isTooMuch(error: unknown): boolean {
   return /more than \d+ (results|logs)|response size|too many (results|logs)|max results/i.test(said);
 }
 
-/** The node's name for messages: the host only, because the path may contain an API key. */
+/** The name of a node in messages. It is only the host, because the path may contain an API key. */
 export function nameOfNode(url: string): string {
   return new URL(url).host;
 }
@@ -98,7 +107,7 @@ function unavailable(url: string, what: string, cause?: unknown): ChainUnavailab
   return new ChainUnavailableError(`${nameOfNode(url)}: ${what}`, { cause, mayHaveArrived });
 }
 
-/** Faults that happen before anything is sent. */
+/** Errors that occur before anything is sent. */
 const NOT_CONNECTED: ReadonlySet<string> = new Set([
   ...['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'],
 ]);
@@ -109,7 +118,7 @@ function connectionFault(error: unknown): string | undefined {
 }
 
 /**
- * Undefined if the response is longer than `maxBytes`.
+ * Returns undefined if the response is longer than `maxBytes`.
  *
  * NOTE: messages must not contain bodies or URLs, which may include signed bytes and API keys.
  */
@@ -142,7 +151,7 @@ async function post(
   }
   if (text === undefined) return undefined;
   const answer = parse(text);
-  // Only the body counts: some nodes return JSON-RPC errors with a 4xx or 5xx status.
+  // Only the body is read, because some nodes return JSON-RPC errors with a 4xx or 5xx status.
   if (answer === undefined) throw unavailable(url, `status ${status} without a JSON-RPC response`);
   return answer;
 }
@@ -159,7 +168,7 @@ function parse(text: string): object | undefined {
   }
 }
 
-/** The nesting of JSON text and the digits of its longest number, without parsing it. */
+/** Measures the nesting of JSON text and the digits of its longest number, without parsing it. */
 function measure(text: string): { readonly depth: number; readonly digits: number } {
   let [depth, open, digits, run] = [0, 0, 0, 0];
   let isInText = false;
@@ -178,7 +187,8 @@ function measure(text: string): { readonly depth: number; readonly digits: numbe
   return { depth, digits };
 }
 
-// Returns integers beyond 2^53 as exact bigints: lamports have 64 bits. (TypeScript's types lack `context.source`.)
+// Integers beyond 2^53 become exact bigints, because lamports have 64 bits. (TypeScript's types lack
+// `context.source`.)
 function exactNumber(_key: string, value: unknown, context?: { source?: string }): unknown {
   if (typeof value !== 'number' || Number.isSafeInteger(value)) return value;
   const digits = context?.source ?? '';

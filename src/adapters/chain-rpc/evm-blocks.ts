@@ -6,29 +6,29 @@ import type { Read } from './nodes.ts';
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
 /**
- * CHOICE: the most transfers of tokens without a name that one transaction reports to an address. Anyone can deploy a
- * token that logs thousands of them at almost no cost.
+ * CHOICE: the maximum number of transfers of unnamed tokens that one transaction reports to an address. Anyone can
+ * deploy a token that logs thousands of transfers at almost no cost.
  */
 const UNNAMED_PER_TRANSACTION = 20;
 
-/** A block with what it transfers. */
+/** A block and its transfers. */
 export interface ReadBlock {
   readonly number: bigint;
   readonly hash: string;
   readonly parentHash: string;
   readonly timestampSeconds: number;
-  /** Set if the block is too large to be read whole. `transfers` then has only those of named tokens. */
+  /** Set if the block is too large to be read completely. `transfers` then contains only those of named tokens. */
   readonly isTooLarge: boolean;
-  /** Native value first, then tokens, each in the order of the block. */
+  /** Transfers of the native asset first, then of tokens, each in the order of the block. */
   readonly transfers: readonly BlockTransfer[];
 }
 
-/** Addresses are lower case. */
+/** A transfer. Addresses are lower case. */
 export interface BlockTransfer {
   readonly hash: string;
   readonly sender: string;
   readonly recipient: string;
-  /** Null is the native asset. */
+  /** Null means the native asset. */
   readonly token: string | null;
   readonly rawAmount: bigint;
   /** The index of the log in the block, or `n` and the index of the transaction. */
@@ -39,13 +39,13 @@ export interface BlockTransfer {
 
 interface BlockQuestion {
   readonly number: bigint;
-  /** Lower case. */
+  /** Lower-case addresses. */
   readonly namedTokens: readonly string[];
 }
 
 /**
- * A block and its transfers, by two calls. The logs are requested by the hash of the block, so both belong to one
- * block.
+ * Reads a block and its transfers by two calls. The logs are requested by the block's hash, so both responses belong
+ * to the same block.
  */
 export async function readBlock(read: Read, question: BlockQuestion): Promise<ReadBlock> {
   const method = 'eth_getBlockByNumber';
@@ -68,9 +68,9 @@ export async function readBlock(read: Read, question: BlockQuestion): Promise<Re
 }
 
 /**
- * Block of several nodes, of which some may have found it too large.
+ * Merges the block as several nodes returned it. Some of them may have found it too large.
  *
- * Result: undefined if they differ.
+ * @returns undefined if the nodes differ.
  */
 export function agreedBlock(
   blocks: readonly ReadBlock[],
@@ -87,12 +87,12 @@ export function agreedBlock(
 function onlyNamed(block: ReadBlock, namedTokens: readonly string[]): ReadBlock {
   const transfers = block.transfers
     .filter(({ token }) => token !== null && namedTokens.includes(token))
-    // The ordinals depend on which logs were returned.
+    // The ordinals depend on the set of returned logs.
     .map((transfer) => ({ ...transfer, ordinal: `l${transfer.place}` }));
   return { ...block, isTooLarge: true, transfers };
 }
 
-/** The header of a block that the node must have. */
+/** Reads the header of a block that the node must have. */
 export async function readHeader(
   read: Read,
   number: bigint,
@@ -101,7 +101,7 @@ export async function readHeader(
   return headerOf(readRecord('block', answer), number);
 }
 
-/** Whether a transaction of a block was executed without being reverted. */
+/** Whether a transaction of a block succeeded. */
 export async function hasSucceeded(read: Read, hash: string, blockHash: string): Promise<boolean> {
   const method = 'eth_getTransactionReceipt';
   const receipt = readRecord(method, await read(method, hash));
@@ -124,8 +124,8 @@ async function unlessTooLarge(ask: () => Promise<unknown>): Promise<unknown> {
 }
 
 /**
- * CHOICE: of a block that does not fit into a response, which was filled on purpose, only transfers of the
- * named tokens are read: these cannot be forged, and each costs its sender a real transfer.
+ * CHOICE: when a block does not fit into a response, somebody filled it on purpose. Then only transfers of named
+ * tokens are read, which cannot be forged: each of them is a real transfer at its sender's cost.
  */
 async function namedTransfers(
   read: Read,
@@ -154,7 +154,7 @@ function nativeTransfer(transaction: Record<string, unknown>): BlockTransfer[] {
   ];
 }
 
-/** In the order of the block, each log once. */
+/** Returns the transfers in the order of the block, each log once. */
 function tokenTransfers(logs: unknown, blockHash: string): BlockTransfer[] {
   const byIndex = new Map<number, Record<string, unknown>>();
   for (const item of readList('eth_getLogs', logs)) {
@@ -173,7 +173,7 @@ function tokenTransfers(logs: unknown, blockHash: string): BlockTransfer[] {
     });
 }
 
-/** Contracts may log anything under the topic: what is not the transfer of an ERC-20 token is left out. */
+/** Contracts may log anything under this topic. Logs that are not transfers of an ERC-20 token are omitted. */
 function tokenTransfer(
   entry: Record<string, unknown>,
   place: Pick<BlockTransfer, 'hash' | 'place' | 'ordinal'>,

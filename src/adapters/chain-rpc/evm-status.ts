@@ -15,31 +15,35 @@ import { cutText, NodeError } from './endpoint.ts';
 import type { Nodes, Read } from './nodes.ts';
 
 /*
- * The status of a transaction. Providers balance calls over nodes that are blocks apart, and a node may lie: an
- * inclusion counts only if every node that responds has the same, and a used nonce only in a final block.
+ * Determines the status of a transaction. Providers balance calls over nodes that can be several blocks apart, and a
+ * node may return false data. An inclusion therefore counts only if every node that responds reports the same one. A
+ * used nonce counts only in a final block.
  */
 
-/** Confirmations after which a block counts as final on a chain without the `finalized` tag. */
+/** The number of confirmations after which a block is final on a chain without the `finalized` tag. */
 const FINAL_CONFIRMATIONS = 64n;
-/** CHOICE: looks at a used nonce are this many blocks apart: several minutes on Ethereum, a minute on most rollups. */
+/**
+ * CHOICE: two checks of a used nonce are this many blocks apart: several minutes on Ethereum, a minute on most
+ * rollups.
+ */
 const NONCE_LOOKS_APART = 64n;
-/** CHOICE: looks at a transaction that has left its block are this many blocks apart. */
+/** CHOICE: two checks of a transaction that is no longer in its block are this many blocks apart. */
 const BLOCK_LOOKS_APART = 5n;
-/** Nodes that are closer together than this lag; beyond it, they contradict each other. */
+/** A node that is behind another by less than this lags. A larger distance is a contradiction. */
 const LAG_BLOCKS = 64n;
 
 interface Sent {
   readonly hash: string;
   readonly sender: string;
   readonly nonce: bigint;
-  /** Whether its nonce counts in a lane of its own, of which nodes count nothing. */
+  /** Whether its nonce belongs to a separate lane, which the transaction count of nodes does not include. */
   readonly hasOwnLane: boolean;
 }
 
-/** One node's answer about a transaction. */
+/** The data of one node about a transaction. */
 type NodeView =
   | { readonly kind: 'included'; readonly inclusion: Included; readonly finalBlock: bigint }
-  /** In its pool, or in a block whose receipt it lacks. */
+  /** The transaction is in its pool, or in a block whose receipt the node lacks. */
   | { readonly kind: 'known'; readonly isInBlock: boolean; readonly head: bigint }
   | ({ readonly kind: 'unknown' } & Counts);
 
@@ -52,7 +56,7 @@ interface Counts {
   readonly head: bigint;
   readonly finalBlock: bigint;
   readonly count: bigint;
-  /** The transaction count in the final block; undefined if the node has no state of it. */
+  /** The transaction count in the final block. Undefined if the node lacks the state of that block. */
   readonly finalCount: bigint | undefined;
 }
 
@@ -83,7 +87,7 @@ function keyOf({ blockHash, blockNumber, blockTimestampSeconds, isSuccess, feePa
   return [blockHash, blockNumber, blockTimestampSeconds, isSuccess, feePaid].join(' ');
 }
 
-/** Whether a node may simply not have come to the block yet. */
+/** Whether the node may not have processed the block yet. */
 function lagsBehind(view: NodeView, blockNumber: bigint): boolean {
   if (view.kind === 'included' || (view.kind === 'known' && view.isInBlock)) return true;
   return view.head < blockNumber && blockNumber - view.head < LAG_BLOCKS;
@@ -108,7 +112,7 @@ async function statusOutsideBlocks(
   return counts.every(isUsed) ? statusOfUsedNonce(nodes, sent, counts) : { kind: 'undecided' };
 }
 
-/** No node has the transaction, and all say that its nonce is used in a final block. */
+/** The status when no node has the transaction and all report that its nonce was used in a final block. */
 async function statusOfUsedNonce(nodes: Nodes, sent: Sent, counts: readonly Counts[]): Promise<ChainStatus> {
   const at = lowest(counts.map(({ finalBlock }) => finalBlock));
   const users = (await nodes.readAll((read) => userOfNonce(read, sent, at))).filter(
@@ -120,7 +124,8 @@ async function statusOfUsedNonce(nodes: Nodes, sent: Sent, counts: readonly Coun
     nodes.reportDisagreement(`the transaction \`${sent.hash}\``);
     return { kind: 'undecided' };
   }
-  // A node without the state of its final block gave the count of its newest one: that has to become final first.
+  // A node without the state of its final block returns the count of its newest block. That block must become final
+  // first.
   const unfinal = counts.map(({ finalCount, head, finalBlock }) =>
     finalCount === undefined ? head - finalBlock : 0n,
   );
@@ -128,15 +133,15 @@ async function statusOfUsedNonce(nodes: Nodes, sent: Sent, counts: readonly Coun
 }
 
 /**
- * The transaction in a block up to `final` that used the sender's nonce. Undefined if the node lacks the state of old
- * blocks, or an authorization (EIP-7702) used the nonce.
+ * Finds the transaction in a block up to `final` that used the sender's nonce. Undefined if the node lacks the state
+ * of old blocks, or if an authorization (EIP-7702) used the nonce.
  */
 async function userOfNonce(read: Read, { sender, nonce }: Sent, final: bigint): Promise<string | undefined> {
   const countAt = async (block: bigint): Promise<bigint> =>
     readQuantity('nonce', await read('eth_getTransactionCount', sender, toQuantity(block)));
   try {
     if ((await countAt(final)) <= nonce) return undefined;
-    // INVARIANT: the nonce is used in `used`, and not yet in `unused`.
+    // INVARIANT: the nonce is used in block `used`, and not yet in block `unused`.
     let [unused, used] = [-1n, final];
     for (let step = 1n; used - step >= 0n; step *= 2n) {
       const before = used - step;
@@ -202,7 +207,7 @@ async function inclusionOf(read: Read, hash: string): Promise<Included | undefin
   // A reorganization removed the block in the meantime.
   if (block === null) return undefined;
   const gasPrice = readQuantity('effectiveGasPrice', receipt.effectiveGasPrice);
-  // Rollups add the cost of publishing the data on layer 1.
+  // Rollups add the cost of publishing their data on layer 1.
   const l1Fee =
     receipt.l1Fee === undefined || receipt.l1Fee === null ? 0n : readQuantity('l1Fee', receipt.l1Fee);
   return {
@@ -214,7 +219,7 @@ async function inclusionOf(read: Read, hash: string): Promise<Included | undefin
   };
 }
 
-/** The newest final block number; negative while the chain has no final block. */
+/** The newest final block number. Negative while the chain has no final block. */
 async function finalBlockOf(read: Read, head: bigint): Promise<bigint> {
   try {
     const block = await read('eth_getBlockByNumber', 'finalized', false);
@@ -237,7 +242,8 @@ function toQuantity(value: bigint): string {
   return `0x${value.toString(16)}`;
 }
 
-// Nodes return no error codes for these; they are recognized by geth's message texts, which other nodes adopted.
+// Nodes return no error codes for these reasons. They are recognized by the message texts of geth, which other nodes
+// adopted.
 const messageTexts: readonly { readonly reason: BroadcastRefusal; readonly text: RegExp }[] = [
   { reason: 'stale', text: /nonce (is )?too low|old ?nonce/i },
   {
@@ -258,7 +264,7 @@ export function isAlreadyKnown({ message }: NodeError): boolean {
   );
 }
 
-/** Maps a node's error to the port's refusal reasons; `invalid` for any other error. */
+/** Maps a node's error to a refusal reason of the port. Any other error is `invalid`. */
 export function classifyRefusal(error: NodeError): { reason: BroadcastRefusal; message: string } {
   const revert = revertReason(error);
   if (revert !== undefined) return { reason: 'reverts', message: revert };
@@ -266,7 +272,10 @@ export function classifyRefusal(error: NodeError): { reason: BroadcastRefusal; m
   return { reason: known?.reason ?? 'invalid', message: error.message };
 }
 
-/** Why a call reverted, including the contract's revert reason if any; undefined when it did not revert. */
+/**
+ * The reason why a call reverted, including the contract's revert reason if there is one. Undefined when it did not
+ * revert.
+ */
 export function revertReason({ code, message, data }: NodeError): string | undefined {
   if (code !== 3 && !saysReverted(message.toLowerCase())) return undefined;
   const hex = typeof data === 'string' ? data : undefined;
@@ -286,12 +295,12 @@ function saysReverted(message: string): boolean {
   return start >= 0 && message.indexOf('revert', start) >= 0;
 }
 
-// EIP-1474, and what nodes answer that know the method but do not serve it.
+// The codes of EIP-1474, and the codes of nodes that have the method but do not offer it.
 const NOT_SERVED = new Set([-32601, -32004]);
 
 /**
- * Simulates calls one after the other with `eth_simulateV1`. Where the node lacks it, only the first call is simulated,
- * with `simulateOne`.
+ * Simulates calls one after the other with `eth_simulateV1`. If the node lacks this method, simulates only the first
+ * call, with `simulateOne`.
  */
 export async function simulateSequence(
   nodes: Nodes,
@@ -307,7 +316,7 @@ export async function simulateSequence(
   return { succeeds: true, units: calls.map((_, index) => (index === 0 ? first.units : undefined)) };
 }
 
-/** Undefined when the node does not serve the method. */
+/** Returns undefined when the node does not offer the method. */
 async function simulateAll(nodes: Nodes, calls: readonly EvmCall[]): Promise<SequenceSimulation | undefined> {
   let blocks: readonly unknown[];
   try {
@@ -332,8 +341,8 @@ async function simulateAll(nodes: Nodes, calls: readonly EvmCall[]): Promise<Seq
 }
 
 /**
- * The gas limit for the gas that a call used: refunds, at most a fifth of what was spent, are paid only after the
- * execution (EIP-3529), and each level of calls keeps back a 64th (EIP-150). Unused gas is not paid.
+ * The gas limit for the gas that a call used. Refunds, at most a fifth of the used gas, are paid only after the
+ * execution (EIP-3529), and each nested call keeps back 1/64 (EIP-150). Unused gas is not paid.
  */
 function limitFor(gasUsed: bigint): bigint {
   return (gasUsed * 4n) / 3n;

@@ -19,43 +19,49 @@ import {
 } from './evm-blocks.ts';
 import { allEqual, type Nodes, type Read } from './nodes.ts';
 
-/** Blocks of one page: bounds the work of a page while an outage is made up for. */
+/** The maximum number of blocks in one page. It limits the work of a page after an outage. */
 const PAGE_BLOCKS = 16;
-/** The number of blocks that are requested at once. */
+/** The number of blocks that are requested in parallel. */
 const AT_ONCE = 4;
-/** Hashes of blocks before the position, by which the last common block of a reorganization is found. */
+/**
+ * The number of hashes of earlier blocks in the position. They show the last block that is still in the chain after a
+ * reorganization.
+ */
 const KEPT_HASHES = 64;
-/** Enough of a hash to recognize a block of one chain. */
+/** The length of a hash's prefix that is enough to identify a block of one chain. */
 const HASH_CHARACTERS = 18;
-/** Heads that are further apart are reported: the lowest one counts. */
+/** Heads of nodes that are further apart are reported. The lowest head is used. */
 const LAGGING_BLOCKS = 64n;
 
 export interface EvmTransfersOptions {
   readonly nodes: Nodes;
   readonly caip2: string;
   readonly log: Log;
-  /** Blocks until a transfer counts as final; 1 is the block that includes it. */
+  /** The number of blocks after which a transfer is final, including the block that contains it. */
   readonly confirmations: bigint;
-  /** Lower-case addresses of the tokens that are still read in blocks with too many transfers for one response. */
+  /**
+   * Lower-case addresses of the tokens whose transfers are read even in blocks with too many transfers for one
+   * response.
+   */
   readonly namedTokens: readonly string[];
 }
 
 /** The block at which the next page begins. */
 interface Cursor {
-  /** The last block that was read, completely unless `place` is set. */
+  /** The last block that was read. It was read completely unless `place` is set. */
   readonly block: bigint;
   /** The last transfer in that block that was returned. */
   readonly place: string | undefined;
-  /** Beginnings of the hashes of that block and of those before it. */
+  /** Prefixes of the hashes of that block and of the blocks before it. */
   readonly hashes: readonly string[];
 }
 
 /**
- * Reads the transfers of final blocks: native value that transactions carry, and `Transfer` logs of ERC-20 tokens. Each
- * block is read once, whatever the number of watched addresses. All nodes that respond must agree on it.
+ * Reads the transfers in final blocks: the native asset that transactions carry, and `Transfer` logs of ERC-20
+ * tokens. Each block is read once, whatever the number of watched addresses. All nodes that respond must agree on it.
  *
- * CHOICE: reading begins with the block that is final at the first reading. Native value that contracts pass on in
- * internal calls is not found, because no list of plain JSON-RPC contains it.
+ * CHOICE: the first reading starts at the block that is final at that time. Native assets that contracts transfer in
+ * internal calls are not found, because no method of plain JSON-RPC lists them.
  */
 export async function evmTransfersAfter(
   options: EvmTransfersOptions,
@@ -105,7 +111,7 @@ async function readFrom(
   return { transfers, position: writeCursor(at), hasMore: at.block < last };
 }
 
-/** The transfers of a block after a place whose recipients are watched. */
+/** Returns the transfers of a block after a place, with watched recipients. */
 async function watchedIn(
   { transfers }: ReadBlock,
   place: string | undefined,
@@ -118,7 +124,7 @@ async function watchedIn(
   return rest.filter(({ recipient }) => ours.has(recipients.get(recipient)!));
 }
 
-/** Without the value of transactions that were reverted: their block contains them too. */
+/** Removes the transfers of reverted transactions, which the block also contains. */
 async function executed(
   { nodes }: EvmTransfersOptions,
   block: ReadBlock,
@@ -143,8 +149,8 @@ function isNext({ block, hashes }: Cursor, next: ReadBlock): boolean {
 }
 
 /**
- * A reorganization went deeper than the confirmations: the position moves back to the last block that is still in the
- * chain. Transfers that the new blocks contain again have the same key.
+ * Finds the last block that is still in the chain, after a reorganization deeper than the confirmations. The position
+ * moves back to it. Transfers that the new blocks contain again have the same key.
  */
 async function lastCommon(options: EvmTransfersOptions, { block, hashes }: Cursor): Promise<Cursor> {
   let depth = 0;
@@ -162,7 +168,7 @@ async function lastCommon(options: EvmTransfersOptions, { block, hashes }: Curso
   return { block: common, place: undefined, hashes: [short(hash), ...hashes.slice(depth + 1)] };
 }
 
-/** The lowest head of the nodes, so that all of them have the blocks that are read. */
+/** Returns the lowest head of the nodes, so that all of them have the blocks to read. */
 function lowestHead({ nodes, caip2, log }: EvmTransfersOptions): Promise<bigint> {
   return nodes.compare({
     what: 'the newest block',
@@ -238,15 +244,15 @@ function readCursor(position: string | undefined): Cursor | undefined {
   return { block: BigInt(block as string), place: place as string | undefined, hashes: hashes as string[] };
 }
 
-// keccak256 of the event signatures: ERC-20, and WETH9, whose token is minted and burned without a `Transfer`.
+// keccak256 of the event signatures of ERC-20 and of WETH9, whose token is minted and burned without a `Transfer`.
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 const DEPOSIT = '0xe1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c';
 const WITHDRAWAL = '0x7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65';
 const ZERO = `0x${'0'.repeat(40)}`;
 
 /**
- * The movements of a transaction, from its logs and its value; undefined while no block includes it, or the nodes
- * disagree about it.
+ * Returns the movements of a transaction, from its logs and its value. Undefined while no block includes it, or while
+ * the nodes disagree about it.
  */
 export async function movementsOf(nodes: Nodes, hash: string): Promise<TransactionMovements | undefined> {
   const answers = await nodes.readAll((read) => readMovements(read, hash));
@@ -272,7 +278,7 @@ async function readMovements(read: Read, hash: string): Promise<TransactionMovem
   };
 }
 
-/** The native asset that the transaction itself carries. */
+/** The movement of the native asset that the transaction itself carries. */
 function ownValue({ from, to, value }: Record<string, unknown>): TokenMovement[] {
   const rawAmount = readQuantity('value', value);
   if (rawAmount === 0n || to === null) return [];
@@ -280,7 +286,7 @@ function ownValue({ from, to, value }: Record<string, unknown>): TokenMovement[]
 }
 
 interface LoggedMovement extends TokenMovement {
-  /** Whether it comes from an event of WETH9. */
+  /** Whether it was read from a WETH9 event. */
   readonly isWrapping: boolean;
 }
 
@@ -301,7 +307,7 @@ function movementOf(log: Record<string, unknown>): LoggedMovement | undefined {
   return undefined;
 }
 
-/** Some wrapped assets log `Transfer` in addition to the events of WETH9. Each of these movements counts once. */
+/** Some wrapped assets log a `Transfer` in addition to the WETH9 event. Only one of the two is counted. */
 function once(movements: readonly LoggedMovement[]): TokenMovement[] {
   const keyOf = ({ token, from, to, rawAmount }: TokenMovement) => `${token} ${from} ${to} ${rawAmount}`;
   const transferred = new Map<string, number>();

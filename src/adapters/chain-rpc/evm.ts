@@ -23,16 +23,16 @@ import {
   WrongChainError,
 } from './nodes.ts';
 
-/** Wei per gas; for nodes without `eth_maxPriorityFeePerGas`. */
+/** The tip for nodes without `eth_maxPriorityFeePerGas`, in wei per gas. */
 const DEFAULT_PRIORITY_FEE = 1_000_000_000n;
 const METHOD_NOT_FOUND = -32601;
 
-/** The latest blocks of nodes may be this far apart. */
+/** The maximum difference between the latest block times of nodes. */
 const TIME_TOLERANCE_SECONDS = 600;
 
-/** Base fees of nodes that are a few blocks apart differ by less than this factor. */
+/** The maximum factor between the base fees of nodes that are a few blocks apart. */
 const FEE_TOLERANCE = 2n;
-/** Wei per gas: below it, base fees count as equal, since factors between tiny amounts mean nothing. */
+/** Base fees below this count as equal, because factors between tiny amounts mean nothing. In wei per gas. */
 const SMALL_FEE = 1_000_000_000n;
 
 export interface EvmOptions extends Pick<EvmTransfersOptions, 'confirmations' | 'namedTokens'> {
@@ -44,7 +44,7 @@ export interface EvmOptions extends Pick<EvmTransfersOptions, 'confirmations' | 
   readonly observeDisagreement?: ObserveDisagreement | undefined;
 }
 
-/** An EVM chain behind JSON-RPC. */
+/** Connects an EVM chain through JSON-RPC. */
 export function connectEvm(options: EvmOptions): EvmChain {
   const { caip2, log, confirmations, namedTokens } = options;
   const chainId = BigInt(caip2.slice('eip155:'.length));
@@ -111,7 +111,7 @@ async function readSeconds(read: Read): Promise<number> {
   return Number(readQuantity('timestamp', block.timestamp));
 }
 
-/** The earliest time, so that no node makes a deadline later than the others would. */
+/** Chooses the earliest time, so that no node can move a deadline to a later time than the others would. */
 function settleSeconds(times: readonly number[]): { readonly answer: number } | undefined {
   const earliest = Math.min(...times);
   return Math.max(...times) - earliest > TIME_TOLERANCE_SECONDS ? undefined : { answer: earliest };
@@ -125,7 +125,7 @@ function wrapAnswer<T>(answer: T | undefined): { readonly answer: T } | undefine
   return answer === undefined ? undefined : { answer };
 }
 
-/** CHOICE: a read-only call that reverts returns no data, as an address without a contract does. */
+/** CHOICE: a read-only call that reverts returns no data, like a call to an address without a contract. */
 async function readContract(read: Read, to: string, data: Uint8Array): Promise<Uint8Array> {
   try {
     return readBytes('eth_call', await read('eth_call', { to, data: bytesTo0xHex(data) }, 'latest'));
@@ -135,7 +135,7 @@ async function readContract(read: Read, to: string, data: Uint8Array): Promise<U
   }
 }
 
-/** A node's suggestion of fees, in wei per gas. */
+/** The fees that a node suggests, in wei per gas. */
 interface FeeReading {
   /** The base fee, or the gas price of a chain without EIP-1559. */
   readonly price: bigint;
@@ -159,8 +159,8 @@ async function readFees(read: Read): Promise<FeeReading> {
 }
 
 /**
- * CHOICE: prices must agree within a factor of two, and the lower median counts. Tips are suggestions that each node
- * computes in its own way: the lower median counts, so one node of several cannot raise the tip.
+ * CHOICE: prices must agree within a factor of two, and the lower median is used. Each node computes its tip in its
+ * own way. The lower median is used there too, so that one node among several cannot raise the tip.
  */
 function settleFees(readings: readonly FeeReading[]): { readonly answer: FeeReading } | undefined {
   const prices = readings.map(({ price }) => price);
@@ -171,7 +171,10 @@ function settleFees(readings: readonly FeeReading[]): { readonly answer: FeeRead
   return { answer: { price: inOrder(prices), tip: tips.length === 0 ? undefined : inOrder(tips) } };
 }
 
-/** The value in the middle, the lower one of two; or at another place in ascending order. */
+/**
+ * Returns the median of the values, the lower one of two. A given `place` selects another position in ascending
+ * order.
+ */
 function inOrder(values: readonly bigint[], place = (values.length - 1) >> 1): bigint {
   // INVARIANT: there is at least one value.
   return values.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0))[place]!;

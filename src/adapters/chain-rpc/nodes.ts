@@ -17,38 +17,53 @@ const SEND_TIMEOUT_MS = 10_000;
 /** After this many consecutive failures, a node is not called for BREAK_MS. */
 const FAILURES_UNTIL_BREAK = 5;
 const BREAK_MS = 10_000;
-/** Nodes may be a block or a pool message apart, so a disagreement is final only after this many comparisons. */
+/** Nodes may be a block or a message apart, so a disagreement is final only after this many comparisons. */
 const COMPARISONS = 3;
 const COMPARE_AGAIN_MS = 700;
-/** Disagreements about transactions are logged this often, with their number. */
+/** The interval at which disagreements about transactions are logged, with their number. */
 const REPORT_EVERY_MS = 60_000;
 
-/** Calls a read-only method. Throws NodeError, ChainUnavailableError. */
+/**
+ * Calls a read-only method.
+ *
+ * @throws NodeError, ChainUnavailableError
+ */
 export type Read = (method: string, ...params: readonly unknown[]) => Promise<unknown>;
 
-/** A question whose answer decides what a transaction costs or means. */
+/** A query whose result decides the cost or the meaning of a transaction. */
 export interface Comparison<T> {
-  /** Completes the message "the nodes disagree about …". */
+  /** The end of the message "the nodes disagree about …". */
   readonly what: string;
   readonly ask: (read: Read) => Promise<T>;
-  /** The common answer; undefined when the answers, one or more, have none. */
+  /** Returns the common result of one or more results. Undefined when they have none. */
   readonly settle: (answers: readonly T[]) => { readonly answer: T } | undefined;
 }
 
-/** The nodes of one chain, the preferred one first. */
+/** The nodes of one chain, the preferred node first. */
 export interface Nodes {
-  /** Calls a read-only method; fails over to the next node and retries. Throws NodeError, ChainUnavailableError. */
+  /**
+   * Calls a read-only method. If a node fails, it tries the next one and retries.
+   *
+   * @throws NodeError, ChainUnavailableError
+   */
   readonly read: Read;
   /**
-   * Asks every node that responds and returns what they agree on, so that no single node of several decides it.
-   * Throws NodesDisagreeError, NodeError, ChainUnavailableError.
+   * Queries all nodes and returns the result on which those that respond agree, so that no single node among several
+   * decides it.
+   *
+   * @throws NodesDisagreeError, NodeError, ChainUnavailableError
    */
   compare<T>(comparison: Comparison<T>): Promise<T>;
-  /** The answers of every node that responds, at least one. Throws NodeError, ChainUnavailableError. */
+  /**
+   * Returns the results of all nodes that respond, at least one.
+   *
+   * @throws NodeError, ChainUnavailableError
+   */
   readAll<T>(ask: Comparison<T>['ask']): Promise<readonly T[]>;
   /**
-   * Sends signed bytes to one node after the other until one accepts them or has them already. Throws
-   * ChainUnavailableError when no node has accepted them and one may have received them.
+   * Sends signed bytes to one node after the other until a node accepts them or has them already.
+   *
+   * @throws ChainUnavailableError when no node has accepted them and one may have received them.
    */
   send(call: Sending): Promise<SendOutcome>;
   /** Reports that the nodes contradict each other about a transaction. */
@@ -77,15 +92,19 @@ export interface NodesOptions {
   readonly caip2: string;
   readonly urls: readonly string[];
   readonly log: Log;
-  /** The pause before nodes that disagree are queried again, ms. Default: a little more than half a second. */
+  /** The pause before nodes that disagree are queried again, in ms. The default is a little more than half a second. */
   readonly compareAgainMs?: number | undefined;
-  /** Throws WrongChainError when the node belongs to another chain. Called once per node. */
+  /**
+   * Called once per node.
+   *
+   * @throws WrongChainError when the node belongs to another chain.
+   */
   readonly checkChain: (ask: (method: string) => Promise<unknown>) => Promise<void>;
   readonly observe?: ObserveNode | undefined;
   readonly observeDisagreement?: ObserveDisagreement | undefined;
 }
 
-/** Called for every call of a node. A refusal is an answer, not a failure. */
+/** Called after every call of a node. A refusal is a result, not a failure. */
 export type ObserveNode = (caip2: string, durationMs: number, hasFailed: boolean) => void;
 
 /** Called each time that nodes of a chain contradict each other. */
@@ -106,7 +125,7 @@ interface Node {
   call(method: string, params: readonly unknown[], timeoutMs: number): Promise<unknown>;
 }
 
-/** Combines several nodes; available as long as one of them is. */
+/** Combines several nodes. The chain is available as long as one of them is. */
 export function makeNodes(options: NodesOptions): Nodes {
   const nodes = options.urls.map((url) => makeNode(options, url));
   const retries = retry(handleType(ChainUnavailableError), {
@@ -157,8 +176,8 @@ export function makeNodes(options: NodesOptions): Nodes {
 }
 
 /**
- * One node does not decide that a transaction is refused: it could relay the bytes and deny it. Safe to send to several
- * nodes, because the transaction is the same.
+ * Sends the bytes to the nodes. One node cannot decide alone that a transaction is refused, because it could forward
+ * the bytes and report a refusal. Sending to several nodes is safe, because the transaction is the same.
  */
 async function sendTo(
   nodes: readonly Node[],
@@ -187,10 +206,10 @@ async function sendTo(
 }
 
 /**
- * The answers of all nodes that respond.
+ * Returns the results of all nodes that respond.
  *
- * CHOICE: a node that cannot be reached is left out, so an outage of one of two nodes leaves the other one to be
- * believed, within the ceilings. Demanding all of them would let each provider stop every transaction.
+ * CHOICE: a node that cannot be reached is left out. During an outage of one of two nodes, the other node is trusted
+ * alone, within the ceilings. If all nodes had to respond, each provider could stop every transaction.
  */
 async function allAnswers<T>(nodes: readonly Node[], ask: Comparison<T>['ask']): Promise<readonly T[]> {
   const outcomes = await Promise.allSettled(
@@ -240,7 +259,7 @@ function makeNode({ caip2, log, checkChain, observe }: NodesOptions, url: string
     name,
     async call(method, params, timeoutMs) {
       checked ??= checkChain((question) => ask(question, [], READ_TIMEOUT_MS)).catch((error: unknown) => {
-        // After an outage the next call checks again; a wrong chain is final.
+        // After an outage, the next call checks the chain again. A wrong chain is final.
         if (!(error instanceof WrongChainError)) checked = undefined;
         else log.error({ caip2, node: name }, error.message);
         throw error;

@@ -1,22 +1,28 @@
 import { readInteger, readList, readRecord, readText } from './answers.ts';
 import type { Read } from './nodes.ts';
 
-/** The most signatures that a node returns at once. */
+/** The maximum number of signatures in one response of a node. */
 const PAGE_SIGNATURES = 1000;
-/** CHOICE: the pages of one slot that are read; far more transactions than a slot of Solana holds for one account. */
+/**
+ * CHOICE: the maximum number of pages that are read of one slot. They hold far more transactions than one slot of
+ * Solana can hold for one account.
+ */
 const MAX_PAGES = 10;
 
 /**
- * The part of an address's transactions that is left to read: those after slot `from` up to slot `to`, newest first.
- * What it means does not depend on a node; `before` only says where to look.
+ * The part of an address's transactions that is still unread: those after slot `from` up to slot `to`, newest first.
+ * The range does not depend on a node. `before` is only a hint where to search.
  */
 export interface AddressRange {
   readonly address: string;
   readonly from: number;
   readonly to: number;
-  /** In slot `to`, signatures up to this one are read, in ascending order; undefined reads none. */
+  /**
+   * The transactions in slot `to` up to this signature are read, in ascending order. Undefined means that none is
+   * read.
+   */
   readonly done?: string | undefined;
-  /** By account, a signature of a later slot than `to`, after which a node's list continues. */
+  /** For each account, a signature in a later slot than `to`, after which a node's list continues. */
   readonly before?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -26,7 +32,7 @@ interface Signature {
   readonly isSuccess: boolean;
 }
 
-/** The findings of one reading of a range. */
+/** The result of reading a part of a range. */
 export interface ReadSignatures {
   /** Successful transactions, later slots first. */
   readonly hashes: readonly string[];
@@ -38,13 +44,13 @@ export interface SignatureQuestion {
   readonly accounts: readonly string[];
   readonly range: AddressRange;
   readonly commitment: 'confirmed' | 'finalized';
-  /** The most transactions to return. */
+  /** The maximum number of transactions to return. */
   readonly limit: number;
 }
 
 /**
- * The next signatures of a range. Reads one page for each account, more only while they all are of one slot. Slots that
- * no page contains completely are left for the next time.
+ * Returns the next signatures of a range. Reads one page for each account, and more only while they all belong to one
+ * slot. Slots that no page contains completely are read the next time.
  */
 export async function nextSignatures(read: Read, question: SignatureQuestion): Promise<ReadSignatures> {
   const { accounts, range, limit } = question;
@@ -83,7 +89,7 @@ interface SignatureList {
   readonly account: string;
   /** Newest first. */
   readonly items: readonly Signature[];
-  /** Transactions of later slots than this one, after the hint, are all in the list. */
+  /** The list contains all transactions in later slots than this one, from the hint on. */
   readonly coveredAfter: number;
 }
 
@@ -98,7 +104,8 @@ async function listOf(
     const found = await pageOf(read, account, { before, commitment, minContextSlot: range.to });
     const last = found.at(-1) ?? items.at(-1);
     if (found.length === 0 && before !== undefined && !(await isKnown(read, before))) {
-      // A node lists nothing after a signature that it does not know, for example one that a fork has dropped.
+      // A node lists nothing after a signature that it does not have, for example of a transaction that a fork has
+      // dropped.
       if (last !== undefined) return { account, items, coveredAfter: last.slot };
       before = undefined;
       continue;
@@ -118,7 +125,7 @@ async function listOf(
 interface PageTerms {
   readonly before: string | undefined;
   readonly commitment: 'confirmed' | 'finalized';
-  /** A node that lags behind refuses instead of leaving out what it does not know yet. */
+  /** A node that lags behind returns an error for this slot, instead of omitting the newer transactions. */
   readonly minContextSlot: number;
 }
 

@@ -7,10 +7,10 @@ import type { Nodes, Read } from './nodes.ts';
 
 const SYSTEM_PROGRAM = '11111111111111111111111111111111';
 const PREFLIGHT_FAILED = -32002;
-/** SystemError::ResultWithNegativeLamports. */
+/** The error SystemError::ResultWithNegativeLamports. */
 const NEGATIVE_LAMPORTS = 1;
 
-// By the name of TransactionError; all others are `invalid`. Source: solana-transaction-error.
+// The reasons by the name of TransactionError. All others are `invalid`. Source: solana-transaction-error.
 const reasons: Readonly<Record<string, BroadcastRefusal>> = {
   AccountNotFound: 'insufficient_funds',
   BlockhashNotFound: 'stale',
@@ -29,7 +29,7 @@ export function isAlreadyKnown({ data, message }: NodeError): boolean {
   );
 }
 
-/** Maps a node's error to the port's refusal reasons. */
+/** Maps a node's error to a refusal reason of the port. */
 export function classifyRefusal(
   error: NodeError,
   wire: Uint8Array,
@@ -39,7 +39,7 @@ export function classifyRefusal(
   return { reason: 'invalid', message: error.message };
 }
 
-/** Maps a TransactionError to the port's refusal reasons; the message includes the last error line of the logs. */
+/** Maps a TransactionError to a refusal reason of the port. The message includes the last error line of the logs. */
 export function classifyFailure(
   err: unknown,
   logs: unknown,
@@ -58,7 +58,7 @@ export function classifyFailure(
   return { reason, message: cutText(parts.join(': ')) };
 }
 
-/** `"Name"` or `{"Name": …}`. */
+/** Reads the name in `"Name"` or `{"Name": …}`. */
 function nameOf(err: unknown): string | undefined {
   if (typeof err === 'string') return err;
   return typeof err === 'object' && err !== null ? Object.keys(err)[0] : undefined;
@@ -76,8 +76,9 @@ function isShortfall(err: unknown, wire: Uint8Array): boolean {
 }
 
 /*
- * The status of a transaction. As on EVM chains, an inclusion counts only if every node that responds has the same, and
- * an expiry only after several looks: a node that lags does not know a new blockhash either.
+ * Determines the status of a transaction. As on EVM chains, an inclusion counts only if every node that responds
+ * reports the same one. An expiry counts only after several checks, because a node that lags does not know a new
+ * blockhash either.
  */
 
 /**
@@ -85,9 +86,9 @@ function isShortfall(err: unknown, wire: Uint8Array): boolean {
  * blocks, so a blockhash that was still unknown at the first check is no longer valid at the second.
  */
 const EXPIRY_LOOKS_APART = 300n;
-/** CHOICE: looks at a transaction that has left its block are this many slots apart. */
+/** CHOICE: two checks of a transaction that is no longer in its block are this many slots apart. */
 const BLOCK_LOOKS_APART = 32n;
-/** Nodes that are closer together than this lag; beyond it, they contradict each other. */
+/** A node that is behind another by less than this lags. A larger distance is a contradiction. */
 const LAG_SLOTS = 150n;
 
 const SOLANA_STATUS_SYSTEM_PROGRAM = '11111111111111111111111111111111';
@@ -96,7 +97,7 @@ const ADVANCE_NONCE = 4;
 /** The offset of the stored blockhash in a nonce account, which is version u32 || state u32 || authority 32 || blockhash 32 || fee u64. */
 const NONCE_OFFSET = 40;
 
-/** One node's answer about a transaction. */
+/** The data of one node about a transaction. */
 type NodeView =
   | { readonly kind: 'included'; readonly inclusion: Inclusion; readonly failure: unknown; isFinal: boolean }
   | { readonly kind: 'known'; readonly slot: bigint }
@@ -158,12 +159,12 @@ async function viewOf(read: Read, hash: string, sent: SolanaTransaction): Promis
     kind: 'included',
     inclusion,
     failure: status.err ?? null,
-    // For old transactions only `confirmations` is available; null means rooted.
+    // For old transactions, nodes return only `confirmations`, where null means rooted.
     isFinal: status.confirmationStatus === 'finalized' || status.confirmations === null,
   };
 }
 
-/** Undefined if the node does not have the block yet. */
+/** Returns undefined if the node does not have the block yet. */
 async function inclusionOf(read: Read, hash: string): Promise<Inclusion | undefined> {
   const method = 'getTransaction';
   const options = { commitment: 'confirmed', encoding: 'base64', maxSupportedTransactionVersion: 0 };
@@ -178,7 +179,7 @@ async function inclusionOf(read: Read, hash: string): Promise<Inclusion | undefi
   };
 }
 
-/** Whether by what the node says the transaction can no longer be included. */
+/** Whether, according to the node, the transaction can no longer be included. */
 async function isExpired(read: Read, sent: SolanaTransaction): Promise<boolean> {
   const blockhash = bytesToBase58(sent.recentBlockhash);
   const nonceAccount = nonceAccountOf(sent);
@@ -188,7 +189,7 @@ async function isExpired(read: Read, sent: SolanaTransaction): Promise<boolean> 
   return answer.value === false;
 }
 
-/** The account of a durable nonce, whose transactions do not expire before it is advanced. */
+/** Returns the account of a durable nonce. Its transactions do not expire before the nonce is advanced. */
 function nonceAccountOf({ instructions, staticKeys }: SolanaTransaction): string | undefined {
   const [first] = instructions;
   const program = staticKeys[first?.programIndex ?? -1];

@@ -44,7 +44,10 @@ async function solanaTransfersIn(
   });
 }
 
-/** CHOICE: the sender is the account that lost most of the asset; for a minted token, the recipient. */
+/**
+ * CHOICE: the sender is the account that lost the largest amount of the asset. For a minted token, it is the
+ * recipient.
+ */
 function senderOf(held: readonly Held[], recipient: string): string {
   let sender = { owner: recipient, lost: 0n };
   for (const { owner, before, after } of held) {
@@ -90,17 +93,17 @@ function heldByAsset(
 }
 
 /**
- * CHOICE: the addresses of one page, and so the most per second. Solana has no list of the transfers of a block that is
- * small enough to read. A round takes as many seconds as there are pages.
+ * CHOICE: the maximum number of addresses in one page, and so per second. Solana has no list of a block's transfers
+ * that is small enough to read. A round over all addresses takes as many seconds as it has pages.
  */
 const PAGE_ADDRESSES = 20;
-/** Addresses that are queried at once. */
+/** The number of addresses that are queried in parallel. */
 const AT_ONCE = 5;
-/** CHOICE: the transactions of one address that are read in one page; the others follow in the next pages. */
+/** CHOICE: the maximum number of transactions of one address that one page reads. The next pages read the others. */
 const MAX_TRANSACTIONS = 25;
-/** Addresses with more transactions than that, which are read on in one page. */
+/** The number of addresses with more transactions than that, which one page continues to read. */
 const UNFINISHED_AT_ONCE = 5;
-/** CHOICE: while this many addresses are unfinished, no others are started, so the position stays small. */
+/** CHOICE: while this many addresses are unfinished, no other address is started, so that the position stays small. */
 const MAX_UNFINISHED = 100;
 
 export interface SolanaTransfersOptions {
@@ -108,37 +111,38 @@ export interface SolanaTransfersOptions {
   readonly caip2: string;
   readonly log: Log;
   readonly commitment: 'confirmed' | 'finalized';
-  /** Mints of the tokens whose accounts are watched. */
+  /** The mints of the tokens whose accounts are watched. */
   readonly namedTokens: readonly string[];
 }
 
-/** A round asks for the transactions of every watched address after slot `from`, up to slot `to`. */
+/** A round reads the transactions of every watched address after slot `from`, up to slot `to`. */
 interface Round {
   readonly from: number;
   readonly to: number;
-  /** The last address that was asked for; undefined once all were. */
+  /** The last address that was read. Undefined after all addresses were read. */
   readonly address: string | undefined;
   readonly isEnded: boolean;
-  /** Addresses with transactions left to read, the longest-waiting first. */
+  /** The addresses with unread transactions, the longest-waiting first. */
   readonly unfinished?: readonly Unfinished[];
 }
 
 interface Unfinished extends AddressRange {
-  /** The slot up to which the address is read when nothing is left. */
+  /** The slot up to which the address has been read when no range is left. */
   readonly top: number;
-  /** The last slot of the latest round that has passed this address, up to which it has to be read as well. */
+  /** The end of the latest round that has passed this address. The address must be read up to this slot as well. */
   readonly next?: number;
 }
 
 /**
- * Reads the transfers to watched addresses, in rounds over all addresses, by the signatures of each address and of its
- * associated token accounts of the named tokens. A token without a name is found when the transaction names the address
- * itself, which transactions do that create its token account. All nodes that respond must agree.
+ * Reads the transfers to watched addresses, in rounds over all addresses. It reads the signatures of each address and
+ * of its associated token accounts for the named tokens. A transfer of an unnamed token is found when the transaction
+ * names the address itself, as the transaction that creates its token account does. All nodes that respond must
+ * agree.
  *
- * The work of one page is bounded. An address with many transactions is left unfinished and continued in later pages,
- * next to the others. Nothing is skipped, however many transactions name an address.
+ * The work of one page is limited. An address with many transactions stays unfinished, and later pages continue it
+ * beside the others. Nothing is skipped, however many transactions name an address.
  *
- * CHOICE: reading begins with the slot of the first reading.
+ * CHOICE: reading starts at the current slot of the first reading.
  */
 export async function solanaTransfersAfter(
   options: SolanaTransfersOptions,
@@ -150,7 +154,7 @@ export async function solanaTransfersAfter(
   const watched = first.length === 0 ? new Set<string>() : await reading.watched.among(first.map(addressOf));
   const asked = [...first.filter(({ address }) => watched.has(address)), ...begun];
   const { outcomes, failures } = await readRanges(options, asked);
-  // Nothing could be read. If others wait, they are next; otherwise everything is tried again.
+  // Nothing could be read. If other addresses wait, they come next; otherwise all are tried again.
   const isOnlyWaiting = begun.length === 0 && waiting.length > first.length;
   if (failures.length > 0 && failures.length === asked.length && !isOnlyWaiting) throw failures[0];
   const unfinished = [...waiting.slice(UNFINISHED_AT_ONCE), ...outcomes.flatMap(({ left }) => left ?? [])];
@@ -160,7 +164,7 @@ export async function solanaTransfersAfter(
 
 const addressOf = ({ address }: AddressRange): string => address;
 
-/** The round under way, or the next one, which begins where the last one ended. */
+/** Returns the current round, or the next one, which begins at the end of the last one. */
 async function currentRound(options: SolanaTransfersOptions, position: string | undefined): Promise<Round> {
   const round = position === undefined ? undefined : readRound(position);
   if (round !== undefined && !round.isEnded) return round;
@@ -170,7 +174,7 @@ async function currentRound(options: SolanaTransfersOptions, position: string | 
   return { ...round, from: round.to, to: slot, address: undefined, isEnded: false };
 }
 
-/** The lowest slot of the nodes, so that all of them know the transactions up to it. */
+/** Returns the lowest slot of the nodes, so that all of them have the transactions up to it. */
 function lowestSlot({ nodes, commitment }: SolanaTransfersOptions): Promise<number> {
   return nodes.compare({
     what: 'the newest slot',
@@ -179,7 +183,7 @@ function lowestSlot({ nodes, commitment }: SolanaTransfersOptions): Promise<numb
   });
 }
 
-/** The addresses whose turn it is in the round, and those that wait to be read on. */
+/** Returns the next addresses of the round, and the addresses that wait to be continued. */
 async function nextAddresses(round: Round, { watched }: TransferReading) {
   const { from, to, unfinished = [] } = round;
   const stay = { address: round.address, isEnded: round.isEnded, begun: [], waiting: unfinished };
@@ -203,8 +207,8 @@ interface Outcome {
 }
 
 /**
- * Reads on in each range. One that cannot be read, for example because the nodes disagree about it, is left for later
- * and does not stop the others.
+ * Continues to read each range. A range that cannot be read, for example because the nodes disagree about it, is left
+ * for later and does not stop the others.
  */
 async function readRanges(options: SolanaTransfersOptions, ranges: readonly Unfinished[]) {
   const { caip2, log } = options;
@@ -258,8 +262,8 @@ async function readRange(options: SolanaTransfersOptions, unfinished: Unfinished
 }
 
 /**
- * Nodes have the same transactions of a range, but may list newer ones first, so one node may have read further than
- * another. They must agree about the part that all of them have read.
+ * All nodes have the same transactions of a range. A node may list newer transactions first, so one node may have
+ * read further than another. The nodes must agree about the part that all of them have read.
  */
 function settleReadings(readings: readonly Reading[]): { readonly answer: Reading } | undefined {
   const [least] = readings.map(({ rest }) => rest).toSorted((a, b) => b.to - a.to || compareDone(a, b));

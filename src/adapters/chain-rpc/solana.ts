@@ -16,7 +16,8 @@ import {
 import { classifyFailure, classifyRefusal, isAlreadyKnown, solanaStatusOf } from './solana-status.ts';
 import { type SolanaTransfersOptions, solanaTransfersAfter } from './solana-transfers.ts';
 
-// A supermajority of the stake has voted for the block: fast, and practically never rolled back.
+// The commitment `confirmed`: a supermajority of the stake has voted for the block. It is fast, and such blocks are
+// practically never rolled back.
 const COMMITMENT = { commitment: 'confirmed' } as const;
 const BASE64 = { encoding: 'base64', ...COMMITMENT } as const;
 
@@ -24,21 +25,21 @@ interface SolanaOptions extends Pick<SolanaTransfersOptions, 'namedTokens'> {
   readonly caip2: string;
   readonly urls: readonly string[];
   readonly log: Log;
-  /** 1: deposits need not be final. */
+  /** With 1, deposits need not be final. */
   readonly confirmations: bigint;
   readonly compareAgainMs?: number | undefined;
   readonly observe?: ObserveNode | undefined;
   readonly observeDisagreement?: ObserveDisagreement | undefined;
 }
 
-/** A Solana chain behind JSON-RPC. */
+/** Connects a Solana chain through JSON-RPC. */
 export function connectSolana(options: SolanaOptions): SolanaChain {
   const { caip2, log, confirmations, namedTokens } = options;
   const reference = caip2.slice('solana:'.length);
   const nodes = makeNodes({
     ...options,
     async checkChain(ask) {
-      // CAIP-30: the reference is the first 32 characters of the genesis hash.
+      // According to CAIP-30, the reference is the first 32 characters of the genesis hash.
       const found = readText('getGenesisHash', await ask('getGenesisHash')).slice(0, 32);
       if (found !== reference) throw new WrongChainError(caip2, `solana:${found}`);
     },

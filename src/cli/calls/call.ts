@@ -115,7 +115,7 @@ async function requestOf(client: SandboxClient, { id, texts, flags, place }: Cal
   return buildRequest(place, operation, { input, headers });
 }
 
-/** By the clock of the sandbox, which may be frozen. */
+/** The expiry by the clock of the sandbox, which may be frozen. */
 async function expiryOf(client: SandboxClient, duration: string): Promise<number> {
   const durationMs = readDurationMs('--expires-in', duration);
   const { now_ms: nowMs } = await client.call<{ now_ms: number }>('GET', '/clock');
@@ -157,7 +157,7 @@ function printResponse({ status, statusText, headers, text }: ReceivedResponse, 
   process.exitCode = 1;
 }
 
-/** Undefined for another kind of text, such as a statement as CSV. */
+/** Returns undefined for other texts, such as a CSV statement. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -166,7 +166,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The same request for a POSIX shell. */
+/** The same request as a command for a POSIX shell. */
 function curlOf({ url, caFile }: SandboxPlace, { method, target, headers, bodyText }: SentRequest): string {
   const parts = [
     `curl${caFile === undefined ? '' : ` --cacert ${quote(caFile)}`} -X ${method} ${quote(new URL(target, url).href)}`,

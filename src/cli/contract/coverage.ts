@@ -43,7 +43,7 @@ requests, responses, events, acknowledged, outcomes. A sandbox keeps its latest
 Exit codes: 0 sufficient, 1 not sufficient, 2 invalid usage, 3 nothing could be
 measured.`;
 
-/** `custos coverage`: what recorded requests used of everything that the contract offers. */
+/** `custos coverage`: shows which parts of the contract recorded requests have covered. */
 export function coverageCommand(): Command {
   return addSandboxClientOptions(
     new Command('coverage')
@@ -80,7 +80,7 @@ export function coverageCommand(): Command {
     });
 }
 
-/** @throws ConfigError; UnmeasurableError for everything else that goes wrong. */
+/** @throws ConfigError, or UnmeasurableError for all other failures. */
 async function record(flags: CoverageFlags): Promise<Recorded> {
   const { readArchive } = await import('../../tools/coverage/archive.ts');
   if (flags.har !== undefined) {
@@ -100,7 +100,7 @@ async function record(flags: CoverageFlags): Promise<Recorded> {
 
 const MAX_ATTACHMENT_BYTES = 64 * 1024 * 1024;
 
-/** Reads an archive, including the bodies in files next to it, and reports the unreadable ones. */
+/** Reads an archive, including the bodies in files next to it, and reports unreadable files. */
 function readHar(
   file: string,
   readArchive: typeof import('../../tools/coverage/archive.ts').readArchive,
@@ -121,7 +121,10 @@ function readHar(
   return exchanges;
 }
 
-/** Undefined for what cannot be read, is too large, or is not in the folder of the archive: others may have written it. */
+/**
+ * Returns undefined for a file that cannot be read, is too large, or is not in the folder of the archive. Other
+ * people may have written the archive.
+ */
 function readBeside(archive: string, name: string): string | undefined {
   try {
     const folder = realpathSync(dirname(archive));
@@ -148,7 +151,7 @@ function readText(file: string): string {
   }
 }
 
-/** The list of gaps as it is after the update, if there is one. */
+/** Returns the list of gaps after the update, if there is one. */
 async function readBaseline(
   { baseline: file, updateBaseline }: CoverageFlags,
   measured: Measured,

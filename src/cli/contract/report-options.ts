@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { invalidOption } from '../sandbox-options.ts';
 
-/** Where one report goes. `file`: undefined for standard output. */
+/** The destination of one report. An undefined `file` means standard output. */
 export interface ReportTarget<Format extends string> {
   readonly format: Format;
   readonly file: string | undefined;
@@ -34,7 +34,7 @@ export function readReportTargets<Format extends string>(
   return targets;
 }
 
-/** Writes each report. `render` makes the text of a format. */
+/** Writes each report. `render` returns the text in a format. */
 export function writeReports<Format extends string>(
   targets: readonly ReportTarget<Format>[],
   render: (format: Format) => string,

@@ -38,7 +38,7 @@ proxy; the target must know that URL (\`--public-url\`, CUSTOS_PUBLIC_URLS).
 Exit codes: 0 the contract was kept, 1 it was not, 2 invalid usage,
 3 no request was judged.`;
 
-/** `custos verify`: a proxy that compares the messages of any server with the contract. */
+/** `custos verify`: runs a proxy that compares the messages of any server with the contract. */
 export function verifyCommand(): Command {
   return new Command('verify')
     .description(
@@ -110,7 +110,7 @@ function readOptions(flags: VerifyFlags): Omit<VerifyOptions, 'document'> {
   };
 }
 
-/** The file with the authority of a sandbox that runs on this machine. */
+/** The file with the certificate authority of a sandbox that runs on this machine. */
 function authorityOf(url: URL | undefined): string | undefined {
   return listRunningSandboxes().find(({ base_url: running }) => running === url?.origin)?.ca_file;
 }

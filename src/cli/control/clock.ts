@@ -17,7 +17,7 @@ const unitsMs: Readonly<Record<string, number>> = {
 };
 
 /**
- * A duration in milliseconds. A number without a unit is in seconds.
+ * Parses a duration to milliseconds. A number without a unit is in seconds.
  *
  * @throws ConfigError
  */
@@ -40,7 +40,7 @@ Examples:
   $ custos clock set now
   $ custos clock resume`;
 
-/** `custos clock …`: the clock of a running sandbox. */
+/** `custos clock …`: controls the clock of a running sandbox. */
 export function clockCommand(): Command {
   const clock = new Command('clock')
     .description('show, freeze, set or advance the clock of a running sandbox')
@@ -128,7 +128,7 @@ function changing(
   });
 }
 
-/** Throws ConfigError. */
+/** @throws ConfigError */
 function readTimeMs(text: string): number {
   if (/^\d{10,15}$/.test(text)) return Number(text);
   const timeMs = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;

@@ -127,7 +127,11 @@ function clearCommand(): Command {
     );
 }
 
-/** Throws ConfigError. The sandbox checks names and which options the effect uses. */
+/**
+ * Reads a rule. The sandbox checks names, and which options the effect uses.
+ *
+ * @throws ConfigError
+ */
 function ruleOf(effect: string, flags: AddFlags): AddSandboxFaultRequest {
   const rule = {
     effect,
@@ -174,7 +178,7 @@ function printFault(fault: SandboxFault, { json }: SandboxClientFlags): void {
   console.log(json === true ? JSON.stringify(fault) : faultLine(fault));
 }
 
-/** `fault_1  error unavailable  operation=walletRpc  25%  1 of 3 hits`. */
+/** Formats a line such as `fault_1  error unavailable  operation=walletRpc  25%  1 of 3 hits`. */
 function faultLine(fault: SandboxFault): string {
   const { id, effect, code, delay_ms: delay, max_delay_ms: most, probability, count, hits } = fault;
   const selectors = Object.entries({

@@ -15,7 +15,7 @@ export function isAccepted({ status = 0 }: Forwarded): boolean {
   return status >= 200 && status < 300;
 }
 
-/** Formats what became of a delivery. */
+/** Formats the result of a forwarded delivery. */
 export function forwardLine(forwarded: Forwarded): string {
   const { status, error, durationMs } = forwarded;
   if (status === undefined) return `not forwarded: ${error}`;

@@ -15,7 +15,11 @@ import {
 import { stopSignal } from '../serve-until-stopped.ts';
 import { eventLine, forwardLine } from './event-line.ts';
 
-/** The secret of a `--secret` option, or of the file after its `@`. Throws ConfigError. */
+/**
+ * Reads the secret of a `--secret` option, or of the file after its `@`.
+ *
+ * @throws ConfigError
+ */
 export function readListenSecret(text: string): string {
   try {
     const secret = text.startsWith('@') ? readFileSync(text.slice(1), 'utf8').trim() : text;

@@ -49,7 +49,7 @@ export function triggerCommand(): Command {
     });
 }
 
-/** Throws ConfigError. */
+/** @throws ConfigError */
 function valuesOf(assignments: readonly string[] = []): {
   set: Record<string, unknown>;
   set_text: Record<string, string>;
@@ -61,7 +61,7 @@ function valuesOf(assignments: readonly string[] = []): {
     if (path === undefined) {
       throw invalidOption(`--set: expected path=value or path:=json, got \`${assignment}\``);
     }
-    // The last assignment to a path counts, in either notation.
+    // If a path is assigned twice, the last assignment counts, in either notation.
     set.delete(path);
     texts.delete(path);
     if (mark === '=') texts.set(path, value);

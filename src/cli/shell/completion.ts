@@ -8,7 +8,7 @@ Examples:
   $ custos completion fish > ~/.config/fish/completions/custos.fish
   $ custos completion powershell >> $PROFILE`;
 
-/** `custos completion`: prints a script for a shell, which calls `custos complete` at each press of the tab key. */
+/** `custos completion`: prints a shell script that calls `custos complete` whenever the tab key is pressed. */
 export function completionCommand(): Command {
   const shells = ['bash', 'zsh', 'fish', 'powershell'];
   return new Command('completion')
@@ -21,7 +21,7 @@ export function completionCommand(): Command {
     });
 }
 
-/** `custos complete -- <words>`: prints what the last of the words may become. */
+/** `custos complete -- <words>`: prints the possible completions of the last word. */
 export function completeCommand(program: () => Command): Command {
   return new Command('complete').argument('[words...]').action(async (words: string[]) => {
     const [{ RootCommand }, { listOperations }] = await Promise.all([
@@ -52,7 +52,7 @@ export function completeCommand(program: () => Command): Command {
   });
 }
 
-/** Options whose values are known, but not checked by the command line. */
+/** Options with known values that the command line does not check. */
 const knownValues: Readonly<Record<string, readonly string[]>> = {
   '--sign': ['alice', 'bob', 'carol'],
   '--log-level': ['debug', 'info', 'warn', 'error', 'silent'],

@@ -17,7 +17,7 @@ Examples:
   $ custos exec -- sh -c 'curl \\
       --cacert "$CUSTOS_CA_FILE" "$CUSTOS_BASE_URL/openapi.json"'`;
 
-/** `custos exec`: runs a command next to its own sandbox. */
+/** `custos exec`: runs a command with a sandbox of its own. */
 export function execCommand(): Command {
   const command = new Command('exec')
     .description('start a sandbox, run a command with it, and stop it')
@@ -46,7 +46,7 @@ export function execCommand(): Command {
 
 const forwarded = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Runs a command to its end, without a shell. Returns its exit code as a shell would. */
+/** Runs a command without a shell until it ends. Returns the exit code that a shell would return. */
 async function runProgram(
   command: string,
   args: readonly string[],
@@ -72,7 +72,7 @@ async function runProgram(
   }
 }
 
-/** NOTE: a terminal sends Ctrl-C to the command as well, which would get it twice. */
+/** NOTE: SIGINT is not forwarded from a terminal, because Ctrl-C already sends it to the command as well. */
 function forwardSignals(child: ChildProcess): () => void {
   const handlers = forwarded.map((signal) => {
     const handler = (): void => {

@@ -54,9 +54,9 @@ export function openCommand(): Command {
     );
 }
 
-/** Without a shell, which would read the URL. */
+/** Opens a URL without a shell, which could interpret characters in it. */
 async function openInBrowser(url: string): Promise<void> {
-  // Imported here because every command loads this file.
+  // Imported on demand, because every command loads this file.
   const { spawn } = await import('node:child_process');
   const [command, ...args] = openerOf(process.platform);
   const opener = spawn(command, [...args, url], { stdio: 'ignore', detached: true });
