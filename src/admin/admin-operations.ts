@@ -24,7 +24,7 @@ interface AdminOperationsOptions extends Pick<PipelineOptions, 'log' | 'newReque
   readonly context: Omit<OperatorContext, 'by'>;
 }
 
-/** The control plane's operations that production has as well, and the role that each of them needs. */
+/** The operations of the control plane that production offers as well, and the role that each of them needs. */
 const roleNeeded = {
   lintPolicy: 'viewer',
   getPolicyTrace: 'viewer',
@@ -41,7 +41,7 @@ const roleNeeded = {
 
 type AdminOperation = keyof typeof roleNeeded;
 
-/** Operations that record themselves, in the transaction of their change. */
+/** Operations that write their own record, in the transaction of their change. */
 const changes: ReadonlySet<string> = new Set<AdminOperation>([
   'restoreWallet',
   'takeOverUser',
@@ -51,11 +51,11 @@ const changes: ReadonlySet<string> = new Set<AdminOperation>([
 ]);
 
 /**
- * The operations under `/policies/`, `/wallets/`, `/users/` and `/apps/` of the admin port. Loaded on the first
- * request.
+ * The operations under `/policies/`, `/wallets/`, `/users/` and `/apps/` of the admin port. They are loaded on the
+ * first request.
  *
- * CHOICE: local callers only, even where the metrics are public: responses contain what apps have signed. They need
- * no credential until the server has its first operator.
+ * CHOICE: only local callers are accepted, even if the metrics are public, because responses contain what apps have
+ * signed. Until the server has its first operator, callers need no credential.
  */
 export function adminOperations(options: AdminOperationsOptions): Mount[] {
   const load = loadOnce(() => loadPipeline(options));
@@ -96,7 +96,10 @@ async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['han
     await context.change((em, notes) => recordCall({ em, notes, nowMs: state.nowMs, by }, call));
   };
   const budget = createDenialBudget(systemClock);
-  /** Callers without a credential guess nothing, so only wrong secrets are recorded. */
+  /**
+   * Refuses a caller who is no operator. Only wrong secrets are recorded, because callers without a credential do not
+   * guess one.
+   */
   const refuseStranger = async (state: RequestState, error: unknown): Promise<never> => {
     if (error instanceof ApiError && state.headers.authorization !== undefined && budget.take()) {
       const { nowMs, id: requestId, route } = state;
@@ -154,8 +157,8 @@ async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['han
 }
 
 /**
- * CHOICE: the first operator is added by the command line, which has access to the database. Otherwise a local program
- * could close the port to its owners.
+ * CHOICE: the command line, which has access to the database, adds the first operator. Otherwise a local program
+ * could lock the owners out of the port.
  */
 function requireSecret(id: AdminOperation): void {
   if (!['addOperator', 'changeOperatorRole', 'removeOperator'].includes(id)) return;
@@ -181,7 +184,7 @@ function analysisOf(by: OperatorCaller, { analyze }: PolicyAnalysis): PolicyAnal
   return { analyze: (work) => analyze((context) => work({ ...context, onlyAppId: by.operator?.appId })) };
 }
 
-/** The ids in a request: the parameters of its path and the top-level ids of its body, and a role. */
+/** The ids in a request: the parameters of its path, and the top-level ids and a role in its body. */
 function targetsOf({ route, body }: RequestState): Record<string, string> {
   const given = Object.entries((body ?? {}) as Record<string, unknown>).filter(
     (entry): entry is [string, string] => /_id$|^role$/.test(entry[0]) && typeof entry[1] === 'string',
@@ -199,7 +202,7 @@ async function loadHandlers() {
   return { ...policies, restoreWallet, takeOverUser, ...operators } satisfies Record<AdminOperation, unknown>;
 }
 
-/** A handler with its input types erased; the validators of its operation guarantee them. */
+/** A handler whose input types are erased. The validators of its operation guarantee them. */
 type AnyHandler = (
   input: { path: unknown; query: unknown; body: unknown },
   context: OperatorContext & PolicyAnalysis,

@@ -9,7 +9,7 @@ export interface AdminServerOptions {
   readonly host: string;
   readonly port: number;
   readonly metrics: { readonly contentType: string; metrics(): Promise<string> };
-  /** Rejects while requests cannot be served, e.g. because the database cannot be reached. */
+  /** Rejects while the server cannot serve requests, e.g. because it cannot reach the database. */
   readonly checkReady: () => Promise<void>;
   readonly log: Log;
   /** Paths that are served by other pipelines. */
@@ -21,7 +21,7 @@ export interface RunningAdminServer {
   close(): Promise<void>;
 }
 
-/** Serves `/healthz`, `/readyz`, `/metrics` and the mounts, over plain HTTP on a separate port. */
+/** Serves `/healthz`, `/readyz`, `/metrics` and the mounts on a separate port, over plain HTTP. */
 export function startAdminServer(options: AdminServerOptions): Promise<RunningAdminServer> {
   const server = createServer(adminApp(options));
   return new Promise((resolve, reject) => {
@@ -46,7 +46,7 @@ function adminApp({ mounts = [], metrics, checkReady, log }: AdminServerOptions)
   app.disable('etag');
   app.enable('strict routing');
   app.enable('case sensitive routing');
-  // In any other environment express sends the stack trace of an error to the caller.
+  // In any other environment, express sends the stack trace of an error to the caller.
   app.set('env', 'production');
 
   for (const { path, handle } of mounts) app.route(path).all(handle);
@@ -65,7 +65,7 @@ function adminApp({ mounts = [], metrics, checkReady, log }: AdminServerOptions)
   });
   app.get('/metrics', async (_request, response) => {
     const text = await metrics.metrics();
-    // As bytes: express would rewrite the type of a text.
+    // The text is sent as bytes, because express would change the type of a string.
     response.set('content-type', metrics.contentType).send(Buffer.from(text));
   });
   app.use((_request, response) => {
@@ -76,8 +76,8 @@ function adminApp({ mounts = [], metrics, checkReady, log }: AdminServerOptions)
 }
 
 /**
- * CHOICE: pages of other sites get 404, as from the mounts. Any `Host` is accepted without `Origin`: probes and
- * scrapers dial the port by names that this server does not know.
+ * CHOICE: requests from pages of other sites get 404, as on the mounts. Requests without `Origin` may have any
+ * `Host`, because probes and scrapers use names for the port that this server does not know.
  */
 const refuseForeignPages: RequestHandler = ({ headers }, response, next) => {
   if (isForeignPage(headers)) response.status(404).json({ error: 'Not found' });

@@ -34,25 +34,30 @@ interface AppWithSecret extends AdministeredApp {
   readonly secret: string;
 }
 
-/** Operator commands for apps. Each call opens and closes the database. */
+/** The commands for apps. Each call opens and closes the database. */
 export interface AppAdministration {
   createApp(name: string): Promise<AppWithSecret>;
   listApps(): Promise<AdministeredApp[]>;
   /** Previous secrets remain valid for `overlapMs`. */
   rotateSecret(appId: string, overlapMs: number): Promise<AppWithSecret>;
-  /** Replaces the given settings; null removes a setting. Throws ApiError invalid_data naming the setting. */
+  /**
+   * Replaces the given settings. Null removes a setting.
+   *
+   * @throws ApiError invalid_data that names the setting.
+   */
   configure(
     appId: string,
     settings: AppSettings,
   ): Promise<AdministeredApp & { readonly settings: AppSettings }>;
-  /** Creates a new signing key for the app's tokens; previous keys stay in the JWKS. */
+  /** Creates a new signing key for the app's tokens. Previous keys stay in the JWKS. */
   rotateSigningKey(appId: string): Promise<AdministeredApp>;
 }
 
 /**
- * Runs the pending migrations and returns their names; with `dryRun`, only returns them.
+ * Runs the pending migrations and returns their names. With `dryRun`, only returns the names.
  *
- * @throws StartError when a newer version has removed what this one uses, or the schema differs from its migrations.
+ * @throws StartError when a newer version has removed what this version uses, or the schema differs from its
+ * migrations.
  */
 export function migrateDatabase(config: DatabaseConfig, { dryRun }: { dryRun: boolean }): Promise<string[]> {
   const work = async (database: Database): Promise<string[]> => {
@@ -65,7 +70,7 @@ export function migrateDatabase(config: DatabaseConfig, { dryRun }: { dryRun: bo
   return withDatabase(config, work, 'none');
 }
 
-/** @throws StartError where tables could not be created. */
+/** @throws StartError when tables could not be created. */
 async function requireSchema({ orm, kind }: Database): Promise<void> {
   if (kind === 'sqlite') return;
   const [row] = await orm.em.fork().execute<{ name: string | null }[]>('select current_schema() as name');
@@ -82,7 +87,7 @@ function recordMigration(database: Database, names: readonly string[]): Promise<
   });
 }
 
-/** In the record of what operators did. */
+/** The caller in the record of operators' actions. */
 export const commandLine = { origin: 'command_line' } as const satisfies OperatorCaller;
 
 export function administerApps(config: DatabaseConfig): AppAdministration {
@@ -121,7 +126,7 @@ export function administerApps(config: DatabaseConfig): AppAdministration {
         : checked;
       const app = await inTransaction(config, async (context) => {
         const updated = await updateApp(context, appId, { settings });
-        // The names alone: settings contain keys and codes.
+        // Only the names are recorded, because settings contain keys and codes.
         await record(context, updated, 'configureApp', { settings: Object.keys(settings).join(', ') });
         return updated;
       });
@@ -164,7 +169,7 @@ export function inTransaction<T>(
   });
 }
 
-/** Runs work with the key store that seals the keys in this database. */
+/** Runs `work` with the key store that seals the keys in this database. */
 function withKeyStoreOf<T>(config: DatabaseConfig, work: (keyStore: KeyStore) => Promise<T>): Promise<T> {
   if (config.kind === 'postgres') return withKeyStore(readKeysConfig().keyStore, work);
   const state = readSandboxState(config.folder);
@@ -195,7 +200,7 @@ export async function withDatabase<T>(
   }
 }
 
-/** CHOICE: a server that starts waits for a minute until a recovery or promotion of the database has ended. */
+/** CHOICE: a server that starts waits up to a minute for the end of a recovery or promotion of the database. */
 const RECOVERY_MS = 60_000;
 
 /**

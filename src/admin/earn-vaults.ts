@@ -11,7 +11,7 @@ import { invalidField } from '../errors.ts';
 import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import { commandLine, requireMigrated, withDatabase } from './administration.ts';
 
-/** A vault as the operator names it. */
+/** A vault in the operator's command. */
 export interface WantedVault {
   readonly appId: string;
   readonly chain: string;
@@ -34,7 +34,7 @@ export interface AdministeredVault {
 }
 
 /**
- * Sets up a vault for an app. What it accepts is read from the chain.
+ * Adds a vault to an app. The properties of the vault are read from the chain.
  *
  * @throws ApiError not_found, invalid_data, not_supported, resource_conflict, transaction_broadcast_failure.
  */

@@ -25,7 +25,11 @@ export async function withKeyStore<T>(
   }
 }
 
-/** Throws StartError when the stored wallets do not open under the key store's master key. Called before serving. */
+/**
+ * Called before the server accepts requests.
+ *
+ * @throws StartError when the stored wallets do not open under the key store's master key.
+ */
 export async function requireMasterKey(
   database: Database,
   keyStore: KeyStore,

@@ -9,7 +9,7 @@ import type { Services } from '../ports/operation-context.ts';
 import type { OperatorContext } from '../sandbox/control-plane.ts';
 import { inUnitOf, type OpenUnit, type UnitSource } from '../server/unit-of-work.ts';
 
-/** The parts of a running server that operators' operations need. */
+/** The parts of a running server that the operations for operators need. */
 export function operatorContext({
   database,
   openUnit,
@@ -27,10 +27,10 @@ export function operatorContext({
 }
 
 /**
- * The operator whose secret is in the header of a request on the admin port.
+ * Finds the operator whose secret is in the header of a request on the admin port.
  *
- * CHOICE: without a header, any local program may act on every app until the server has its first operator. Removing
- * all operators does not open the port again.
+ * CHOICE: until the server has its first operator, any local program may act on every app without a header. The
+ * removal of all operators does not open the port again.
  *
  * @param authorization `Bearer` and the secret.
  * @throws ApiError missing_or_invalid_token

@@ -14,9 +14,12 @@ import { commandLine, inTransaction } from './administration.ts';
 type AdministeredOperator = ReturnType<typeof operatorView>;
 type AdministeredRecord = ReturnType<typeof operatorRecordView>;
 
-/** Commands for the operators of an app. Each call opens and closes the database. Throws ApiError not_found. */
+/**
+ * The commands for the operators of an app. Each call opens and closes the database. All methods throw ApiError
+ * not_found.
+ */
 export interface OperatorAdministration {
-  /** Throws ApiError invalid_request as well. */
+  /** @throws ApiError not_found, invalid_request */
   add(
     appId: string,
     operator: { readonly name: string; readonly role: OperatorRole },
@@ -24,7 +27,7 @@ export interface OperatorAdministration {
   list(appId: string): Promise<AdministeredOperator[]>;
   changeRole(appId: string, operatorId: string, role: OperatorRole): Promise<AdministeredOperator>;
   remove(appId: string, operatorId: string): Promise<AdministeredOperator>;
-  /** The records of the app, newest first. */
+  /** Returns the records of the app, newest first. */
   records(appId: string, limit: number): Promise<AdministeredRecord[]>;
 }
 

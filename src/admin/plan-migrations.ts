@@ -10,22 +10,22 @@ import { withDatabase } from './administration.ts';
 interface PlannedStatement {
   readonly sql: string;
   readonly table: string;
-  /** An estimate of PostgreSQL; 0 for a new table, and for one that was never analyzed. */
+  /** PostgreSQL's estimate of the number of rows. 0 for a new table, and for a table that was never analyzed. */
   readonly rows: number;
   /** The size of the table with its indexes. */
   readonly bytes: number;
-  /** The statements that wait until the migration ends; null for a new table. */
+  /** The statements that wait until the migration ends. Null for a new table. */
   readonly waits: string | null;
 }
 
 export interface PlannedMigration {
   readonly name: string;
-  /** For a migration that removes something: the number of the migration that a server must have to continue. */
+  /** For a migration that removes something, the number of the migration that a server must include to keep working. */
   readonly removes_since: number | null;
   readonly statements: readonly PlannedStatement[];
 }
 
-/** The effects of the pending migrations. */
+/** Describes the effects of the pending migrations. */
 export function planMigrations(config: DatabaseConfig): Promise<PlannedMigration[]> {
   return withDatabase(config, async ({ orm }) => {
     const pending = new Set(await pendingMigrations(orm));
@@ -45,7 +45,7 @@ export function planMigrations(config: DatabaseConfig): Promise<PlannedMigration
 
 async function readSizes(orm: Orm): Promise<ReadonlyMap<string, { rows: number; bytes: number }>> {
   const tables = await orm.em.fork().execute<{ name: string; rows: number; bytes: number }[]>(
-    // A partitioned table has the rows of its partitions, and the estimate of their sum.
+    // For a partitioned table, the estimates of its partitions are added.
     `select whole.relname as name, sum(greatest(part.reltuples, 0))::bigint as rows,
        sum(pg_total_relation_size(part.oid))::bigint as bytes
      from pg_class whole
@@ -60,13 +60,13 @@ async function readSizes(orm: Orm): Promise<ReadonlyMap<string, { rows: number; 
   return new Map(tables.map(({ name, rows, bytes }) => [name, { rows: Number(rows), bytes: Number(bytes) }]));
 }
 
-/** The schema of a sandbox's database and the newest one of this program, as numbers of migrations. */
+/** The schema of a sandbox's database and the newest schema of this program, as numbers of migrations. */
 export interface SchemaState {
   readonly version: number;
   readonly newest: number;
 }
 
-/** Reads the schema of the database in a sandbox's folder, without changing it; undefined if there is none. */
+/** Reads the schema of the database in a sandbox's folder, without changing it. Returns undefined if there is none. */
 export async function readSchemaState(folder: string): Promise<SchemaState | undefined> {
   const file = databaseOf(folder);
   if (!existsSync(file)) return undefined;

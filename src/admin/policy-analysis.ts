@@ -38,13 +38,14 @@ export function policyAnalysis({
 /**
  * Evaluates a wallet's recorded requests under a draft policy, directly on the database without a server.
  *
- * @throws StartError when the database lacks migrations of this version; ApiError for invalid input.
+ * @throws StartError when the database lacks migrations of this version.
+ * @throws ApiError for invalid input.
  */
 export function replayInDatabase(config: DatabaseConfig, input: ReplayInput): Promise<Replay> {
   return atDatabase(config, (context) => replayPolicy(context, input));
 }
 
-/** Finds requests that pass a policy by another method. Throws as `replayInDatabase`. */
+/** Finds requests that pass a policy because they use another method. Throws what `replayInDatabase` throws. */
 export function lintInDatabase(config: DatabaseConfig, input: LintInput): Promise<PolicyLint> {
   return atDatabase(config, (context) => lintPolicy(context, input));
 }

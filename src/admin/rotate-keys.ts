@@ -25,7 +25,7 @@ import { openDatabase } from '../storage/open-database.ts';
 import { commandLine } from './administration.ts';
 import { requireMasterKey, withKeyStore } from './open-key-store.ts';
 
-// HOT: re-seals every secret of the database in batches; no bench case covers it.
+// HOT: it re-seals every secret of the database in batches. No bench case covers it.
 
 type SealedTable =
   | 'audit_keys'
@@ -44,7 +44,7 @@ interface SealedRow extends SealedKey {
   readonly binding: SealBinding;
 }
 
-/** Every table with sealed secrets. Add a line for each new one. */
+/** Every table with sealed secrets. A new table must be added here. */
 const tables: readonly SealedTable[] = [
   'wallet_keys',
   'policy_seals',
@@ -60,10 +60,10 @@ const tables: readonly SealedTable[] = [
 
 /**
  * Rewraps up to `limit` data keys of one table under the current master key, in the transaction of `em`. A row is
- * only written if its wrapping is unchanged since it was read, so the server and another rotation may run
+ * written only if its wrapping is unchanged since it was read, so the server and another rotation may run
  * concurrently.
  *
- * Result: how many were found, 0 at the end, and how many of them this call rewrapped.
+ * @returns how many were found, which is 0 at the end, and how many of them this call has rewrapped.
  */
 async function rotateBatch(
   em: SqlEntityManager,
@@ -72,7 +72,7 @@ async function rotateBatch(
   limit: number,
 ): Promise<{ found: number; moved: number }> {
   const rows = await readers[table](em, keyStore.currentMasterKeyId, limit);
-  // All of them before the first change, which begins the transaction.
+  // All of them are rewrapped before the first change, because the change begins the transaction.
   const rewrapped: { row: SealedRow; moved: SealedKey }[] = [];
   for (const row of rows) rewrapped.push({ row, moved: await keyStore.rewrap(row, row.binding) });
   let movedHere = 0;
@@ -83,7 +83,8 @@ async function rotateBatch(
       .set({ wrapped_data_key: Buffer.from(moved.wrappedDataKey), master_key_id: moved.masterKeyId })
       .where(table === 'wallet_keys' ? 'wallet_id' : 'id', '=', row.id)
       .where('master_key_id', '=', row.masterKeyId)
-      // A change seals a wallet's key, or a policy's secret, under another data key, possibly with the same master key.
+      // A change of a wallet's key or a policy's secret seals it under another data key, possibly with the same
+      // master key.
       .where('wrapped_data_key', '=', Buffer.from(row.wrappedDataKey))
       .executeTakeFirst();
     movedHere += Number(numUpdatedRows);
@@ -99,11 +100,12 @@ interface RotationObserver {
 }
 
 /**
- * Rewraps every data key under the key store's current master key in batches; safe to stop and restart.
+ * Rewraps every data key under the key store's current master key, in batches. It can be stopped and restarted
+ * safely.
  *
  * @param inTransaction runs one batch in its own transaction.
- * @param observer `onProgress` is called with the number of keys rewrapped so far, `record` in the transaction of each
- * batch that rewrapped some.
+ * @param observer `onProgress` is called with the number of keys rewrapped so far, `record` in the transaction of
+ * each batch that rewrapped some.
  */
 export async function rotateSealedKeys(
   keyStore: KeyStore,
@@ -132,11 +134,13 @@ export async function rotateSealedKeys(
   return moved;
 }
 
-/** Master keys that no longer wrap anything need not be configured at the next start. */
+/**
+ * Deletes the records of master keys that no longer wrap any data key. They need not be configured at the next start.
+ */
 async function forgetUnusedKeys(em: SqlEntityManager, currentId: string): Promise<void> {
   const database = em.getKysely<Tables>();
   let unused = database.deleteFrom('master_key_checks').where('master_key_id', '<>', currentId);
-  // A server that was not restarted may have sealed something with an earlier key since.
+  // A server that was not restarted may have sealed something with an earlier key in the meantime.
   for (const table of tables) {
     unused = unused.where('master_key_id', 'not in', database.selectFrom(table).select('master_key_id'));
   }
@@ -170,7 +174,7 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
       .select(['key.wallet_id', 'key.sealed_secret', 'key.wrapped_data_key', 'key.master_key_id'])
       .select(['wallet.app_id', 'wallet.chain_type', 'key.authority'])
       .where('key.master_key_id', '<>', currentId)
-      // In a fixed order, so that two concurrent rotations cannot deadlock.
+      // The fixed order prevents two concurrent rotations from deadlocking.
       .orderBy('key.wallet_id')
       .limit(limit)
       .execute();
@@ -236,7 +240,7 @@ const readers: Readonly<Record<SealedTable, Reader>> = {
   fiat_deposit_instructions: readerOf('fiat_deposit_instructions', depositInstructionsBinding),
 };
 
-/** Reads a table whose seals are bound to nothing but the id and the app of their row. */
+/** Reads a table whose seals are bound only to the id and the app of their row. */
 function readerOf(
   table: Exclude<SealedTable, 'wallet_keys' | 'policy_seals' | 'key_quorum_seals' | 'wallet_imports'>,
   bindingOf: (row: { readonly id: string; readonly app_id: string }) => SealBinding,
@@ -254,7 +258,11 @@ function readerOf(
   };
 }
 
-/** Re-wraps every sealed key under the current master key and returns their number. Throws StartError. */
+/**
+ * Rewraps every sealed key under the current master key and returns their number.
+ *
+ * @throws StartError
+ */
 export function rotateKeys(
   { databaseUrl, keyStore: settings }: { readonly databaseUrl: string; readonly keyStore: KeyStoreSettings },
   onProgress: (rewrapped: number) => void,

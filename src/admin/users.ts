@@ -8,11 +8,15 @@ import { commandLine, requireMigrated, withDatabase } from './administration.ts'
 interface AdministeredUser {
   readonly id: string;
   readonly app_id: string;
-  /** Their types. */
+  /** The types of the accounts. */
   readonly linked_accounts: readonly string[];
 }
 
-/** Moves the only account of a user to another one. Throws ApiError not_found, invalid_data, invalid_state. */
+/**
+ * Moves the only account of a user to another user.
+ *
+ * @throws ApiError not_found, invalid_data, invalid_state
+ */
 export function transferAccount(
   config: DatabaseConfig,
   users: { readonly fromUserId: string; readonly toUserId: string },

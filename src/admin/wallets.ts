@@ -12,7 +12,11 @@ export interface AdministeredWallet {
   readonly chain_type: string;
 }
 
-/** Restores an archived wallet. Throws ApiError not_found, invalid_state. */
+/**
+ * Restores an archived wallet.
+ *
+ * @throws ApiError not_found, invalid_state
+ */
 export function restoreWallet(config: DatabaseConfig, walletId: string): Promise<AdministeredWallet> {
   return withDatabase(config, async (database) => {
     await requireMigrated(database);

@@ -7,7 +7,7 @@ import {
   measureLoopDelay,
 } from '../server/admission.ts';
 
-/** Operations that use a private key, or create one for a session. */
+/** The operations that use a private key, or create a key for a session. */
 const signing: readonly OperationId[] = [
   'authenticateUserSigner',
   'authenticateWalletIntents',
@@ -24,7 +24,7 @@ const signing: readonly OperationId[] = [
   'withdrawEthereumEarn',
 ];
 
-/** The admission control of one server; undefined if everything is admitted. */
+/** The admission control of one server. Undefined if everything is admitted. */
 export function admissionFor(limits: AdmissionLimits | undefined, log: Log): Admission | undefined {
   if (limits === undefined) return undefined;
   return createAdmission({

@@ -29,13 +29,13 @@ const FORMAT = 1;
 /** The content of a backup of a sandbox. */
 interface BackupManifest {
   readonly format: number;
-  /** The version of the program that made it. */
+  /** The version of the program that made the backup. */
   readonly version: string;
-  /** ISO 8601. */
+  /** The time in ISO 8601. */
   readonly made_at: string;
-  /** Migrations that the database has. */
+  /** The number of migrations that the database has. */
   readonly schema: number;
-  /** By path in the folder. */
+  /** The files, by path in the folder. */
   readonly files: Readonly<Record<string, { readonly bytes: number; readonly sha256: string }>>;
 }
 
@@ -64,7 +64,7 @@ function manifestFile(folder: string): string {
   return join(folder, MANIFEST);
 }
 
-/** Writes files into a folder, which is created. Only this user can read them. */
+/** Writes files into a new folder. Only this user can read them. */
 function writeFiles(folder: string, files: ReadonlyMap<string, Uint8Array>): void {
   for (const [path, content] of files) {
     makeFolder(dirname(join(folder, path)), 0o700);
@@ -73,7 +73,7 @@ function writeFiles(folder: string, files: ReadonlyMap<string, Uint8Array>): voi
 }
 
 /**
- * Reads a backup, and compares its files with what was written.
+ * Reads a backup, and compares its files with the manifest.
  *
  * @throws StartError
  */
@@ -118,13 +118,13 @@ function readOrRefuse(file: string): Buffer {
   }
 }
 
-/** The backup may come from elsewhere. */
+/** Whether a path is safe. The backup may come from other people. */
 function isPlainPath(path: string): boolean {
   return path.split('/').every((part) => /^[\w][\w.-]*$/.test(part));
 }
 
 /**
- * Writes a backup of a sandbox's folder into a new folder: both databases as of one moment, the master key, the
+ * Writes a backup of a sandbox's folder into a new folder: both databases at the same moment, the master key, the
  * certificates and the snapshots. The sandbox may be running.
  *
  * @throws StartError
@@ -165,7 +165,7 @@ export async function backUpFolder(folder: string, target: string): Promise<Back
   return manifest;
 }
 
-/** Files besides the databases and what belongs to a running process, by path. */
+/** Returns the files by path, without the databases and the files that belong to a running process. */
 function filesIn(folder: string, left: ReadonlySet<string>): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && !/(-wal|-shm|-journal|\.\d+)$/.test(entry.name))
@@ -177,13 +177,13 @@ function filesIn(folder: string, left: ReadonlySet<string>): string[] {
 /** The result for the folder. */
 export interface RestoredFolder {
   readonly manifest: BackupManifest;
-  /** The folder of the previous content; undefined if there was none. */
+  /** The folder with the previous content. Undefined if there was none. */
   readonly replaced: string | undefined;
 }
 
 /**
- * Restores the data folder of a sandbox from a backup. Everything is checked before anything is replaced. The replaced
- * content is kept next to the folder, because it may contain the only copy of a master key.
+ * Restores the data folder of a sandbox from a backup. Everything is checked before anything is replaced. The
+ * replaced content is kept next to the folder, because it may contain the only copy of a master key.
  *
  * @throws StartError
  */
@@ -202,7 +202,7 @@ export async function restoreFolder(
     writeFiles(temporary, files);
     await checkRestored(temporary, backup);
     await markRestored({ kind: 'folder', folder: temporary });
-    // Cursors of events that were lost must not lead to others.
+    // Cursors that point to lost events must not point to other events.
     writeSandboxState(temporary, {
       ...readSandboxState(temporary)!,
       eventLog: generateEventLogId(systemEntropy),
@@ -234,7 +234,7 @@ async function checkRestored(folder: string, backup: string): Promise<void> {
   }
 }
 
-/** Moves the folder, unless a sandbox uses it. */
+/** Moves the folder away, unless a sandbox uses it. */
 function putAside(folder: string): string {
   const lock = lockFile(lockOf(folder));
   if ('heldBy' in lock) {
@@ -256,8 +256,8 @@ const EVERY_MS = 1_000;
 const HELD = 'the sandbox was restored from a backup: changes are held until `custos restored release`';
 
 /**
- * Holds the changes of a sandbox that was restored. Its simulated chains are in its folder and were restored with it, so
- * that nothing can happen twice; only chains of nodes know more than the folder.
+ * Holds the changes of a sandbox that was restored. Its simulated chains are in its folder and were restored with it,
+ * so nothing can happen twice on them. Only chains with real nodes may contain more than the folder.
  *
  * @returns undefined if nothing is held.
  */

@@ -4,7 +4,7 @@ import type { Log } from '../ports/runtime.ts';
 
 type Certificate = NonNullable<ServeConfig['tls']>;
 
-/** CHOICE: how often the files of the certificate are read again, for a renewal that no signal follows. */
+/** CHOICE: the interval at which the files of the certificate are read again, for a renewal without a signal. */
 const EVERY_MS = 60_000;
 
 interface CertificateFiles {
@@ -17,7 +17,10 @@ interface CertificateFiles {
   readonly log: Log;
 }
 
-/** Watches the files of the certificate. An unusable certificate is logged, and the server keeps the current one. */
+/**
+ * Watches the files of the certificate. When a new certificate is unusable, the error is logged and the server keeps
+ * the current one.
+ */
 export function followCertificate({ current, read, use, log }: CertificateFiles) {
   let used = current;
   let reported: string | undefined;
@@ -43,7 +46,7 @@ export function followCertificate({ current, read, use, log }: CertificateFiles)
   };
   const timer = setInterval(check, EVERY_MS).unref();
   return {
-    /** Reads the files now. */
+    /** Reads the files immediately. */
     reload(): void {
       reported = undefined;
       if (!check() && reported === undefined) log.info({}, 'the certificate has not changed');

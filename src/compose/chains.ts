@@ -27,7 +27,7 @@ import type { inUnitOf } from '../server/unit-of-work.ts';
 
 interface SandboxChains {
   readonly chains: Chains;
-  /** Without chains that have a real node. */
+  /** The simulated chains, without the chains that have a real node. */
   readonly simulated: SimulatedChains;
   readonly exchange: Exchange;
   readonly fiatProviders: FiatProviders;
@@ -40,9 +40,9 @@ interface SandboxChains {
 }
 
 interface SandboxWorld extends Pick<Services, 'clock' | 'log' | 'ids'> {
-  /** The hosted page of a customer of the identity office. */
+  /** Returns the URL of a customer's hosted page at the identity office. */
   pageOf(token: string): string;
-  /** The secret of the simulated card issuer. */
+  /** Returns the secret of the simulated card issuer. */
   cardSecret(): Uint8Array;
   /** The initial state of simulated chains in memory. */
   readonly image?: Buffer | undefined;
@@ -52,8 +52,8 @@ interface SandboxWorld extends Pick<Services, 'clock' | 'log' | 'ids'> {
 }
 
 /**
- * The chains of a sandbox: real nodes for those that are configured, all others simulated and stored in the folder,
- * if any.
+ * Makes the chains of a sandbox. Configured chains use real nodes. All others are simulated, and stored in the folder
+ * if there is one.
  */
 export function sandboxChains(
   {
@@ -70,7 +70,7 @@ export function sandboxChains(
     ...{ file, image, clock, confirmAfterMs, drawFault, knownTokens: namedTokens },
     nativeSymbol: (caip2) => chainOfCaip2(caip2)?.native?.asset,
   });
-  // A deposit is reported as soon as it is in a block, as on simulated chains.
+  // As on simulated chains, a deposit is reported as soon as a block includes it.
   const real = connectChains(
     rpc.map((endpoints) => ({ ...endpoints, confirmations: 1 })),
     log,
@@ -78,14 +78,14 @@ export function sandboxChains(
   );
   const has = (caip2: string): boolean => real.find(caip2) === undefined && simulated.has(caip2);
   const { prices } = simulated;
-  // Both environments are simulated, apart from each other.
+  // Both environments are simulated, independently of each other.
   const environments = ['sandbox', 'production'] as const;
   const office = { ids, prices, pageOf, supports: has, environments };
   const fiat = simulated.fiat(office);
   const cards = simulated.cards({ ...office, secret: cardSecret });
   const chains: Chains = {
     find: (caip2) => real.find(caip2) ?? simulated.find(caip2),
-    // A chain with a real node may have been simulated in this folder before.
+    // A chain that has a real node now may have been simulated in this folder before.
     listing: async () => [
       ...(await simulated.used()).filter((caip2) => real.find(caip2) === undefined),
       ...((await real.listing?.()) ?? []),
@@ -103,7 +103,7 @@ export function sandboxChains(
     cardIssuers: cards.issuers,
     cardControls: cards.controls,
     swapRoutes: routersOnChain({ chains, clock, routerOf, wrappedOf }),
-    // Real chains are not exchanged: the simulated exchange would not see deposits on them.
+    // The exchange does not support real chains, because the simulated exchange would not see deposits on them.
     exchange: simulated.exchange({ ids, prices, supports: has }),
     incentives: {
       rewards: (caip2, address) => (has(caip2) ? simulated.earn : realRewards).rewards(caip2, address),
@@ -115,20 +115,20 @@ export function sandboxChains(
   };
 }
 
-/** The addresses of a chain's tokens that the contract names. */
+/** Returns the addresses of a chain's tokens that the contract names. */
 export function tokensNamedOn(caip2: string): readonly string[] {
   return namedTokens()
     .filter((token) => token.caip2 === caip2)
     .map(({ address }) => address);
 }
 
-/** CHOICE: Tempo has no native asset, and so no router of this kind. */
+/** CHOICE: Tempo has no native asset, and therefore no router of this kind. */
 function simulatedRouterOn(caip2: string): string | undefined {
   const isRouted = caip2.startsWith('eip155:') && chainOfCaip2(caip2)?.native !== undefined;
   return isRouted ? SWAP_ROUTER_ADDRESS : undefined;
 }
 
-/** Tokens that the contract names exist from the start, with their decimals. */
+/** The tokens that the contract names, with their decimals. They exist from the start. */
 function namedTokens() {
   return [false, true]
     .flatMap((isTestnet) => knownChains({ isTestnet }))
@@ -138,7 +138,7 @@ function namedTokens() {
     );
 }
 
-/** The configured fiat providers. */
+/** Connects the configured fiat providers. */
 export function fiatProvidersOf(settings: readonly BridgeSettings[], log: Log): FiatProviders {
   if (settings.length === 0) return noFiatProviders;
   return connectBridge(settings, { clock: systemClock, log });

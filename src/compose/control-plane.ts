@@ -71,7 +71,10 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
 
 const everyOperation = Object.values(operations);
 
-/** Operations that wait for something to happen, those that send requests themselves, and those that hold all others. */
+/**
+ * Operations that do not pass the request gate: those that wait for an event, those that send requests themselves,
+ * and those that hold all other requests.
+ */
 const ungated: ReadonlySet<string> = new Set<OperationId>([
   'listEvents',
   'listRequests',
@@ -86,12 +89,12 @@ const ungated: ReadonlySet<string> = new Set<OperationId>([
   'signIntent',
 ]);
 
-/** The control plane under `/_sandbox/`, in the same pipeline as the API, and what it has on other ports. */
+/** The control plane under `/_sandbox/`, in the same pipeline as the API, and the parts of it on other ports. */
 export async function controlPlane(
   options: ControlPlaneOptions,
 ): Promise<{ readonly mount: Mount; readonly rpc: RpcEndpoint }> {
   const { services, clock, chains, fiat, cards, database, apps, reset, jobs, appId, eventLog } = options;
-  // Like the unit of work of a request, so the same callbacks follow its commit.
+  // It works like the unit of work of a request, so the same callbacks run after its commit.
   const change: ControlContext['change'] = inUnitOf(options.openUnit);
   const brand = createControlBrand(options.config.prefix);
   const context: Omit<ControlContext, 'signal'> = {
@@ -167,7 +170,7 @@ export async function controlPlane(
     publicBaseUrls: () => [],
     isHostSigned: false,
     refusals: { explain: explainControlRefusals(everyOperation), isHintSent: options.config.hints },
-    // Listeners ask again every 25 seconds.
+    // Listeners poll again every 25 seconds.
     isLongPoll: ({ query }) => query?.wait_ms !== undefined,
     handlers: Object.fromEntries(
       Object.entries(controlHandlers).map(([id, handler]) => [id, run.bind(undefined, handler)]),
@@ -192,7 +195,7 @@ function readDocument(brand: Pick<Brand, 'writeText'> | undefined): object {
   return JSON.parse(brand?.writeText(text) ?? text);
 }
 
-/** Aborted when the connection closes before the response is written. */
+/** Returns a signal that is aborted when the connection closes before the response is written. */
 function disconnectSignal({ response }: RequestState): AbortSignal {
   const gone = new AbortController();
   response.once('close', () => gone.abort());

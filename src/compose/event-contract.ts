@@ -6,7 +6,7 @@ import { nearestName } from '../sandbox/why/nearest.ts';
 import type { Brand } from '../server/brand.ts';
 import { describeFault } from '../server/validation-issues.ts';
 
-/** The part of the document that is read here. */
+/** The members of the document that are read here. */
 interface WebhookDocument {
   readonly webhooks: Readonly<
     Record<string, { post: { requestBody: { content: Record<string, { examples: Examples }> } } }>
@@ -18,7 +18,7 @@ type Examples = Readonly<Record<string, { readonly value: unknown }>>;
 /**
  * The contract's rules for events, translated to `brand` for callers.
  *
- * NOTE: validators and document are large, and are loaded on first use.
+ * NOTE: the validators and the document are large, and are loaded on their first use.
  */
 export function eventContract(brand: Pick<Brand, 'readBody' | 'writeBody'> | undefined): EventContract {
   const validators = async () => (await import('../generated/webhook-validators.js')).webhookValidators;
@@ -49,7 +49,7 @@ export function eventContract(brand: Pick<Brand, 'readBody' | 'writeBody'> | und
   };
 }
 
-/** Names the known type that is most like it, otherwise those with the same prefix, or where all of them are. */
+/** Names the most similar known type, otherwise the types with the same prefix, or where the list of all types is. */
 function describeUnknown(type: string, known: readonly string[]): string {
   const nearest = nearestName(type, known);
   if (nearest !== undefined) return `the contract has no event \`${type}\`: did you mean \`${nearest}\`?`;

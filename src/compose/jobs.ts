@@ -26,30 +26,30 @@ import { recordingChanges } from '../server/audit.ts';
 import { createBrand } from '../server/brand.ts';
 import { inUnitOf, type OpenUnit, watching } from '../server/unit-of-work.ts';
 
-/** The background work of a server, the same in every composition. */
+/** The background work of a server, which is the same in every composition. */
 export interface BesideRequests {
   readonly jobs: JobRunner;
-  /** Units of work whose commit wakes the delivery of events. */
+  /** Opens units of work whose commit wakes the delivery of events. */
   readonly openUnit: OpenUnit;
 }
 
 interface JobsOptions {
   /**
-   * Shows other processes that this one is alive, and takes over from those that are not; undefined if the database has
-   * one process at a time.
+   * Shows other processes that this process is alive, and takes over the work of dead processes. Undefined if only
+   * one process uses the database at a time.
    */
   readonly alive?: Heartbeat | undefined;
-  /** The delays of deliveries; none by default. */
+  /** Delays deliveries. By default, there are no delays. */
   readonly delay?: DelayDelivery | undefined;
-  /** Records what jobs change; by default they are not recorded. */
+  /** Records the changes of jobs. By default, they are not recorded. */
   readonly audit?: AuditTrail | undefined;
-  /** Units of work of the jobs, on separate connections. Default: those of requests. */
+  /** The jobs' units of work, on separate connections. By default, those of requests. */
   readonly jobUnits?: OpenUnit | undefined;
-  /** Notices that the database was restored; undefined where no restore can be noticed. */
+  /** Detects that the database was restored. Undefined where no restore can be detected. */
   readonly restores?: RestoreWatch | undefined;
 }
 
-/** The jobs of a server, not started, and without the beats. */
+/** Makes the jobs of a server without starting them. The heartbeat is not included. */
 export function jobsOf(
   services: Services,
   openUnit: OpenUnit,
@@ -100,7 +100,7 @@ export function startBesideRequests(
         if (notes.hasDeliveries) jobs.wake(DELIVER_EVENTS);
       },
     });
-    // Work that only reads acknowledges and announces nothing.
+    // Work that only reads makes no acknowledgement and no announcement.
     return (write) => (write ? watched : plain)(write);
   };
   const openUnit = watch(units);
@@ -112,10 +112,13 @@ export function startBesideRequests(
   return { jobs: alive === undefined ? jobs : withHeartbeat(jobs, alive, services.log), openUnit };
 }
 
-/** Records of what has happened have their place in the log at any time. */
+/**
+ * Jobs that run even while changes are held, because the audit log must always order the records of what has
+ * happened.
+ */
 const neverHeld: ReadonlySet<string> = new Set(['sequence-audit']);
 
-/** The job, which does nothing while changes are held. */
+/** Wraps a job so that it does nothing while changes are held. */
 function unlessHeld(job: Job, { reason }: WriteFreeze): Job {
   if (neverHeld.has(job.name)) return job;
   let wasHeld = false;
@@ -123,7 +126,7 @@ function unlessHeld(job: Job, { reason }: WriteFreeze): Job {
     ...job,
     async run(again) {
       const isHeld = reason() !== undefined;
-      // The results may come from another database.
+      // The results that it has read may come from another database.
       if (isHeld && !wasHeld) await job.forget?.();
       wasHeld = isHeld;
       return isHeld ? false : job.run(again);
@@ -131,7 +134,7 @@ function unlessHeld(job: Job, { reason }: WriteFreeze): Job {
   };
 }
 
-/** Units of work of a job, which record what it changes. */
+/** The units of work of a job, which record its changes. */
 export function jobUnits(
   units: OpenUnit,
   { clock }: Pick<Services, 'clock'>,
@@ -142,7 +145,10 @@ export function jobUnits(
   return recordingChanges(units, audit, describe);
 }
 
-/** Before a process with the id of an earlier one, which may have been killed, starts its work. */
+/**
+ * Releases the claims of an earlier process with the same id, which may have been killed, before this process starts
+ * its work.
+ */
 export function releaseOwnClaims(
   services: Services,
   units: OpenUnit,
@@ -153,7 +159,7 @@ export function releaseOwnClaims(
   return inUnitOf(recorded)((em, notes) => releaseClaims(services, { em, notes }, killed));
 }
 
-/** Beats in a loop of its own that ends last: until the others have finished, this process is alive. */
+/** Sends heartbeats in a separate loop, which ends last, because this process is alive until the jobs have finished. */
 function withHeartbeat(jobs: JobRunner, alive: Heartbeat, log: Log): JobRunner {
   const beats = startJobs([alive], log);
   return {

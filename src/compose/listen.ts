@@ -41,24 +41,24 @@ interface ListenOptions
   readonly adminHost: string;
   readonly connections?: ConnectionLimits | undefined;
   readonly upgrade?: ServerOptions['upgrade'];
-  /** PEM; undefined if a proxy terminates TLS. */
+  /** The key and certificate in PEM. Undefined if a proxy terminates TLS. */
   readonly tls: { readonly key: string; readonly cert: string } | undefined;
-  /** Further paths of the admin port. */
+  /** Additional paths of the admin port. */
   readonly adminMounts?: readonly Mount[];
-  /** Served on the admin port. */
+  /** The metrics that the admin port serves. */
   readonly metrics: ServerMetrics | undefined;
-  /** Rejects while requests cannot be served. */
+  /** Rejects while the server cannot serve requests. */
   readonly checkReady: () => Promise<void>;
-  /** For one of several workers that share the ports. */
+  /** Set for one of several workers that share the ports. */
   readonly workers?: WorkerMetrics | undefined;
   /** How long a stopping server still accepts requests, so that load balancers notice that it is not ready. */
   readonly drainMs?: number;
 }
 
-/** The metrics of one worker among those of the others. */
+/** The connection between the metrics of one worker and those of the others. */
 export interface WorkerMetrics {
   offerMetrics(own: () => Promise<MetricValues>): void;
-  /** The metrics of all workers; empty if they could not be collected. */
+  /** Returns the metrics of all workers. Empty if they could not be collected. */
   mergedMetrics(): Promise<string>;
 }
 
@@ -68,13 +68,14 @@ export interface Listening extends Pick<RunningServer, 'setCertificate'> {
   readonly baseUrl: string;
   readonly adminUrl: string | undefined;
   /**
-   * Stops accepting requests and finishes those in progress. `leave`: others listen on the same port, so it closes at
-   * once for new connections, and those that exist move to the others with their next request.
+   * Stops accepting requests and finishes those in progress. `leave` is for a worker whose port others share. The
+   * port then closes immediately for new connections, and the clients of open connections reconnect to the others
+   * with their next request.
    */
   close(how?: 'stop' | 'leave'): Promise<void>;
 }
 
-/** Opens the port, and the admin port if configured. */
+/** Opens the port, and the admin port if it is configured. */
 export async function listen(options: ListenOptions): Promise<Listening> {
   const { config, tls, metrics, workers } = options;
   let baseUrl: string | undefined;
@@ -138,13 +139,15 @@ function mergedMetrics({ registry }: ServerMetrics, workers: WorkerMetrics): Adm
   };
 }
 
-/** Loaded only if the admin port exists. */
+/** Loads the admin server only when the admin port is configured. */
 async function startAdmin(options: AdminServerOptions) {
   const { startAdminServer } = await import('../admin/admin-server.ts');
   return startAdminServer(options);
 }
 
-/** The host for URLs on this machine: wildcard addresses become loopback, IPv6 gets brackets. */
+/**
+ * Returns the host for URLs on this machine. A wildcard address becomes loopback, and an IPv6 address gets brackets.
+ */
 function hostInUrl(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   if (host === '::') return '[::1]';

@@ -14,17 +14,17 @@ import { decodeSnapshot, InvalidSnapshotError, type Snapshot } from '../sandbox/
 import { replaceContent } from '../storage/sqlite/images.ts';
 
 /*
- * A snapshot replaces two databases and the master key, which no transaction covers. The whole snapshot is therefore
- * first written next to them, and removed once they are replaced. A sandbox that was killed in between repeats this
- * when it starts.
+ * A snapshot replaces two databases and the master key, which no single transaction can do. The whole snapshot is
+ * therefore first written next to them, and removed after they are replaced. If the sandbox is killed in between, its
+ * next start repeats the replacement.
  */
 
 /**
- * Moves the file of a snapshot to where a sandbox that starts finds it.
+ * Moves the file of a snapshot to the path where the next start finds it.
  *
  * @param file in the folder or below it.
- * @param isOwn whether it has the master key of the folder. If not, it contains the only copy of the key of what it
- * replaces, so it is synced to disk.
+ * @param isOwn whether it has the master key of the folder. If not, it contains the only copy of the key of the
+ * databases that replace the old ones, so it is synced to disk.
  */
 export function beginLoading(folder: string, file: string, isOwn: boolean): void {
   if (!isOwn) sync(file);
@@ -32,7 +32,7 @@ export function beginLoading(folder: string, file: string, isOwn: boolean): void
   if (!isOwn) sync(folder);
 }
 
-/** The same for a snapshot that is in no file of the folder, and has another master key. */
+/** Does the same for a snapshot that is not a file in the folder, and has another master key. */
 export function beginLoadingContent(folder: string, content: Buffer): void {
   const file = `${loadingOf(folder)}.${process.pid}`;
   writeFileSync(file, content, { mode: 0o600 });
@@ -45,12 +45,12 @@ function sync(path: string): void {
   closeSync(descriptor);
 }
 
-/** Call it when everything is replaced. */
+/** Must be called when everything is replaced. */
 export function endLoading(folder: string): void {
   rmSync(loadingOf(folder), { force: true });
 }
 
-/** Loads what a sandbox was loading when it was killed. */
+/** Loads the snapshot that a killed sandbox was loading. */
 export async function finishLoading(folder: string): Promise<void> {
   const snapshot = readLoading(folder);
   if (snapshot !== undefined) {
@@ -69,13 +69,16 @@ export async function finishLoading(folder: string): Promise<void> {
   await releaseAllTaken(snapshotsOf(folder));
 }
 
-/** The part of a snapshot that belongs to the state that is kept between starts. */
+/** The part of a snapshot that belongs to the state which is kept between starts. */
 export function keptBy({ state }: Snapshot): Pick<SandboxState, 'appId' | 'appSecret' | 'masterKeyHex'> {
   const { appId, appSecret, masterKeyHex } = state;
   return { appId, appSecret, masterKeyHex };
 }
 
-/** Undefined also for one that was being written, before which nothing was replaced. */
+/**
+ * Reads the snapshot that is being loaded. Also returns undefined for a file that was written only partly, because
+ * nothing was replaced before it was complete.
+ */
 function readLoading(folder: string): Snapshot | undefined {
   try {
     return decodeSnapshot(readFileSync(loadingOf(folder)));

@@ -19,19 +19,28 @@ export interface RunningSandbox extends Listening {
   /** The certificate authority to trust, as a file and as PEM. */
   readonly caFile: string;
   readonly caPem: string;
-  /** Opens the control plane and the inspector to callers on other machines; undefined: they are closed to them. */
+  /**
+   * The token for access to the control plane and the inspector from other machines. Undefined closes them to other
+   * machines.
+   */
   readonly controlToken?: string | undefined;
   /** Whether other machines can reach the server. */
   readonly isExposed: boolean;
-  /** Undefined without a controllable clock. */
+  /** Undefined for a server without a controllable clock. */
   readonly clock?: { readonly isFrozen: boolean; now(): number };
-  /** The JSON-RPC of the simulated chains: the name of one follows after a slash. Undefined where there are none. */
+  /**
+   * The URL of the JSON-RPC of the simulated chains. The name of a chain follows after a slash. Undefined if there
+   * are no simulated chains.
+   */
   readonly rpcUrl?: string | undefined;
-  /** Whether it answers with examples: it has no inspector and stores nothing. */
+  /** Whether the server returns examples. It then has no inspector and stores nothing. */
   readonly isMock?: boolean;
 }
 
-/** The certificate of a server on this machine: stored in its folder, or else in one that all such servers share. */
+/**
+ * The certificate of a server on this machine. It is stored in the server's folder, otherwise in a folder that all
+ * such servers share.
+ */
 export function loadLocalCertificate(config: SandboxConfig): Promise<StoredCertificate> {
   const hosts = [
     config.host,
@@ -45,7 +54,10 @@ export function loadLocalCertificate(config: SandboxConfig): Promise<StoredCerti
   });
 }
 
-/** JSON on standard output, or readable lines on standard error; with `quiet` only errors. */
+/**
+ * A log that writes JSON to standard output, or readable lines to standard error. With `quiet`, it writes only
+ * errors.
+ */
 export function createLocalLog(config: SandboxConfig): Log {
   if (config.logLevel === 'silent') return silentLog;
   const level = config.quiet ? 'error' : config.logLevel;
@@ -57,7 +69,7 @@ export function rateLimitOf({ rateLimit }: Pick<SandboxConfig, 'rateLimit'>): Ra
   return { points: rateLimit.perSecond, durationSeconds: 1, burst: rateLimit.burst };
 }
 
-/** Refuses what web pages of other sites send to a sandbox that only this machine reaches. */
+/** Refuses requests from web pages of other sites to a sandbox that only this machine can reach. */
 export function requireOwnHostFirst(
   config: SandboxConfig,
   authenticate: PipelineOptions['authenticate'],

@@ -10,12 +10,12 @@ import { figuresOf, titleOf } from '../tools/coverage/judge.ts';
 import { type Dimension, dimensions, startMeasuring } from '../tools/coverage/measure.ts';
 import { contractDocument } from '../tools/coverage/report.ts';
 
-/** Entries judged before other requests are served. */
+/** The number of entries after which other requests are served. */
 const BATCH = 20;
 
 let document: ContractDocument | undefined;
 
-/** The parts of the contract that the entries of an archive used. The document is read for the first entry. */
+/** Measures which parts of the contract the entries of an archive use. The document is read for the first entry. */
 export const measureCoverage: MeasureCoverage = async (entries, eventCounts) => {
   document ??= contractDocument();
   const measuring = startMeasuring(document, eventCounts);
@@ -42,7 +42,10 @@ export const measureCoverage: MeasureCoverage = async (entries, eventCounts) => 
 
 let errors: DocumentedErrors | undefined;
 
-/** The errors of each operation, as the API document lists them. It is read once, for the first fault rule. */
+/**
+ * Returns the errors of each operation, as the API document lists them. The document is read once, for the first
+ * fault rule.
+ */
 export function documentedErrors(): DocumentedErrors {
   errors ??= documentedErrorsOf(
     JSON.parse(readFileSync(join(packageRoot(), 'openapi', 'openapi.json'), 'utf8')),

@@ -14,11 +14,11 @@ import type { OpenUnit } from '../server/unit-of-work.ts';
 import { kindOfFailure } from '../storage/database-errors.ts';
 import type { Database } from '../storage/open-database.ts';
 
-/** Readings from the database and from nodes are shared by scrapes within this time. */
+/** Scrapes within this time share the readings from the database and from nodes. */
 const READ_EVERY_MS = 10_000;
 const WAIT_MS = 2_000;
 
-/** The metrics of a server; undefined where none are served or sent. Loaded only if they are. */
+/** Makes the metrics of a server. Undefined if none are served or sent. The code is loaded only if they are. */
 export async function metricsFor(
   adminPort: number | undefined,
   areSent = false,
@@ -38,9 +38,9 @@ interface Watched {
   readonly database: Pick<Database, 'connections'>;
   readonly openUnit: OpenUnit;
   readonly admission: Admission | undefined;
-  /** For a server whose database may be restored. */
+  /** Set for a server whose database may be restored. */
   readonly freeze?: Pick<WriteFreeze, 'reason'> | undefined;
-  /** The chains with nodes. */
+  /** The chains that have nodes. */
   readonly chains: readonly { readonly caip2: string }[];
 }
 
@@ -90,7 +90,7 @@ function backlogReader({ sampled }: Gauges, { services, openUnit }: Watched) {
   });
 }
 
-/** Each chain has its own reading, so that nodes that do not answer hide only their chain. */
+/** Each chain has a separate reading, so that nodes that do not respond hide only their chain. */
 function headReaders({ sampled }: Gauges, { services, chains }: Watched) {
   return chains.map(({ caip2 }) => ({
     caip2,
@@ -110,7 +110,7 @@ async function latestSecondsOf(chains: Chains, caip2: string): Promise<number | 
   return chain?.kind === 'evm' || chain?.kind === 'solana' ? chain.latestSeconds?.() : undefined;
 }
 
-/** Starts to send traces and metrics, if that is configured. Loaded only then. */
+/** Starts to send traces and metrics if they are configured. The code is loaded only then. */
 export async function telemetryFor(
   settings: ServeConfig['telemetry'],
   metrics: ServerMetrics | undefined,

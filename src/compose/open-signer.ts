@@ -17,7 +17,8 @@ type OwnSettings = Pick<ServeConfig, 'signer' | 'logLevel' | 'swapRouters' | 're
  * Starts the signer of a production server, or connects to it.
  *
  * @param waitMs how long to wait for `custos signer`.
- * @throws ConfigError when the signer refuses its settings; StartError when it cannot be reached.
+ * @throws ConfigError when the signer refuses its settings.
+ * @throws StartError when it cannot be reached.
  */
 export async function openSigner(
   { signer: settings, ...config }: OwnSettings,
@@ -48,11 +49,14 @@ export async function openSigner(
   }
 }
 
-/** CHOICE: how long a start waits for `custos signer`, which may be started at the same time. */
+/** CHOICE: how long a start waits for `custos signer`, which may be starting at the same time. */
 const SIGNER_START_MS = 60_000;
 const RETRY_MS = 250;
 
-/** Nothing listens at the socket. One that is open to others, or of another user, is not waited for. */
+/**
+ * Whether nothing listens at the socket yet. A socket that is open to other users, or belongs to another user, is
+ * refused without waiting.
+ */
 function isAway(error: unknown): boolean {
   const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
   return code === 'ENOENT' || code === 'ECONNREFUSED';
@@ -66,14 +70,14 @@ function linkTo(settings: SignerSettings): SignerLink {
 }
 
 /**
- * Turns this process into a signer that may write to the folder of its state. The arguments are those of its entry
+ * Replaces this process by a signer that may write to the folder of its state. The arguments are those of its entry
  * point.
  */
 export function becomeSigner(settings: OwnSignerSettings, state: string, args: readonly string[]): never {
   return replaceProcess({ ...programOf(settings), writable: [state] }, args);
 }
 
-/** The signer of these settings. */
+/** The program that runs the signer with these settings. */
 function programOf(settings: OwnSignerSettings): SignerProgram {
   return {
     entry: entryOf(packageRoot()),
@@ -82,7 +86,7 @@ function programOf(settings: OwnSignerSettings): SignerProgram {
   };
 }
 
-/** The bundle's own entry, or the source. */
+/** The entry file in the bundle, or in the source. */
 function entryOf(root: string): string {
   const isBundle = import.meta.dirname.startsWith(join(root, 'dist'));
   return isBundle ? join(root, 'dist', 'signer.js') : join(root, 'src', 'keys', 'signer-main.ts');

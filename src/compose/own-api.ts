@@ -11,39 +11,39 @@ import type { ApiCall, ApiResponse, OwnApi, Signer } from '../sandbox/requests/o
 interface OwnApiOptions {
   readonly appId: string;
   readonly appSecret: string;
-  /** The word that clients use for `service`. */
+  /** The prefix that clients use instead of `service`. */
   readonly prefix: string;
-  /** PEM of the authority of the server's certificate. */
+  /** The PEM of the authority that issued the server's certificate. */
   readonly ca: string;
   readonly entropy: Entropy;
 }
 
-/** The requests that a sandbox sends to itself, and which of those it answers are not recorded. */
+/** The requests that a sandbox sends to itself. It also decides which of their responses are not recorded. */
 export interface OwnRequests extends OwnApi {
   isRecorded(request: Pick<AnsweredRequest, 'rawHeaders'>): boolean;
-  /** Says where the server listens, before the first request. */
+  /** Sets the URL of the server. Must be called before the first request. */
   listensAt(url: string): void;
   close(): void;
 }
 
-/** A request without signatures. */
+/** A request before it is signed. */
 interface Unsigned {
   readonly method: string;
-  /** Path and query. */
+  /** The path and the query. */
   readonly target: string;
-  /** Names in lower case. */
+  /** Headers with names in lower case. */
   readonly headers: Record<string, string>;
   readonly body: Uint8Array | undefined;
-  /** The body as signatures cover it. */
+  /** The body as the signatures cover it. */
   readonly json: unknown;
 }
 
-/** The client or the connection sets them. */
+/** Headers that the client or the connection sets. */
 const HOP_HEADERS = /^(connection|keep-alive|content-length|transfer-encoding|expect|upgrade|te|trailer)$/;
 
 /**
- * Sends requests of the control plane through the server's own port, so that they take the path of every other request:
- * they are authenticated, signed, recorded, and subject to faults.
+ * Sends requests of the control plane through the server's own port, so that they are handled like every other
+ * request: they are authenticated, signed, recorded, and subject to faults.
  *
  * CHOICE: the control plane signs with the keys of the seed data, which are public. Pages and tools that call it need
  * neither a key nor the app secret.
@@ -133,7 +133,7 @@ interface ReadIntent {
   readonly expires_at: number;
 }
 
-/** The request that an intent proposes. With an expiry of its own, that was the expiry of the request. */
+/** The request that an intent proposes. If the proposal has an expiry, it is the expiry of the request. */
 function proposedRequest(intent: ReadIntent, prefix: string, appId: string): SignedRequest {
   const { method, url, body } = intent.request_details;
   const expiry = intent.custom_expiry ? { [`${prefix}-request-expiry`]: String(intent.expires_at) } : {};
@@ -156,7 +156,7 @@ function requestOf(call: ApiCall, headers: Record<string, string>): Unsigned {
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = call.path[name];
     if (value === undefined) throw invalidField('/path', `expected \`${name}\`, got no such parameter`);
-    // As segments, `.` and `..` name other paths.
+    // As path segments, `.` and `..` would lead to other paths.
     if (/^\.{0,2}$/.test(value)) throw invalidField(`/path/${name}`, `expected an id, got \`${value}\``);
     return encodeURIComponent(value);
   });

@@ -21,9 +21,9 @@ import type { Database } from '../storage/open-database.ts';
 
 interface PagesOptions {
   readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'controlToken'>;
-  /** The folder of the built inspector. Default: that of this package. */
+  /** The folder of the built inspector. By default, the folder in this package. */
   readonly inspectorFolder: string | undefined;
-  /** The certificate authority, which clients in other containers have to trust. */
+  /** The certificate authority, which clients in other containers must trust. */
   readonly caPem: string;
   readonly log: Log;
 }
@@ -36,7 +36,7 @@ const contentTypes: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
 };
 
-// The page draws with what it loads from its own server, and no other page can frame it.
+// The page may load resources only from its own server, and no other page can frame it.
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -50,9 +50,9 @@ const policy = [
 ].join('; ');
 
 /**
- * The pages of a sandbox: the inspector at `/`, and those that stand-ins of providers show.
+ * The pages of a sandbox: the inspector at `/`, and the pages of simulated providers.
  *
- * The inspector answers the same callers as the control plane, whose client it is.
+ * The inspector is available to the same callers as the control plane, because it is a client of the control plane.
  */
 export function sandboxPages({ config, inspectorFolder, caPem, log }: PagesOptions): FindPage {
   const folder = inspectorFolder ?? join(packageRoot(), 'dist', 'inspector');
@@ -63,12 +63,12 @@ export function sandboxPages({ config, inspectorFolder, caPem, log }: PagesOptio
     if (path === '/ca.pem') return authority;
     if (path !== '/' && !path.startsWith('/inspector/')) return findSandboxPage(path);
     inspector ??= readInspector(folder, admit, log);
-    // Without the files of the inspector, `/` leads to the reference.
+    // Without the files of the inspector, `/` redirects to the reference.
     return inspector.get(path) ?? findSandboxPage(path);
   };
 }
 
-/** Its files by path. All are read at once, so that a build in between does not mix two versions. */
+/** Reads the inspector's files by path. All are read at once, so that a build in between does not mix two versions. */
 function readInspector(folder: string, admit: Page['admit'], log: Log): ReadonlyMap<string, Page> {
   if (!existsSync(join(folder, START))) {
     log.warn({ folder }, 'the inspector is not built; `npm run build` builds it');
@@ -94,7 +94,7 @@ const startHeaders = {
   'x-frame-options': 'DENY',
 };
 
-// Their names change with their content.
+// The names of these files change with their content.
 const assetHeaders = { 'cache-control': 'private, max-age=31536000, immutable' };
 
 const publishedSigners = [
@@ -119,10 +119,10 @@ interface Parameter {
 }
 
 /**
- * The reference with the sandbox's own ids, so that requests can be sent from it as they are.
+ * The reference with the sandbox's own ids, so that its requests can be sent unchanged.
  *
- * CHOICE: the secret is filled in only if it is the published one of a sandbox that this machine alone reaches, because
- * every client of the sandbox can read the page.
+ * CHOICE: the secret is filled in only if it is the published one and only this machine can reach the sandbox,
+ * because every client of the sandbox can read the page.
  */
 export function sandboxReference({
   appId,
@@ -150,7 +150,7 @@ export function sandboxReference({
   };
 }
 
-/** Optional parameters have no example: the page would send each of them. */
+/** Optional parameters get no example, because the page would send each of them. */
 function withExamples(document: ReferenceDocument, own: Readonly<Record<string, string>>): ReferenceDocument {
   const tailored = (parameter: Parameter): object => {
     const { name = '', required, example, ...rest } = parameter;
@@ -179,7 +179,7 @@ function mapValues<From, To>(
   return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, to(value)]));
 }
 
-/** The ids of the seed data now, by the name of the parameter or property. What was deleted is left out. */
+/** Reads the current ids of the seed data, by the name of the parameter or property. Deleted resources are omitted. */
 async function readSeededIds(em: SqlEntityManager, appId: string): Promise<Readonly<Record<string, string>>> {
   const policy = await em.findOne(PolicyEntity, { appId, name: spendingPolicy.name });
   const quorum = await em.findOne(KeyQuorumEntity, { appId, displayName: treasuryQuorum.display_name });

@@ -6,9 +6,9 @@ import { type OpenUnit, unitsOf } from '../server/unit-of-work.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { watchReplica } from '../storage/replica-lag.ts';
 
-/** A replica of the database that lists are read from. */
+/** A replica of the database, from which lists are read. */
 interface OpenedReplica {
-  /** @param primary units of work on the database itself. */
+  /** @param primary opens units of work on the primary database. */
   readsBeside(primary: OpenUnit): ReplicaReads;
   close(): Promise<void>;
 }
@@ -16,8 +16,8 @@ interface OpenedReplica {
 const now = (): number => performance.now();
 
 /**
- * Undefined without a replica. The server starts without waiting for it, and reads everything from the primary until it
- * is reachable.
+ * Opens the replica. Undefined if none is configured. The server starts without waiting for it, and reads everything
+ * from the primary until the replica is reachable.
  */
 export async function openReplica(
   { replicaUrl, databasePoolSize }: Pick<ServeConfig, 'replicaUrl' | 'databasePoolSize'>,

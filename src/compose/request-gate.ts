@@ -1,19 +1,26 @@
 import { ApiError } from '../errors.ts';
 
-/** Holds requests while the state of the server is saved or replaced as a whole. */
+/** Holds requests while the whole state of the server is saved or replaced. */
 export interface RequestGate {
-  /** Waits for the end of a hold, if there is one. Result: whether there was one. Call `leave` when the request ends. */
+  /**
+   * Waits for the end of a hold, if there is one. Returns whether there was one. `leave` must be called when the
+   * request ends.
+   */
   enter(): Promise<boolean>;
   leave(): void;
   /**
-   * Waits for the requests in progress, then runs `work` while others wait. One `work` at a time.
+   * Waits for the requests in progress, then runs `work` while other requests wait. Only one `work` runs at a time.
    *
-   * @throws ApiError unavailable when a request does not end in time; nothing was done then.
+   * @throws ApiError unavailable when a request does not end in time. Nothing was done then.
    */
   whileHeld<T>(work: () => Promise<T>): Promise<T>;
 }
 
-/** Creates an open gate. `drainMs`: how long a hold waits for the requests in progress. */
+/**
+ * Creates an open gate.
+ *
+ * @param drainMs how long a hold waits for the requests in progress.
+ */
 export function createRequestGate(drainMs: number): RequestGate {
   let inProgress = 0;
   let held: PromiseWithResolvers<void> | undefined;

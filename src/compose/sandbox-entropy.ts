@@ -8,37 +8,37 @@ interface EntropyPositions {
   readonly main: EntropyPosition;
   readonly requests: EntropyPosition;
   readonly faults: EntropyPosition;
-  /** Undefined in snapshots from before phrases had a stream of their own. */
+  /** Undefined in snapshots from versions in which phrases had no separate stream. */
   readonly phrases?: EntropyPosition | undefined;
 }
 
 /**
- * The randomness of a sandbox. Request ids and faults have their own, so that they change no other ids, and so have the
- * phrases of wallets, so that those that come next are known.
+ * The randomness of a sandbox. Request ids and faults have separate streams, so that they do not change other ids.
+ * The phrases of wallets have a separate stream too, so that the next phrases are known in advance.
  */
 export interface SandboxEntropy {
   readonly entropy: Entropy;
   readonly faultEntropy: Entropy;
   readonly phraseEntropy: PhraseEntropy;
-  /** For the keys of the audit log, which are drawn once. */
+  /** The entropy for the keys of the audit log, which are drawn once. */
   readonly auditEntropy: Entropy;
   newRequestId(): string;
-  /** Null without a seed. Request ids that were drawn in advance are dropped. */
+  /** Returns null without a seed. Request ids that were drawn in advance are dropped. */
   position(): EntropyPositions | null;
   /**
-   * Continues at a position; without a seed, nothing changes.
+   * Continues at a position. Without a seed, nothing changes.
    *
-   * CHOICE: request ids never go back. A reset or a snapshot keeps the recorded requests, and `custos why` needs an id
-   * that names one of them.
+   * CHOICE: the stream of request ids never moves back. A reset or a snapshot keeps the recorded requests, and
+   * `custos why` needs unique ids.
    */
   goTo(positions: EntropyPositions | null): void;
 }
 
 /**
- * The randomness for a seed.
+ * Creates the randomness for a seed.
  *
- * CHOICE: a seeded sandbox with stored data derives its entropy from the seed and the number of the start. From the
- * seed alone it would draw ids that already exist in the data.
+ * CHOICE: a seeded sandbox with stored data derives its entropy from the seed and the number of the start. If it used
+ * only the seed, it would draw ids that already exist in the data.
  */
 export function sandboxEntropy(seed: string | undefined, starts: number): SandboxEntropy {
   if (seed === undefined) {

@@ -19,12 +19,12 @@ import { sandboxEntropy } from './sandbox-entropy.ts';
 import type { SandboxMemory } from './sandbox-memory.ts';
 
 /**
- * CHOICE: the clock of a seeded sandbox is frozen at this time, unless `--clock` says otherwise, so that times are the
- * same in every run.
+ * CHOICE: unless `--clock` sets another time, the clock of a seeded sandbox is frozen at this time, so that times are
+ * the same in every run.
  */
 const seededStartMs = Date.UTC(2026, 0, 1);
 
-/** The clock that `--clock` asks for. */
+/** Makes the clock that `--clock` selects. */
 function clockFor({ clock, seed }: Pick<SandboxConfig, 'clock' | 'seed'>): AdjustableClock {
   const start = clock ?? (seed === undefined ? 'now' : 'frozen');
   if (start === 'now') return adjustableClock();
@@ -33,12 +33,12 @@ function clockFor({ clock, seed }: Pick<SandboxConfig, 'clock' | 'seed'>): Adjus
 }
 
 /**
- * The owner of claims. It is the same at every start, so a restarted sandbox releases the claims of a killed one at
- * once.
+ * The owner of claims. It is the same at every start, so that a restarted sandbox immediately releases the claims of
+ * a killed one.
  */
 const PROCESS_ID = 'sandbox';
 
-/** External inputs of the ports of a sandbox. */
+/** The external inputs for the ports of a sandbox. */
 interface Outside {
   readonly log: Log;
   readonly machine: Clock;
@@ -47,7 +47,7 @@ interface Outside {
   readonly snapshot: Snapshot | undefined;
 }
 
-/** The ports of a sandbox, and the controls that only a sandbox has. */
+/** Makes the ports of a sandbox, and the controls that only a sandbox has. */
 export function makeSandboxPorts(config: SandboxConfig, kept: SandboxMemory, outside: Outside) {
   const { log, machine, snapshot, metrics } = outside;
   const { state: memory } = kept;
@@ -56,7 +56,8 @@ export function makeSandboxPorts(config: SandboxConfig, kept: SandboxMemory, out
   const clock = clockFor(config);
   const ids = makeIds(entropy);
   const faults = createFaultRules(randomness.faultEntropy);
-  // Known as soon as the server listens; links to the hosted page are only made by requests.
+  // The URL is known as soon as the server listens. Links to the hosted page are made only in requests, which come
+  // later.
   let baseUrl = '';
   const pageOf = (token: string): string => baseUrl + verifyPagePath(token);
   const cardSecret = (): Uint8Array =>
@@ -78,7 +79,7 @@ export function makeSandboxPorts(config: SandboxConfig, kept: SandboxMemory, out
     processId: PROCESS_ID,
     machine,
     devicePage: DEVICE_PAGE,
-    // The seed determines ids, keys and secrets. Values that appear in no response, such as nonces of seals, are
+    // The seed determines ids, keys and secrets. Values that appear in no response, such as the nonces of seals, are
     // always random.
     entropy,
     ids,

@@ -64,7 +64,7 @@ import { ensureSeeds } from './seeds.ts';
 import { namedSnapshots, snapshotOf } from './snapshots.ts';
 import { adopt, wholeState } from './whole-state.ts';
 
-/** A sandbox as seen by code in the same process. */
+/** The interface of a sandbox for code in the same process. */
 export interface Sandbox extends RunningSandbox {
   readonly clock: AdjustableClock;
   readonly services: Services;
@@ -74,7 +74,7 @@ export interface Sandbox extends RunningSandbox {
   /** The simulated card issuer, and the merchants. */
   readonly cards: CardControls;
   readonly database: Database;
-  /** Returns to the state after the start, as `POST /_sandbox/reset` does. */
+  /** Returns to the state after the start, like `POST /_sandbox/reset`. */
   reset(): Promise<void>;
   readonly snapshots: ControllableSnapshots;
   /**
@@ -86,20 +86,20 @@ export interface Sandbox extends RunningSandbox {
 /** Options for code in the same process. */
 export interface SandboxOptions extends Partial<SandboxConfig> {
   readonly log?: Log;
-  /** The clock of the machine, by which callers are paced. */
+  /** The system clock, which limits the rate of callers. */
   readonly machine?: Clock;
-  /** The folder of the inspector. Default: that of the build. */
+  /** The folder of the inspector. By default, the folder of the build. */
   readonly inspectorFolder?: string;
   /** How long a reset or a snapshot waits for the requests in progress. */
   readonly drainMs?: number;
-  /** Whether each request that may change something moves a frozen clock by a millisecond. Default: it does. */
+  /** Whether each request that may change something moves a frozen clock by a millisecond. Default: true. */
   readonly ticks?: boolean;
 }
 
 const DRAIN_MS = 5_000;
 
 /**
- * Starts a sandbox. Defaults are those of `custos sandbox`.
+ * Starts a sandbox. The defaults are those of `custos sandbox`.
  *
  * @throws StartError when its folder cannot be used.
  */
@@ -128,8 +128,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 }
 
 /**
- * CHOICE: a request that may change something moves a frozen clock by a millisecond, so that no two resources have the same
- * time and "newest first" is true for all lists. The same requests still meet the same times.
+ * CHOICE: a request that may change something moves a frozen clock by a millisecond. No two resources then have the
+ * same time, and "newest first" is correct for all lists. The same sequence of requests still gets the same times.
  */
 function tickingFor(clock: AdjustableClock): (method: string | undefined) => number {
   return (method) => {
@@ -139,8 +139,8 @@ function tickingFor(clock: AdjustableClock): (method: string | undefined) => num
 }
 
 /**
- * CHOICE: a sandbox that other machines can reach opens its control plane to those that know a token, because in a container
- * each caller is another machine. Random unless it is given, even with a seed, like the secret of the app.
+ * CHOICE: a sandbox that other machines can reach requires a token for its control plane, because in a container each
+ * caller is another machine. The token is random unless it is given, even with a seed, like the app secret.
  */
 function withControlToken(config: SandboxConfig): SandboxConfig {
   if (config.controlToken !== undefined || isLoopbackHost(config.host)) return config;
@@ -154,7 +154,7 @@ interface Outside {
   readonly inspectorFolder: string | undefined;
   readonly drainMs: number;
   readonly ticks: boolean;
-  /** The initial content. It is already in the folder, if there is one. */
+  /** The initial content. If there is a folder, the folder already contains it. */
   readonly snapshot: Snapshot | undefined;
 }
 
@@ -171,7 +171,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       : [databaseOf(config.dataFolder), undefined];
   const onFailure = countFailures(metrics);
   const database = await openDatabase(entities, { kind: 'sqlite', file, image, onFailure });
-  // Commands rotate secrets. They have the time of the machine, but not the time of the sandbox.
+  // Commands that rotate secrets use the system time, not the time of the sandbox.
   const apps = createAppDirectory(database.orm, systemClock);
   const units = unitsOf(database, metrics?.transaction);
   const services: Services = { ...ports, uses: createUseLog({ inUnit: inUnitOf(units), log }) };
@@ -197,7 +197,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     config,
     createAuthenticate({
       ...{ apps, userTokens: createUserTokens(database.orm, services), clock: systemClock },
-      // CHOICE: an app of a sandbox that lists no origins admits pages of this machine, so that a page under
+      // CHOICE: an app of a sandbox that lists no origins accepts pages from this machine, so that a page under
       // development works without a setting.
       admitsUnlisted: isLocalOrigin,
     }),
@@ -354,7 +354,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       snapshots,
       settle: () => jobs.finish(),
       async close() {
-        // Ends the requests that wait for events.
+        // This ends the requests that wait for events.
         stopping.abort();
         own.close();
         await Promise.all([listening.close(), rpcPort?.close()]);
@@ -373,7 +373,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   }
 }
 
-/** The audit log of a sandbox: its keys, and where the requests are recorded, if they are. */
+/** Makes the audit log of a sandbox: its keys, and the log of requests if they are recorded. */
 function createAudit(
   { audit }: Pick<SandboxConfig, 'audit'>,
   {

@@ -16,7 +16,7 @@ import type { OperationContext } from '../ports/operation-context.ts';
 import type { SimulatedChains } from '../sandbox/simulated/chains/simulated-chains.ts';
 import { handlersOf } from '../server/operation-contexts.ts';
 
-/** Operations that create a resource from a body alone. */
+/** The operations that create a resource from only a body. */
 type Creation = 'createUser' | 'createKeyQuorum' | 'createPolicy' | 'createWallet';
 
 /** Creates the named seed data through the handlers of the API. */
@@ -46,7 +46,7 @@ export async function plantSeedData(
   await addVault(context, { ...vault, address, appId: context.app.id, adminWalletId: acme.id }, facts);
 }
 
-/** The vault among the seed data, with what its chain and asset are. */
+/** The vault in the seed data, with its chain and asset. */
 function seededVault() {
   const { chain: chainName, asset: assetName, apyBps: _, ...vault } = usdcVault;
   const chain = chainNamed(chainName);
@@ -56,9 +56,7 @@ function seededVault() {
   return { ...vault, chain, asset: { address: tokenAddress, symbol: assetName.toUpperCase(), decimals } };
 }
 
-/**
- * Schedules the vault of the seed data, if it is stored, to be created on its simulated chain when it is first used.
- */
+/** Plans the vault of the seed data, if it is stored, so that it is created when its simulated chain is first used. */
 export async function planSeededVault(
   em: SqlEntityManager,
   chains: Pick<SimulatedChains, 'has' | 'earn'>,
@@ -72,7 +70,7 @@ export async function planSeededVault(
   });
 }
 
-/** The created resource; undefined if the operation is not implemented. */
+/** Creates a resource and returns it. Undefined if the operation is not implemented. */
 async function createSeeded<Id extends Creation>(
   context: OperationContext,
   id: Id,

@@ -35,7 +35,7 @@ export async function plantSeeds(seeds: Seeds): Promise<void> {
       settings: await sealTestCodes(context.keyStore, seeds.appId, settings),
     });
     if (seeds.config.seedData) await plantSeedData(context, seeds.chains.has);
-    // CHOICE: seed data emits no events, because it represents the state before any endpoint existed.
+    // CHOICE: seed data creates no events, because it represents the state before any endpoint existed.
     await dropEvents(context.em);
   });
   await planVaults(seeds);
@@ -46,8 +46,8 @@ async function planVaults({ config, database, chains }: Seeds): Promise<void> {
 }
 
 /**
- * Creates the seeds. If the app already exists, only updates its credentials and settings. Result: whether they were
- * created.
+ * Creates the seeds. If the app already exists, only updates its credentials and settings. Returns whether the seeds
+ * were created.
  */
 export async function ensureSeeds(seeds: Seeds): Promise<boolean> {
   const app = await getApp(seeds.database.orm.em.fork(), seeds.appId);
@@ -92,7 +92,7 @@ function inTransaction(
         urlOf: () => assert.fail('a seed proposed an intent'),
         payloadsOf: () => assert.fail('a seed proposed an intent'),
       },
-      // INVARIANT: seeds are rows only; nothing is sent.
+      // INVARIANT: seeds are only rows, and nothing is sent.
       afterCommit: () => assert.fail('a seed left something for after the commit'),
       afterRefusal: () => undefined,
       noteSignatures: () => undefined,

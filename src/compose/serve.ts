@@ -56,10 +56,13 @@ const MASTER_KEY_ADVICE = 'start with the master key that they were made with';
 
 /** Inputs of a production server in addition to its settings. */
 export interface ProductionParts {
-  /** Being started, which takes as long as the rest. Closed with the server, also when that does not start. */
+  /**
+   * The signer, which starts while the other parts start. It is closed with the server, even when the server does not
+   * start.
+   */
   readonly signer: Promise<SignerKeyStore>;
   readonly log?: Log;
-  /** If it is one of several workers that share the ports. */
+  /** Set for one of several workers that share the ports. */
   readonly workers?: WorkerMetrics;
 }
 
@@ -69,7 +72,11 @@ export interface Production extends Listening {
   reload(): void;
 }
 
-/** Starts the production server. Throws StartError if the database does not fit this version. */
+/**
+ * Starts the production server.
+ *
+ * @throws StartError if the database does not match this version.
+ */
 export async function startProduction(
   config: ServeConfig,
   { signer: openingSigner, log = logOf(config), workers }: ProductionParts,
@@ -99,9 +106,9 @@ export async function startProduction(
       },
     });
   const database = await databaseOf(config.databasePoolSize);
-  // Jobs that hang keep no connection from requests.
+  // The jobs have separate connections, so that jobs that hang do not take connections from requests.
   const jobsDatabase = await databaseOf(jobsPoolSize(config.databasePoolSize));
-  // Rate limits are settled on a connection of their own. Nothing waits for it.
+  // Rate limits are settled on a separate connection. Nothing waits for it.
   const counters = postgresPool(
     { connectionString: config.databaseUrl, max: 1 },
     onConnectionError,
@@ -154,7 +161,7 @@ export async function startProduction(
     ...{ keyStore, entropy, inUnit: inUnitOf(units) },
     reader: () => database.orm.em.fork(),
   });
-  // On a connection of its own, so that this process does not seem dead because it is busy.
+  // Heartbeats have a separate connection, so that a busy process does not appear to be dead.
   const pulse = await openDatabase(entities, {
     kind: 'postgres',
     url: config.databaseUrl,
@@ -194,7 +201,7 @@ export async function startProduction(
     await requireMasterKey(database, keyStore, MASTER_KEY_ADVICE);
     await restores.open();
     await audit.open();
-    // INVARIANT: no background work before it is known whether the database was restored.
+    // INVARIANT: background work starts only after it is known whether the database was restored.
     beside = startBesideRequests(services, units, {
       ...{ alive, audit, restores, jobUnits: unitsOfJobs },
       observe: metrics?.job,
@@ -274,7 +281,7 @@ export async function startProduction(
       drainMs: config.drainMs,
       workers,
     });
-    // Without the native library, signing takes 2.4 times the CPU.
+    // Without the native library, signing takes 2.4 times the CPU time.
     const curve = nativeBackend === undefined ? 'javascript' : 'libsecp256k1';
     log.info(
       { url: listening.baseUrl, admin: listening.adminUrl, pid: process.pid, secp256k1: curve },
@@ -303,7 +310,7 @@ export async function startProduction(
   }
 }
 
-// For the jobs to finish their batches and the pool its statements. Both have lower limits of their own.
+// The time in which the jobs finish their batches and the pool its statements. Both have lower limits of their own.
 const STOP_MS = 15_000;
 
 function isDoneWithin(limitMs: number, work: Promise<void>): Promise<boolean> {
@@ -313,7 +320,9 @@ function isDoneWithin(limitMs: number, work: Promise<void>): Promise<boolean> {
   return promise;
 }
 
-/** CHOICE: enough for a fleet behind one address that restarts with a stale secret, too few to guess a secret. */
+/**
+ * CHOICE: high enough for many servers behind one address that restart with an old secret, too low to guess a secret.
+ */
 const failuresOfAddress = { points: 100, durationSeconds: 10 };
 
 /** CHOICE: jobs have half as many connections as requests. */
@@ -321,7 +330,7 @@ function jobsPoolSize(ofRequests: number): number {
   return Math.max(2, Math.ceil(ofRequests / 2));
 }
 
-/** A settlement that takes longer is worth nothing: the next one begins. */
+/** A settlement that takes longer is useless, because the next one begins. */
 const settlementTimeouts = {
   connectMs: 1_000,
   statementMs: 1_000,
@@ -330,7 +339,10 @@ const settlementTimeouts = {
   silenceMs: 2_000,
 };
 
-/** They are counted in memory, and the connections of an address reach all workers in turn. */
+/**
+ * The limit for each worker. Failures are counted in memory, and the connections of an address reach all workers in
+ * turn.
+ */
 function failuresPerWorker(workers: number): typeof failuresOfAddress {
   return { ...failuresOfAddress, points: Math.ceil(failuresOfAddress.points / workers) };
 }
@@ -349,7 +361,7 @@ function rateLimitOf(
   };
 }
 
-/** Its statements have no names. */
+/** Returns a pool whose statements have no names. */
 function unnamed(pool: CountingPool): CountingPool {
   const query: CountingPool['query'] = ({ text, values }) =>
     pool.query({ text, ...(values === undefined ? {} : { values }) });

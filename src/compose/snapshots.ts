@@ -22,10 +22,10 @@ import { jsonColumnsOf } from '../storage/sql-functions.ts';
 import { damageOfImage, masterKeyChecksIn } from '../storage/sqlite/images.ts';
 import { schema, type WholeState } from './whole-state.ts';
 
-/** CHOICE: snapshots of a sandbox: at most 100, of at most 256 MiB each and 1 GiB together. */
+/** CHOICE: a sandbox has at most 100 snapshots, of at most 256 MiB each and 1 GiB together. */
 const limits = { count: 100, bytes: 256 * 1024 * 1024, totalBytes: 1024 * 1024 * 1024 };
 
-/** Columns that entities declare as JSON, and texts that operations parse themselves. */
+/** The columns that entities declare as JSON, and the texts that operations parse themselves. */
 const jsonColumns = jsonColumnsOf(entities, [
   ['wallets', 'additional_signers'],
   ['users', 'mfa_methods'],
@@ -84,7 +84,7 @@ export function namedSnapshots({ store, whole, appId }: SnapshotOptions): Contro
     read,
     async write(name, content) {
       const snapshot = decodeSnapshot(content);
-      // A snapshot of another version can be kept here, and is checked where it is loaded.
+      // A snapshot of another version can be stored here. It is checked when it is loaded.
       const fault = hasSchema(snapshot) ? await damageText(snapshot) : undefined;
       if (fault !== undefined) throw new InvalidSnapshotError(fault);
       return write(name, [content]);
@@ -92,7 +92,9 @@ export function namedSnapshots({ store, whole, appId }: SnapshotOptions): Contro
   };
 }
 
-/** As in the contract. Other names cannot be names of files. */
+/**
+ * Whether a text is a valid name. The rule is that of the contract, because other names could not be names of files.
+ */
 function isName(name: string): boolean {
   return /^[a-z0-9][a-z0-9._-]{0,63}$/.test(name);
 }
@@ -132,7 +134,10 @@ function hasSchema(snapshot: Snapshot): boolean {
   return numbers(snapshot.schema) === numbers(schema);
 }
 
-/** Checksums say that a snapshot is whole, not that a sandbox can run on it: it may come from elsewhere. */
+/**
+ * Describes damage in a snapshot. Checksums prove that a snapshot is complete, but not that a sandbox can run with
+ * it. The snapshot may come from other people.
+ */
 async function damageText({ database, chains, state }: Snapshot): Promise<string | undefined> {
   const damage =
     damageOfImage(database, migrationSteps, jsonColumns) ??
@@ -149,7 +154,7 @@ async function damageText({ database, chains, state }: Snapshot): Promise<string
   }
 }
 
-/** Why a whole snapshot cannot be loaded here; undefined if it can. */
+/** Returns the reason why a complete snapshot cannot be loaded here. Undefined if it can. */
 function faultOf(snapshot: Snapshot, appId: string | undefined): string | undefined {
   const { version, state } = snapshot;
   if (!hasSchema(snapshot)) {
@@ -162,7 +167,7 @@ function faultOf(snapshot: Snapshot, appId: string | undefined): string | undefi
 }
 
 /**
- * The snapshot of `--load`: a file, or the name of one in the data folder.
+ * Reads the snapshot of `--load`: a file, or the name of a snapshot in the data folder.
  *
  * @throws StartError
  */

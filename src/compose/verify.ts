@@ -23,7 +23,7 @@ export interface VerifyOptions {
   readonly host: string;
   readonly port: number;
   readonly target: Upstream;
-  /** A sandbox that gets the same requests; its answers are compared and thrown away. */
+  /** A sandbox that receives the same requests. Its responses are compared and discarded. */
   readonly sandbox: Upstream | undefined;
   /** The contract. */
   readonly document: ContractDocument;
@@ -33,12 +33,12 @@ export interface RunningVerifier {
   readonly url: string;
   readonly caFile: string;
   verification(): Verification;
-  /** The latest exchanges as HTTP Archive, without secrets. */
+  /** Returns the latest exchanges as an HTTP Archive, without secrets. */
   archive(): Promise<object>;
   close(): Promise<void>;
 }
 
-/** Starts a proxy in front of a server that compares every exchange with the contract. */
+/** Starts a proxy in front of a server. It compares every exchange with the contract. */
 export async function startVerifier(options: VerifyOptions): Promise<RunningVerifier> {
   const { host, port, target } = options;
   const codes = documentedCodes(options.document);

@@ -20,13 +20,13 @@ import type { SandboxEntropy } from './sandbox-entropy.ts';
 import type { EventLog, SandboxMemory } from './sandbox-memory.ts';
 import { ensureSeeds, plantSeeds, type Seeds } from './seeds.ts';
 
-/** Can be out of service. */
+/** A service that can be taken out of service. */
 interface Service {
   isUp(): boolean;
   setUp(isUp: boolean): void;
 }
 
-/** Everything that the state of a sandbox is in. */
+/** The parts of a sandbox that contain its state. */
 export interface StatefulParts {
   readonly dataFolder: string | undefined;
   readonly version: string;
@@ -51,7 +51,7 @@ export interface StatefulParts {
 
 /** The state of a sandbox as a whole. */
 export interface WholeState {
-  /** A snapshot of the present state: what was acknowledged before is in it. */
+  /** Saves a snapshot of the present state. It includes everything that was acknowledged before. */
   save(): Promise<Snapshot>;
   /** Replaces the state with that of a snapshot. A sandbox with a folder moves the snapshot's file there. */
   load(snapshot: Snapshot, file: string | undefined): Promise<void>;
@@ -59,13 +59,13 @@ export interface WholeState {
   reset(): Promise<void>;
 }
 
-/** The schema of this version. */
+/** The number of schema steps in this version. */
 export const schema: SchemaVersions = { database: migrations.length, chains: chainStoreSteps.length };
 
 /**
  * Saves and replaces the state of a sandbox, while requests wait and jobs are paused.
  *
- * @param first whether the state is the one to which a reset returns: the data is new, or was loaded at the start.
+ * @param first whether a reset returns to the present state, because the data is new, or was loaded at the start.
  */
 export async function wholeState(parts: StatefulParts, first: boolean): Promise<WholeState> {
   const { gate, jobs, randomness } = parts;
@@ -88,7 +88,7 @@ export async function wholeState(parts: StatefulParts, first: boolean): Promise<
             await ensureSeeds(parts.seeds);
           });
         } catch (error) {
-          // Whatever a snapshot contains, one that cannot be loaded leaves the sandbox as it was.
+          // If a snapshot cannot be loaded, the sandbox returns to its previous state.
           await replace(parts, () => restore(parts, before));
           if (dataFolder !== undefined) endLoading(dataFolder);
           throw error;
@@ -107,7 +107,7 @@ export async function wholeState(parts: StatefulParts, first: boolean): Promise<
   };
 }
 
-/** The beginning of the streams, also where data was stored before this start. */
+/** The beginning of the streams, even if data was stored before this start. */
 function startOf(randomness: SandboxEntropy): SnapshotState['entropy'] {
   const positions = randomness.position();
   if (positions === null) return null;
@@ -132,8 +132,8 @@ async function capture(parts: StatefulParts): Promise<Snapshot> {
     state: {
       ...{ appId: memory.state.appId, appSecret: memory.state.appSecret },
       masterKeyHex: memory.state.masterKeyHex,
-      // CHOICE: a running clock is saved by its difference from the machine's, so that one that was never moved still
-      // shows the time of the machine after a snapshot is loaded, as after a restart.
+      // CHOICE: a running clock is saved as its difference from the system clock. A clock that was never moved
+      // therefore still shows the system time after a snapshot is loaded, as after a restart.
       clock: clock.state(),
       entropy: randomness.position(),
       ...{ isFiatUp: fiat.isUp(), areCardsUp: cards.isUp() },
@@ -150,7 +150,7 @@ async function replace(parts: StatefulParts, work: () => Promise<void>): Promise
     async () => {
       await uses.flush();
       await work();
-      // CHOICE: snapshots contain no fault rules, and loading one removes those that were added.
+      // CHOICE: snapshots contain no fault rules, and loading one removes the rules that were added.
       parts.faults.restart();
       apps.noteChange();
       await parts.trail.open();
@@ -168,7 +168,10 @@ async function restore(parts: StatefulParts, snapshot: Snapshot): Promise<void> 
   adopt(parts, snapshot.state);
 }
 
-/** Stores the master key of a loaded snapshot: last, because the stored one may be the only copy of the key before. */
+/**
+ * Stores the master key of a loaded snapshot. This is done last, because the stored key may be the only copy of the
+ * previous key.
+ */
 function keepKey(parts: StatefulParts, snapshot: Snapshot): void {
   const { masterKeyHex } = snapshot.state;
   if (!isOwn(parts, snapshot)) parts.memory.change({ masterKeyHex });
@@ -179,7 +182,7 @@ function isOwn({ memory }: Pick<StatefulParts, 'memory'>, { state }: Snapshot): 
   return state.masterKeyHex === memory.state.masterKeyHex;
 }
 
-/** Takes over what a snapshot has outside its databases. */
+/** Takes over the part of a snapshot that is outside of its databases. */
 export function adopt(
   { clock, randomness, fiat, cards }: Pick<StatefulParts, 'clock' | 'randomness' | 'fiat' | 'cards'>,
   state: SnapshotState,

@@ -33,7 +33,7 @@ type FromWorker =
 /** How long the parent process may take to collect the metrics of all workers. */
 const MERGE_MS = 3_000;
 
-/** Runs one worker of `custos serve --workers` until its parent process stops it, or ends. */
+/** Runs one worker of `custos serve --workers` until its parent process stops it or ends. */
 export async function runWorker(config: ServeConfig, signer: Promise<SignerKeyStore>): Promise<void> {
   const number = cluster.worker?.id;
   const waiting = new Map<number, (text: string) => void>();
@@ -47,7 +47,7 @@ export async function runWorker(config: ServeConfig, signer: Promise<SignerKeySt
     else if (message.kind === 'metrics')
       void ownMetrics?.().then((values) => send({ kind: 'metrics', id: message.id, values }));
   });
-  // The terminal sends these to the whole group of processes; the parent process decides.
+  // The terminal sends these signals to the whole process group. The parent process decides what to do.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
   const workers: WorkerMetrics = {
     offerMetrics(own) {
@@ -71,8 +71,8 @@ export async function runWorker(config: ServeConfig, signer: Promise<SignerKeySt
 }
 
 /**
- * The part of the settings for one worker. Connections are limited for all workers together. Rate limits are counted in
- * the database, so all workers share them. The pool, and what is limited by it, is each worker's own.
+ * The share of the settings for one worker. Connections are limited for all workers together. Rate limits are counted
+ * in the database, so all workers share them. Each worker has a separate pool, with the limits that depend on it.
  */
 function shareOf(config: ServeConfig): ServeConfig {
   const share = (whole: number): number => Math.ceil(whole / config.workers);
@@ -96,38 +96,39 @@ function numbered(log: Log, worker: number | undefined): Log {
 }
 
 /*
- * `custos serve --workers N`: this process accepts the connections of the port and of the admin port and hands each to
- * one of N workers in turn (node:cluster), which do the rest, TLS included. It holds no database connection and serves
- * no request.
+ * `custos serve --workers N`: this process accepts the connections of the port and of the admin port, and passes them
+ * to N workers in turn (node:cluster). The workers do everything else, including TLS. This process has no database
+ * connection and serves no request.
  */
 
 /** Servers that share their ports. */
 export interface Workers {
   readonly baseUrl: string;
   readonly adminUrl: string | undefined;
-  /** Replaces the workers one by one. If a new one does not become ready, the others stay. */
+  /** Replaces the workers one by one. If a new worker does not become ready, the others stay. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
 
 interface WorkerProcess extends StartedProcess {
   readonly addresses: Promise<{ readonly url: string; readonly admin: string | undefined }>;
-  /** Its metrics; undefined when it does not answer in time. */
+  /** Returns a worker's metrics. Undefined when it does not respond in time. */
   metrics(): Promise<MetricValues | undefined>;
 }
 
-/** CHOICE: how long a worker may take to start. */
+/** CHOICE: the time that a worker may take to start. */
 const START_MS = 60_000;
 const METRICS_MS = 1_000;
-/** More than a server needs, after its drain, to finish its requests and its jobs. */
+/** More time than a server needs, after its drain, to finish its requests and its jobs. */
 const END_MS = 30_000;
-/** A line of this length is passed on before its end. */
+/** A line of this length is forwarded before its end is read. */
 const MAX_LINE_BYTES = 1024 * 1024;
 
 /**
- * Starts the workers. Throws StartError when one of them does not start.
+ * Starts the workers.
  *
  * @param args the command line of a worker.
+ * @throws StartError when one of them does not start.
  */
 export async function startWorkers(config: ServeConfig, args: readonly string[]): Promise<Workers> {
   const { workers: count } = config;
@@ -139,7 +140,7 @@ export async function startWorkers(config: ServeConfig, args: readonly string[])
     const ofWorkers = await Promise.all(workers.map((each) => each.current()?.metrics()));
     const { mergedText } = await import('../observability/server-metrics.ts');
     const { valuesOfDroppedLines } = await import('../observability/gauges.ts');
-    // This process writes the lines of all workers.
+    // This process writes the log lines of all workers.
     const own = await valuesOfDroppedLines(droppedLogLines);
     return mergedText([...ofWorkers.filter((metrics) => metrics !== undefined), own]);
   };
@@ -236,7 +237,7 @@ function kill(worker: Worker): void {
   worker.process.kill('SIGKILL');
 }
 
-/** Whole lines only: two workers that write to one pipe could mix theirs. */
+/** Forwards only complete lines, because the lines of two workers that write to one pipe could be mixed. */
 function forwardLines(from: Readable | null, to: LogOutput): void {
   let rest = Buffer.alloc(0);
   from?.on('data', (chunk: Buffer) => {

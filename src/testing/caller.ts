@@ -18,7 +18,7 @@ interface AnyInput {
   readonly body?: unknown;
 }
 
-/** Calls operations with the app's secret and the signatures of `signers`, where an operation accepts them. */
+/** Makes a caller that uses the app's secret, and the signatures of `signers` for operations that accept them. */
 export function callerOf(connection: Connection, signers: readonly Pick<Signer, 'privateKey'>[]): Caller {
   const keys = signers.map(keyOf);
   const attempt = async <Id extends OperationId>(

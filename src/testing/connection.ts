@@ -3,13 +3,13 @@ import type { Sandbox } from '../compose/sandbox.ts';
 import type { ReceivedResponse, SandboxClient, SentRequest } from '../tools/client/sandbox-client.ts';
 import { CallRefusedError, type Refusal } from './types.ts';
 
-/** Connections to a sandbox of this process. They trust its certificate authority and nothing else. */
+/** Connections to a sandbox in this process. They trust only its certificate authority. */
 export interface Connection extends SandboxClient {
   readonly dispatcher: Agent;
   destroy(): Promise<void>;
 }
 
-/** Connects to a sandbox; `prefix` is the word in its clients' headers. */
+/** Connects to a sandbox. `prefix` is the prefix of its clients' header names. */
 export function connect(sandbox: Sandbox, prefix: string): Connection {
   const { baseUrl, appId, appSecret, caFile } = sandbox;
   const dispatcher = new Agent({ connect: { ca: sandbox.caPem } });

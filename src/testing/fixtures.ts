@@ -4,13 +4,13 @@ type Use<Value> = (value: Value) => Promise<void>;
 
 /** The fixtures of a test. */
 export interface SandboxContext {
-  /** The worker's sandbox, in the state in which the previous test left it. */
+  /** The worker's sandbox, in the state that the previous test left. */
   readonly startedSandbox: TestSandbox;
-  /** The same, in the state after its start. */
+  /** The worker's sandbox, in the state after its start. */
   readonly sandbox: TestSandbox;
 }
 
-/** A fixture as vitest and Playwright accept it: for the whole worker, or for each test. */
+/** A fixture in the form that vitest and Playwright accept, for the whole worker or for each test. */
 export interface SandboxFixtures {
   readonly startedSandbox: [
     (context: object, use: Use<TestSandbox>) => Promise<void>,
@@ -23,7 +23,7 @@ export interface SandboxFixtures {
 }
 
 /**
- * Fixtures for `test.extend`: one sandbox for each worker, `startedSandbox`, which every test that uses `sandbox` gets
+ * Fixtures for `test.extend`. Each worker has one sandbox, `startedSandbox`. Every test that uses `sandbox` gets it
  * in the state after its start.
  *
  * In vitest: `const test = base.extend<SandboxContext>(sandboxFixtures({ seed: 'shop' }))`. In Playwright, also set

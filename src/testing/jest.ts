@@ -2,27 +2,28 @@ import { matchersFor } from './matchers.ts';
 import { alice, bob, carol } from './signers.ts';
 import { type StartOptions, startSandbox, type TestSandbox } from './testing.ts';
 
-/** The arguments that jest passes to an environment, as far as this one reads them. */
+/** The arguments that jest passes to an environment and that this environment reads. */
 interface EnvironmentConfig {
   readonly projectConfig: { readonly testEnvironmentOptions: { readonly custos?: StartOptions } };
 }
 
-/** The environment of jest for Node.js, which this one extends. */
+/** Jest's environment for Node.js, which this environment extends. */
 interface NodeEnvironment {
   readonly global: Record<string, unknown>;
   setup(): Promise<void>;
   teardown(): Promise<void>;
 }
 
-// The users' jest brings it.
+// The package is part of the users' jest.
 const environmentOfNode = 'jest-environment-node';
 const { TestEnvironment: NodeEnvironment } = (await import(environmentOfNode)) as {
   TestEnvironment: new (config: EnvironmentConfig, context: unknown) => NodeEnvironment;
 };
 
 /**
- * A jest environment with a sandbox for each test file, which every test gets as it started. Its tests have the globals
- * `sandbox`, `alice`, `bob`, `carol` and `sandboxMatchers`; `testEnvironmentOptions.custos` are the options of
+ * A jest environment with a sandbox for each test file. Every test gets the sandbox in the state after its start. Its
+ * tests have the globals
+ * `sandbox`, `alice`, `bob`, `carol` and `sandboxMatchers`. `testEnvironmentOptions.custos` are the options of
  * `startSandbox`.
  */
 class TestEnvironment extends NodeEnvironment {
@@ -46,7 +47,7 @@ class TestEnvironment extends NodeEnvironment {
     await super.teardown();
   }
 
-  /** Called by jest before anything of a test runs. */
+  /** Jest calls it before any part of a test runs. */
   async handleTestEvent({ name }: { readonly name: string }): Promise<void> {
     if (name === 'test_start') await this.#sandbox?.reset();
   }

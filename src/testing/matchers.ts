@@ -2,13 +2,13 @@ import { responseValidators } from '../generated/response-validators.js';
 import { createBrand } from '../server/brand.ts';
 import type { EventFilter, OperationId, TestSandbox } from './testing.ts';
 
-/** The form of a matcher for `expect.extend` of vitest, jest and Playwright. */
+/** The result of a matcher for `expect.extend` in vitest, jest and Playwright. */
 interface Verdict {
   readonly pass: boolean;
   message(): string;
 }
 
-/** A response of `attempt`, or one of `fetch`. */
+/** A response of `attempt` or of `fetch`. */
 type Received =
   | Response
   | {
@@ -21,11 +21,11 @@ type Received =
 /** Matchers for `expect.extend(sandboxMatchers)`, for sandboxes without a prefix. */
 export const sandboxMatchers = matchersFor('service');
 
-/** The same for sandboxes that were started with this prefix. */
+/** Makes the matchers for sandboxes that were started with this prefix. */
 export function matchersFor(prefix: string) {
   const brand = createBrand(prefix);
   return {
-    /** Whether a response is one that the document has for the operation: status, body and error code. */
+    /** Passes if the contract documents the response for the operation: its status, body and error code. */
     async toMatchContract(received: Received, operation?: string): Promise<Verdict> {
       const isFetched = isResponse(received);
       const id = operation ?? (isFetched ? undefined : received.operation);
@@ -43,7 +43,7 @@ export function matchersFor(prefix: string) {
             : `${id} answered ${received.status} ${JSON.stringify(body)}: ${fault}`,
       };
     },
-    /** Whether the sandbox has recorded an event of the type. */
+    /** Passes if the sandbox has recorded an event of the type. */
     async toHaveEvent(
       received: Pick<TestSandbox, 'events'>,
       type: string,
@@ -64,14 +64,14 @@ export function matchersFor(prefix: string) {
 
 const SHOWN_EVENTS = 3;
 
-/** The latest events of the type, which have other values. */
+/** Describes the latest events of the type that have other values. */
 function nearMisses(others: readonly { readonly payload: unknown }[]): string {
   if (others.length === 0) return 'none of this type';
   const shown = others.slice(-SHOWN_EVENTS).map(({ payload }) => JSON.stringify(payload));
   return `${others.length} of this type with other values: ${shown.join(', ')}`;
 }
 
-/** `fetch` has a `Response` of its own in every package. */
+/** `instanceof` does not work, because the `fetch` of every package has its own `Response`. */
 function isResponse(received: Received): received is Response {
   return 'clone' in received && typeof received.clone === 'function';
 }

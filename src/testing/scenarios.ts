@@ -4,7 +4,11 @@ import { runScenario } from '../tools/client/world.ts';
 import type { Connection } from './connection.ts';
 import { type RunOptions, ScenarioFailedError, type ScenarioResult } from './types.ts';
 
-/** Runs a scenario by name, or an Arazzo document by its file. @throws ScenarioFailedError */
+/**
+ * Runs a scenario by name, or an Arazzo document by its file.
+ *
+ * @throws ScenarioFailedError
+ */
 export async function playScenario(
   connection: Connection,
   nameOrFile: string,

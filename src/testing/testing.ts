@@ -42,30 +42,35 @@ export {
   type ScenarioStep,
 } from './types.ts';
 
-/** Options for starting a sandbox; each corresponds to an option of `custos sandbox`. */
+/** Options for starting a sandbox. Each corresponds to an option of `custos sandbox`. */
 export interface StartOptions {
-  /** Same ids, keys and addresses in every run, and a clock that stands still at the start of 2026. Default: `test`. */
+  /**
+   * Makes ids, keys and addresses the same in every run, and freezes the clock at the start of 2026. Default: `test`.
+   */
   readonly seed?: string | undefined;
-  /** Named users, wallets, a key quorum and a policy. Default: true. */
+  /** Creates named users, wallets, a key quorum and a policy. Default: true. */
   readonly seedData?: boolean;
-  /** A snapshot file to start with; resets return to it. */
+  /** The snapshot file to start with. Resets return to it. */
   readonly load?: string;
   readonly prefix?: string;
   readonly appId?: string;
   readonly appSecret?: string;
-  /** Whether requests are kept for `/_sandbox/requests`. Default: true. */
+  /** Whether requests are recorded for `/_sandbox/requests`. Default: true. */
   readonly record?: boolean;
-  /** Whether refusals contain `data.hint`. Default: true. */
+  /** Whether error responses contain `data.hint`. Default: true. */
   readonly hints?: boolean;
-  /** Default: any free port. */
+  /** The port. Default: any free port. */
   readonly port?: number;
-  /** A port for JSON-RPC over plain HTTP and WebSocket; 0 selects a free one. Default: none. */
+  /** A port for JSON-RPC over plain HTTP and WebSocket. 0 selects a free port. Default: none. */
   readonly rpcPort?: number;
-  /** Confirm each transaction on simulated chains after this time, 0 immediately. Default: with the next block. */
+  /**
+   * The time after which each transaction on simulated chains is confirmed; 0 means immediately. Default: with the
+   * next block.
+   */
   readonly confirmAfterMs?: number;
 }
 
-/** The clock of a sandbox. Whatever is due by the new time has run when a change resolves. Unix ms. */
+/** The clock of a sandbox, in Unix ms. When a change resolves, everything that is due by the new time has run. */
 export interface TestClock {
   now(): Promise<number>;
   freeze(): Promise<number>;
@@ -81,29 +86,32 @@ export interface TestFaults {
   clear(): Promise<number>;
 }
 
-/** Selects events. */
+/** The criteria that select events. */
 export interface EventFilter {
-  /** Conditions on the payload, by path: `{ wallet_id: '…', 'account.type': 'email' }`. */
+  /** Conditions on the payload, by path, such as `{ wallet_id: '…', 'account.type': 'email' }`. */
   readonly where?: Readonly<Record<string, string | number | boolean>>;
-  /** Only events after this one. */
+  /** Selects only events after the event with this id. */
   readonly after?: string;
 }
 
-/** A sandbox in this process. Without signatures, it calls operations with the app secret alone. */
+/** A sandbox in this process. Without signers, it calls operations with only the app secret. */
 export interface TestSandbox extends Caller, AsyncDisposable {
   readonly baseUrl: string;
   readonly appId: string;
   readonly appSecret: string;
-  /** The certificate authority, as PEM and as a file. */
+  /** The certificate authority, as PEM and as the path of a file. */
   readonly caPem: string;
   readonly caFile: string;
-  /** The JSON-RPC of the simulated EVM chains: the name of one follows after a slash. */
+  /** The URL of the JSON-RPC of the simulated EVM chains. The name of a chain follows after a slash. */
   readonly rpcUrl: string;
-  /** Calls operations with these signatures, where they accept signatures. */
+  /** Makes a caller that adds these signatures to operations that accept signatures. */
   as(...signers: readonly Pick<Signer, 'privateKey'>[]): Caller;
-  /** `fetch` that trusts the sandbox. */
+  /** A `fetch` that trusts the sandbox. */
   readonly fetch: typeof globalThis.fetch;
-  /** Lets all TLS connections of this process trust the sandbox: `fetch`, `https`, and clients built on them. */
+  /**
+   * Makes all TLS connections of this process trust the sandbox: `fetch`, `https`, and clients that are built on
+   * them.
+   */
   trust(): void;
   /** Returns to the state after the start. */
   reset(): Promise<void>;
@@ -112,9 +120,9 @@ export interface TestSandbox extends Caller, AsyncDisposable {
   load(name: string): Promise<void>;
   readonly clock: TestClock;
   readonly faults: TestFaults;
-  /** Adds funds to an address or to a wallet, named by its id. */
+  /** Adds funds to an address, or to a wallet that is named by its id. */
   faucet(recipient: string, deposit: Omit<FundSandboxAddressRequest, 'address'>): Promise<SandboxDeposit>;
-  /** Mines blocks on one simulated chain, or on all in use. */
+  /** Mines blocks on one simulated chain, or on all chains in use. */
   mine(count?: number, chain?: string): Promise<void>;
   /** Runs everything that is due, and waits for the responses of webhook endpoints. */
   settle(): Promise<void>;
@@ -124,22 +132,25 @@ export interface TestSandbox extends Caller, AsyncDisposable {
    * @throws ScenarioFailedError when a step of a file fails.
    */
   runScenario(nameOrFile: string, options?: RunOptions): Promise<ScenarioResult>;
-  /** The events so far, oldest first. */
+  /** Returns the events so far, oldest first. */
   events(type?: string, filter?: EventFilter): Promise<readonly SandboxEvent[]>;
-  /** The first event of a type, which may have been recorded before. Rejects after `timeoutMs`, by default 5000. */
+  /**
+   * Returns the first event of a type. It may have been recorded before the call. Rejects after `timeoutMs`, by
+   * default 5000.
+   */
   waitForEvent(type: string, filter?: EventFilter & { readonly timeoutMs?: number }): Promise<SandboxEvent>;
   close(): Promise<void>;
 }
 
 const WAIT_FOR_EVENT_MS = 5_000;
 
-/** Starts a whole sandbox in this process, with its data in memory: `await using sandbox = await startSandbox()`. */
+/** Starts a complete sandbox in this process, with its data in memory: `await using sandbox = await startSandbox()`. */
 export async function startSandbox(options: StartOptions = {}): Promise<TestSandbox> {
   const { port = 0, seedData = true, seed = 'test' } = options;
   const given = 'seed' in options ? { seed: options.seed } : { seed };
   const sandbox = await compose({
     ...{ ...options, ...given, port, seedData, logLevel: 'silent' },
-    // The process runs tests, and each of its sandboxes would prepare keys.
+    // The process runs tests, and each of its sandboxes would prepare keys, which slows them down.
     preparedKeys: 0,
   });
   const connection = connect(sandbox, options.prefix ?? 'service');
@@ -191,7 +202,7 @@ export async function startSandbox(options: StartOptions = {}): Promise<TestSand
   };
 }
 
-/** NOTE: `fetch` of undici refuses a `Request` of Node, because their dispatchers have different versions. */
+/** NOTE: undici's `fetch` refuses a `Request` of Node, because their dispatchers have different versions. */
 async function fetchOver({ dispatcher }: Connection, request: Request): Promise<Response> {
   const { url, method, redirect, signal } = request;
   const body = request.body === null ? null : await request.arrayBuffer();

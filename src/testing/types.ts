@@ -3,12 +3,12 @@ import type { SandboxScenarioStep } from '../sandbox/generated/schemas.ts';
 
 export type { OperationId, Operations };
 
-/** Path, query and body of an operation, as far as it has them. */
+/** The path, query and body of an operation, without the parts that it does not have. */
 export type CallInput<Id extends OperationId> = Part<'path', Operations[Id]['path']> &
   Part<'query', Operations[Id]['query']> &
   Part<'body', Operations[Id]['body']>;
 
-/** A part is required when it has a required member. */
+/** A part is required if one of its members is required. */
 type Part<Name extends string, Value> = [Value] extends [undefined]
   ? { [N in Name]?: undefined }
   : undefined extends Value
@@ -17,17 +17,17 @@ type Part<Name extends string, Value> = [Value] extends [undefined]
       ? { [N in Name]?: Value }
       : { [N in Name]: Value };
 
-/** The options of a call besides its input. */
+/** The options of a call, without its input. */
 export interface CallOptions {
   readonly idempotencyKey?: string;
   /** Unix ms, by the sandbox's clock. */
   readonly expiryMs?: number;
-  /** A user's access token, instead of the app secret. */
+  /** A user's access token, which replaces the app secret. */
   readonly userToken?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The body of a refusal. */
+/** The body of an error response. */
 export interface Refusal {
   readonly error: string;
   readonly code?: string;
@@ -40,14 +40,14 @@ interface AnyAnswer {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-/** A response: `data` of a success, `error` of a refusal. */
+/** A response: `data` for a success, `error` for an error. */
 export type Answer<Id extends OperationId> = AnyAnswer &
   (
     | { readonly data: Operations[Id]['response']; readonly error?: undefined }
     | { readonly data?: undefined; readonly error: Refusal }
   );
 
-/** The sandbox refused a call that was expected to succeed. The message contains its hint. */
+/** Thrown when the sandbox refused a call that was expected to succeed. The message contains the sandbox's hint. */
 export class CallRefusedError extends Error {
   readonly status: number;
   readonly code: string | undefined;
@@ -63,14 +63,18 @@ export class CallRefusedError extends Error {
   }
 }
 
-/** Calls operations of the API, signed if they accept signatures. */
+/** Calls operations of the API, and signs those that accept signatures. */
 export interface Caller {
-  /** The body of the response. @throws CallRefusedError */
+  /**
+   * Returns the body of the response.
+   *
+   * @throws CallRefusedError
+   */
   call<Id extends OperationId>(
     id: Id,
     ...input: OptionalIfEmpty<CallInput<Id>>
   ): Promise<Operations[Id]['response']>;
-  /** The response, a success or a refusal. */
+  /** Returns the response, which may be a success or an error. */
   attempt<Id extends OperationId>(id: Id, ...input: OptionalIfEmpty<CallInput<Id>>): Promise<Answer<Id>>;
 }
 
@@ -82,11 +86,11 @@ type OptionalIfEmpty<Input> =
 /** Options for running an Arazzo document. */
 export interface RunOptions {
   readonly inputs?: Readonly<Record<string, unknown>>;
-  /** Only this workflow, and those that it depends on. */
+  /** Runs only this workflow and the workflows on which it depends. */
   readonly workflow?: string;
 }
 
-/** A step that was done, and why it failed. */
+/** A step that was run, and the reasons why it failed. */
 export interface ScenarioStep extends SandboxScenarioStep {
   readonly failures: readonly string[];
 }
@@ -94,13 +98,13 @@ export interface ScenarioStep extends SandboxScenarioStep {
 export interface ScenarioResult {
   readonly steps: readonly ScenarioStep[];
   /**
-   * For a named scenario: the ids of the created resources, by type. For a file: the outputs of its workflows, by
+   * For a named scenario, the ids of the created resources by type. For a file, the outputs of its workflows by
    * workflow.
    */
   readonly outputs: Readonly<Record<string, unknown>>;
 }
 
-/** A step of a file failed. The message contains its criteria and the hint of the sandbox. */
+/** Thrown when a step of a file failed. The message contains its criteria and the hint of the sandbox. */
 export class ScenarioFailedError extends Error {
   readonly steps: readonly ScenarioStep[];
 

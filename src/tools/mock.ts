@@ -3,16 +3,16 @@ import { ApiError } from '../errors.ts';
 
 /** The preferences in a `Prefer` header (RFC 7240). */
 interface Preference {
-  /** Status of the response, as text. */
+  /** The status of the response, as text. */
   readonly code?: string;
-  /** Name of the example. */
+  /** The name of the example. */
   readonly example?: string;
 }
 
 /**
- * Parses `code` and `example` from the header; ignores other preferences (RFC 7240 §2).
+ * Parses `code` and `example` from the header, and ignores other preferences (RFC 7240 §2).
  *
- * NOTE: also accepts `;` between preferences, because clients of other mock servers send `code=404; example=name`.
+ * NOTE: it also accepts `;` between preferences, because clients of other mock servers send `code=404; example=name`.
  */
 function parsePrefer(header: string | undefined): Preference {
   const preference: { code?: string; example?: string } = {};
@@ -22,13 +22,13 @@ function parsePrefer(header: string | undefined): Preference {
     if (key !== 'code' && key !== 'example') continue;
     const [, quoted, plain] = /^(?:"([^"]*)"|([^\s"]*))$/.exec(item.slice(equals + 1).trim()) ?? [];
     const chosen = quoted ?? plain;
-    // RFC 7240 §2: the first of several equal preferences counts.
+    // According to RFC 7240 §2, the first of several preferences with the same name counts.
     if (chosen !== undefined) preference[key] ??= chosen;
   }
   return preference;
 }
 
-/** The examples of one response by name; empty when the response has no body. */
+/** The examples of one response, by name. Empty when the response has no body. */
 type Examples = ReadonlyMap<string, unknown>;
 
 /** The documented examples of one operation. */
@@ -76,17 +76,17 @@ export function readExamples(document: { paths: Record<string, Record<string, un
 }
 
 function examplesOf({ content }: MediaTypes): Examples {
-  // JSON, or the only type of a file.
+  // JSON, or the only media type of a file.
   const [first] = Object.values(content ?? {});
   const examples = (content?.['application/json'] ?? first)?.examples ?? {};
   return new Map(Object.entries(examples).map(([name, { value }]) => [name, value]));
 }
 
 /**
- * The documented response to a request: the one that the `Prefer` header selects, otherwise the success example that
- * matches the body, otherwise the first success example.
+ * Returns the documented response to a request: the response that the `Prefer` header selects, otherwise the success
+ * example that matches the body, otherwise the first success example.
  *
- * Throws invalid_data for an undocumented status or example; the message lists the documented ones.
+ * @throws ApiError invalid_data for an undocumented status or example. The message lists the documented ones.
  */
 export function answerFromExamples(
   { requests, responses }: OperationExamples,
@@ -105,7 +105,7 @@ export function answerFromExamples(
   return { status: Number(status), body: value, headers: appliedHeader(preference) };
 }
 
-/** The status with an example of this name; prefers the success status. */
+/** Returns the status that has an example with this name. A success status takes precedence. */
 function statusWith(
   responses: OperationExamples['responses'],
   example: string | undefined,
@@ -117,8 +117,8 @@ function statusWith(
 }
 
 /**
- * Selects the example for a request: the one with the name of an equal request example, or with the name of a string
- * in the body, such as its `method` or `chain_type`; otherwise the first.
+ * Selects the example for a request. It has the same name as the request example that equals the body, or a name that
+ * equals a string in the body, such as its `method` or `chain_type`. Otherwise it is the first example.
  */
 function nameFor(examples: Examples, requests: Examples, body: unknown): string | undefined {
   const [first] = examples.keys();
@@ -144,7 +144,7 @@ function notDocumented(kind: 'code' | 'example', wanted: string, known: Iterable
   );
 }
 
-/** RFC 7240 §3. */
+/** Makes the header that confirms the preference (RFC 7240 §3). */
 function appliedHeader({ code, example }: Preference): Record<string, string> {
   const applied = [
     ...(code === undefined ? [] : [`code=${code}`]),

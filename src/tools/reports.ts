@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 
 /** The results of a command, for the formats that other programs read. */
 export interface Report {
-  /** `custos coverage`. */
+  /** The name of the tool, such as `custos coverage`. */
   readonly tool: string;
   readonly version: string;
   readonly rules: readonly Rule[];
@@ -15,7 +15,7 @@ interface Rule {
   readonly description: string;
 }
 
-/** Checks that belong together. */
+/** A group of checks. */
 export interface Suite {
   readonly name: string;
   readonly checks: readonly Check[];
@@ -23,15 +23,15 @@ export interface Suite {
 
 export interface Check {
   readonly name: string;
-  /** `failed`: breaks the build. `skipped`: reported, and does not. */
+  /** `failed` makes the build fail. `skipped` is reported, but does not. */
   readonly outcome: 'passed' | 'failed' | 'skipped';
-  /** For a failed check: the id of its rule, and the expected and found values. */
+  /** For a failed check, the id of its rule, and the expected and found values. */
   readonly finding?: { readonly rule: string; readonly message: string; readonly details?: string };
   /** The file that the finding is about. */
   readonly file?: string | undefined;
 }
 
-/** The report as JUnit XML, in the form that CI services read. */
+/** Renders the report as JUnit XML, in the form that CI services read. */
 export function junitOf({ tool, suites }: Report): string {
   const checks = suites.flatMap((suite) => suite.checks);
   return [
@@ -82,7 +82,7 @@ const entities: Readonly<Record<string, string>> = {
   '\n': '&#10;',
 };
 
-/** Text for XML 1.0 or HTML; characters that XML does not allow become `?`. */
+/** Escapes text for XML 1.0 or HTML. Characters that XML does not allow become `?`. */
 export function escapeXml(text: string): string {
   return (
     text
@@ -93,7 +93,7 @@ export function escapeXml(text: string): string {
   );
 }
 
-/** The failed checks as SARIF 2.1.0, for code scanning. */
+/** Renders the failed checks as SARIF 2.1.0, for code scanning. */
 export function sarifOf({ tool, version, rules, suites }: Report): object {
   const results = suites.flatMap(({ checks }) => checks).filter(({ outcome }) => outcome !== 'passed');
   return {
@@ -120,7 +120,7 @@ function resultOf({ name, outcome, finding, file }: Check): object {
     ruleId: rule,
     level: outcome === 'failed' ? 'error' : 'note',
     message: { text: `${name}: ${message}` },
-    // The same finding of a later run has the same fingerprint, so that it is not reported as new.
+    // The same finding has the same fingerprint in each run, so that it is not reported as new.
     partialFingerprints: { 'finding/v1': createHash('sha256').update(`${rule}\n${name}`).digest('hex') },
     ...(file === undefined
       ? {}

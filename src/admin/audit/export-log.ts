@@ -24,19 +24,19 @@ import { files, readFileOf, widthOf } from './log-folder.ts';
 /** The result of an export. */
 export interface Exported {
   readonly size: number;
-  /** How many records the folder had before. */
+  /** The number of records that the folder had before. */
   readonly from: number;
   readonly root: string;
-  /** The key to verify with, which readers should get on another way than the files. */
+  /** The key that verifies the log. Readers should receive it over another channel than the files. */
   readonly verifier_key: string;
 }
 
 /**
- * Writes the log as files in the layout of C2SP tlog-tiles, or adds new records to the folder. The checkpoint is
- * written last, so an interrupted export leaves the log of the previous one.
+ * Exports the log as files in the layout of C2SP tlog-tiles, or adds new records to the folder. The checkpoint is
+ * written last, so after an interrupted export, the folder contains the log of the previous export.
  *
- * @throws StartError when there is nothing to export, or when the log in the database does not continue the log of the
- * folder, because one of them was changed.
+ * @throws StartError when there is nothing to export, or when the log in the database does not continue the log in
+ * the folder, because one of them was changed.
  */
 export function exportLog(config: DatabaseConfig, folder: string): Promise<Exported> {
   return withDatabase(config, async (database) => {
@@ -45,7 +45,7 @@ export function exportLog(config: DatabaseConfig, folder: string): Promise<Expor
   });
 }
 
-/** As `exportLog`, from an open database. */
+/** Like `exportLog`, but from an open database. */
 export async function exportFrom(em: SqlEntityManager, folder: string): Promise<Exported> {
   const verifier = await getVerifier(em);
   const note = await getSignedCheckpoint(em);
@@ -72,7 +72,10 @@ export async function exportFrom(em: SqlEntityManager, folder: string): Promise<
   return { size, from, root, verifier_key: key };
 }
 
-/** The folder is a witness of the log: what it has must be the beginning of what the database has. */
+/**
+ * Checks the log against the folder, which is a witness: the log in the database must begin with the log in the
+ * folder.
+ */
 async function requireContinued(
   readTile: ReadTile,
   checkpoint: Checkpoint,
@@ -84,7 +87,7 @@ async function requireContinued(
       `the folder has ${before.size} records, the database only ${checkpoint.size}: the log was truncated`,
     );
   }
-  // Undefined: the database lacks tiles.
+  // Undefined when the database lacks tiles.
   const root = await rootOf(subtreesOf(readTile), before.size).catch(() => undefined);
   if (root !== undefined && Buffer.compare(root, before.root) === 0) return before.size;
   throw new StartError(
@@ -110,7 +113,10 @@ async function writeTiles(folder: string, readTile: ReadTile, { from, size }: Gr
   }
 }
 
-/** Writes only what the tree has: a record that was changed in the database never replaces an exported one. */
+/**
+ * Writes only records that match the tree, so that a record that was changed in the database never replaces an
+ * exported record.
+ */
 async function writeBundles(
   em: SqlEntityManager,
   folder: string,

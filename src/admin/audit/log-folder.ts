@@ -12,23 +12,23 @@ import {
   writeBundle,
 } from '../../engine/crypto/tlog/tiles.ts';
 
-/** The files of a log besides its tiles and bundles. `log.vkey` is the key that its checkpoints are verified with. */
+/** The files of a log, without its tiles and bundles. `log.vkey` is the key that verifies its checkpoints. */
 export const files = { checkpoint: 'checkpoint', verifier: 'log.vkey' } as const;
 
-/** A file of the folder; undefined if it does not exist. */
+/** Reads a file of the folder. Undefined if it does not exist. */
 export function readFileOf(folder: string, name: string): Buffer | undefined {
   const path = join(folder, name);
   return existsSync(path) ? readFileSync(path) : undefined;
 }
 
-/** The width that a tile has in a log of `size`; 0 if it has no such tile. */
+/** The width of a tile in a log of `size`. 0 if the log has no such tile. */
 export function widthOf(level: number, index: number, size: number): number {
   const { full, partial } = tilesAt(level, size);
   if (index < full) return TILE_WIDTH;
   return index === full ? partial : 0;
 }
 
-/** A tile or bundle of a log of `size`. The beginning of a full one stands for the partial one that it was. */
+/** Reads a tile or bundle of a log of `size`. If only the full one exists, its beginning is the partial one. */
 export function readTileOf(
   folder: string,
   size: number,
@@ -44,13 +44,13 @@ export function readTileOf(
   return entries === undefined ? full : writeBundle(entries.slice(0, width));
 }
 
-/** The tiles of a log of `size` in a folder; an absent one has no hashes. */
+/** The tiles of a log of `size` in a folder. A missing tile has no hashes. */
 export function tilesIn(folder: string, size: number): ReadTile {
   return async (level, index) => readTileOf(folder, size, { level, index }) ?? Buffer.alloc(0);
 }
 
 /**
- * The verifier key: the given one, otherwise the one in the folder.
+ * Returns the given verifier key, otherwise the key in the folder.
  *
  * @throws StartError
  */

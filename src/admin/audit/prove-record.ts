@@ -8,9 +8,9 @@ import { files, readFileOf, readTileOf, tilesIn, verifierFor } from './log-folde
 /** A record with the proof that it is in the log. */
 interface ProvedRecord {
   readonly index: number;
-  /** The leaf, as it was logged. */
+  /** The logged leaf. */
   readonly record: string;
-  /** In the format of C2SP tlog-proof. */
+  /** The proof in the format of C2SP tlog-proof. */
   readonly proof: string;
 }
 
@@ -22,7 +22,7 @@ interface OpenedLog {
 /**
  * Proves that records are in an exported log.
  *
- * @param wanted the index of a record, or the id of the request that it is about, which can have several.
+ * @param wanted the index of a record, or the id of the request that it is about. A request can have several records.
  * @throws StartError
  */
 export async function proveRecords(folder: string, wanted: string): Promise<ProvedRecord[]> {
@@ -42,7 +42,8 @@ export async function proveRecords(folder: string, wanted: string): Promise<Prov
 }
 
 /**
- * Proves that the log continues the log of an earlier checkpoint: the hashes of RFC 6962 section 2.1.2, base64.
+ * Proves that the log continues the log of an earlier checkpoint. The proof consists of the hashes of RFC 6962
+ * section 2.1.2 in base64.
  *
  * @throws StartError
  */

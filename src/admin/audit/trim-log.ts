@@ -17,26 +17,27 @@ import { verifyLog } from './verify-log.ts';
 
 /** The result of a trim. */
 export interface Trimmed {
-  /** How many records the log has. */
+  /** The number of records in the log. */
   readonly size: number;
-  /** Records with a smaller index are only in the export. */
+  /** The index of the first record in the database. Earlier records are only in the export. */
   readonly kept_from: number;
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 interface TrimOptions {
-  /** Unix ms: older records are deleted. */
+  /** The time before which records are deleted, in Unix ms. */
   readonly beforeMs: number;
   readonly nowMs: number;
 }
 
 /**
- * Exports the log, verifies the export, and deletes old records from the database. Tiles, checkpoints and keys stay, so
- * later exports to the same folder continue the log, and the export proves the deleted records.
+ * Exports the log, verifies the export, and deletes old records from the database. Tiles, checkpoints and keys stay.
+ * Later exports to the same folder can therefore continue the log, and the export proves the deleted records.
  *
  * @param keepDays younger records stay.
- * @throws StartError when the log cannot be exported, or when the export differs from the log. Nothing is deleted then.
+ * @throws StartError when the log cannot be exported, or when the export differs from the log. Nothing is deleted
+ * then.
  */
 export function trimLog(config: DatabaseConfig, folder: string, keepDays: number): Promise<Trimmed> {
   const nowMs = systemClock.now();
@@ -46,7 +47,7 @@ export function trimLog(config: DatabaseConfig, folder: string, keepDays: number
   });
 }
 
-/** As `trimLog`, in an open database. */
+/** Like `trimLog`, but in an open database. */
 export async function trimTo(
   { orm }: Pick<Database, 'orm'>,
   folder: string,
@@ -58,7 +59,7 @@ export async function trimTo(
   if (faults[0] !== undefined)
     throw new StartError(`the export is not the log, nothing was deleted: ${faults[0]}`);
   const first = await firstRecordSince(orm.em.fork(), beforeMs, size);
-  // The bundle that is not full is written again by the next export, from the records in the database.
+  // The next export writes the incomplete bundle again, from the records in the database.
   const keptFrom = Math.floor(first / TILE_WIDTH) * TILE_WIDTH;
   await inUnit((em, notes) =>
     writeRecord(
@@ -74,7 +75,10 @@ export async function trimTo(
   return { size, kept_from: keptFrom };
 }
 
-/** A partition that queries are using stays. Its records are deleted like those of a younger partition. */
+/**
+ * A partition that queries are using is not dropped. Its records are deleted one by one, like those of a younger
+ * partition.
+ */
 function whileInUse(error: unknown): false {
   if (isLockTimeout(error)) return false;
   throw error;

@@ -7,22 +7,22 @@ import { hashesOf, readBundle, subtreesOf, TILE_WIDTH } from '../../engine/crypt
 import { files, readFileOf, readTileOf, verifierFor, widthOf } from './log-folder.ts';
 
 interface Verification {
-  /** How many records the log has according to its checkpoint; undefined if that is invalid. */
+  /** The number of records in the log according to its checkpoint. Undefined if the checkpoint is invalid. */
   readonly size: number | undefined;
-  /** Base64. */
+  /** The root hash in base64. */
   readonly root: string | undefined;
-  /** The faults; empty if there are none. */
+  /** The faults. Empty if there are none. */
   readonly faults: readonly string[];
 }
 
-/** Faults that are listed at most. */
+/** The maximum number of listed faults. */
 const MAX_FAULTS = 100;
 
 /**
- * Verifies an exported log: every record against its hash, the hashes against the tree, the tree against the signed
- * checkpoint, and, if given, against an earlier checkpoint that a witness has kept.
+ * Verifies an exported log: every record against its hash, the hashes against the tree, and the tree against the
+ * signed checkpoint. If an earlier checkpoint of a witness is given, also against that.
  *
- * HOT: reads every record.
+ * HOT: it reads every record.
  *
  * @throws StartError when the folder is not a log.
  */
@@ -43,7 +43,8 @@ export async function verifyLog(
   }
   const faults: string[] = [];
   const tree = hashRecords(folder, checkpoint.size, faults);
-  // The tiles of the lowest level have the hashes of the records, or there are faults. They would not fit into memory.
+  // The tiles of the lowest level contain the hashes of the records, otherwise there are faults. They are read again,
+  // because they would not fit into memory.
   const readTile = async (level: number, index: number): Promise<Uint8Array> =>
     level === 0
       ? (readTileOf(folder, checkpoint.size, { level, index }) ?? Buffer.alloc(0))
@@ -62,8 +63,8 @@ export async function verifyLog(
 }
 
 /**
- * The hashes at each level of the tree above the lowest, computed from the records, and compared with the stored tiles.
- * Those of the lowest are only compared.
+ * Computes the hashes at each level of the tree from the records, and compares them with the stored tiles. Returns
+ * the hashes of all levels except the lowest, which are only compared.
  */
 function hashRecords(folder: string, size: number, faults: string[]): Uint8Array[][] {
   const roots: Uint8Array[] = [];
@@ -132,7 +133,7 @@ async function compareWithWitness(
   return `the first ${witnessed.size} records are not those that a witness has seen`;
 }
 
-/** Checks the proof that a record is in a log, without the log. Returns the fault of the proof, if it has one. */
+/** Checks the proof that a record is in a log, without the log. Returns the fault of the proof, if any. */
 export function verifyProof(
   verifier: NoteVerifier,
   { proofFile, recordFile }: { readonly proofFile: string; readonly recordFile: string },
@@ -141,7 +142,7 @@ export function verifyProof(
   if (proof === undefined) return 'expected a proof in the format `c2sp.org/tlog-proof@v1`';
   const checkpoint = openCheckpoint(proof.checkpoint, verifier);
   if (checkpoint === undefined) return 'its checkpoint has no valid signature by the key of the log';
-  // Editors end files with a line break, which no record has.
+  // Editors end files with a line break, which records do not contain.
   const record = readFileSync(recordFile, 'utf8').replace(/\r?\n$/, '');
   const leaf = leafHash(Buffer.from(record));
   const root = rootOfInclusion({ leaf, index: proof.index, size: checkpoint.size }, proof.hashes);

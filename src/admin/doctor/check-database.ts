@@ -19,12 +19,12 @@ const OLDEST_VERSION = 140_000;
 const SKEW_WARNING_MS = 1_000;
 const SKEW_FAULT_MS = 10_000;
 
-/** Beside the pool: rate limits, readiness, the sign of life. */
+/** The connections besides the pool: for rate limits, readiness and heartbeats. */
 const OTHER_CONNECTIONS = 4;
 
 type Row = Readonly<Record<string, string | number | boolean>>;
 
-/** The database of `custos serve`, and whether the master key opens what it contains. Changes nothing. */
+/** Checks the database of `custos serve`, and whether the master key opens its content. Changes nothing. */
 export async function checkDatabase(config: ServeConfig, keyStore: KeyStoreSettings): Promise<Finding[]> {
   const database = await openDatabase(entities, { kind: 'postgres', url: config.databaseUrl, poolSize: 1 });
   try {
@@ -101,7 +101,7 @@ function connectionFinding(row: Row, { databasePoolSize, workers }: ServeConfig)
   const text = `${needed} connections for ${workers} process(es) here, of ${room} (max_connections)`;
   if (needed > room)
     return fault('connections', text, `raise max_connections, or lower ${settings.databasePool.variable}`);
-  // A rolling restart runs the old and the new processes side by side.
+  // During a rolling restart, the old and the new processes run at the same time.
   if (2 * needed > room)
     return warning('connections', text, 'a rolling restart, or a second host, needs as many once more');
   return ok('connections', text);
@@ -121,7 +121,7 @@ async function schemaFinding(database: Database): Promise<Finding> {
   return fault('schema', found, 'see `custos migrate --check`');
 }
 
-/** NOTE: that a database was restored is noticed by servers; until one has looked, it is unknown. */
+/** NOTE: servers detect that a database was restored. Until a server has checked the database, it is unknown. */
 async function restoreFindings(database: Database): Promise<Finding[]> {
   const restore = await findRestore(database.orm.em.fork());
   if (restore === undefined || restore.releasedAtMs !== null) return [];
@@ -129,7 +129,7 @@ async function restoreFindings(database: Database): Promise<Finding[]> {
   return [fault('changes', text, 'follow "After a restore" in docs/backups.md: `custos restored report`')];
 }
 
-/** Wallets that their owners have lost: the server itself notices each only when it is used. */
+/** Finds wallets whose owners are lost. The server notices such a wallet only when it is used. */
 async function ownersFinding(database: Database): Promise<Finding> {
   const { examined, hasMore, lost, named } = await findLostWallets(database.orm.em.fork());
   const known = `${examined} wallet(s) whose owner the signer verifies${hasMore ? ', and there are more' : ''}`;
@@ -140,7 +140,7 @@ async function ownersFinding(database: Database): Promise<Finding> {
   return warning('owners', text, 'take the rows of that key quorum from a backup, see docs/production.md');
 }
 
-/** Seals and opens something; if the database can be read, also opens what is stored there. */
+/** Seals and opens a test value. If the database can be read, also opens the stored values. */
 async function keyStoreFindings(
   settings: KeyStoreSettings,
   config: ServeConfig,
@@ -159,7 +159,7 @@ async function keyStoreFindings(
   }
 }
 
-/** A signer that listens has settings of its own. */
+/** A separate signer has its own settings. */
 function contractFindings({ swapRouters, rewards }: ServeConfig, { contracts }: KeyStore): Finding[] {
   if (contracts === undefined) return [];
   const own = namedContracts({ swapRouters, rewardDistributors: rewards.distributors });

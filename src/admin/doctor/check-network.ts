@@ -10,7 +10,7 @@ const RPC = settings.rpc.variable;
 const STALE_SECONDS = 600;
 const WEBHOOK_MS = 10_000;
 
-/** Checks each node: whether it responds, belongs to the chain, and follows it. */
+/** Checks for each node whether it responds, belongs to the chain, and is up to date. */
 export async function checkNodes({ rpc }: Pick<ServeConfig, 'rpc'>): Promise<Finding[]> {
   if (rpc.length === 0) return [ok('nodes', `no chain is configured (${RPC})`)];
   const nodes = rpc.flatMap(({ caip2, urls }) => urls.map((url) => ({ caip2, url })));
@@ -22,7 +22,7 @@ export async function checkNodes({ rpc }: Pick<ServeConfig, 'rpc'>): Promise<Fin
 }
 
 async function checkNode({ caip2, url }: { caip2: string; url: string }): Promise<Finding> {
-  // The path may contain an API key.
+  // Only the host is shown, because the path may contain an API key.
   const name = `${caip2}, ${new URL(url).host}`;
   const chain = connectChains([{ caip2, urls: [url] }], silentLog).find(caip2);
   try {
@@ -39,7 +39,7 @@ async function checkNode({ caip2, url }: { caip2: string; url: string }): Promis
   }
 }
 
-/** Sends one request as webhooks are sent. Undefined: none is wanted. */
+/** Sends one request in the way webhooks are sent. Sends none when `url` is undefined. */
 export async function checkEgress(url: string | undefined): Promise<Finding[]> {
   if (url === undefined) return [];
   const sender = createWebhookSender({ guard: publicHttpsOnly, lookup: nameServerLookup() });

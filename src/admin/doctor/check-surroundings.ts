@@ -14,7 +14,7 @@ const RENEW_DAYS = 21;
 const LOW_SPACE_BYTES = 500 * 1024 * 1024;
 const LOOKUP_MS = 3_000;
 
-/** The certificate that clients see. */
+/** Checks the certificate that clients see. */
 export function checkTls({ tls, publicUrls }: Pick<ServeConfig, 'tls' | 'publicUrls'>): Finding[] {
   if (tls === undefined) return [ok('TLS', `a proxy terminates it (${settings.trustProxy.variable})`)];
   const certificate = new X509Certificate(tls.cert);
@@ -48,7 +48,7 @@ export function checkTls({ tls, publicUrls }: Pick<ServeConfig, 'tls' | 'publicU
   ];
 }
 
-/** The URLs that clients use. */
+/** Checks the URLs that clients use. */
 export async function checkPublicUrls({ publicUrls }: Pick<ServeConfig, 'publicUrls'>): Promise<Finding[]> {
   return Promise.all(publicUrls.map(checkPublicUrl));
 }
@@ -73,7 +73,7 @@ async function checkPublicUrl(text: string): Promise<Finding> {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Settings of the process that weaken it. */
+/** Finds settings of the process that weaken its security. */
 export function checkProcess(
   config: Pick<ServeConfig, 'connections'>,
   { env, execArgv }: { readonly env: Environment; readonly execArgv: readonly string[] },
@@ -109,7 +109,7 @@ export function checkProcess(
   return [...findings, ...fileLimit(config), ...keyFile(env)];
 }
 
-/** The library of the curve with which Ethereum, Bitcoin and most other chains sign. */
+/** Checks the library for the curve with which Ethereum, Bitcoin and most other chains sign. */
 export function checkCurve({ name }: Pick<EcBackend, 'name'>): Finding {
   if (name === 'native') return ok('secp256k1', 'libsecp256k1 signs');
   return warning(
@@ -127,7 +127,7 @@ function fileLimit({ connections }: Pick<ServeConfig, 'connections'>): Finding[]
   return [warning('file limit', text, `raise \`ulimit -n\`, or lower ${settings.maxConnections.variable}`)];
 }
 
-/** Undefined where there is no `/proc`. */
+/** Returns undefined on systems without `/proc`. */
 function openFileLimit(): number | undefined {
   try {
     const found = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
@@ -137,7 +137,7 @@ function openFileLimit(): number | undefined {
   }
 }
 
-/** Who can read the master key. */
+/** Checks who can read the master key. */
 function keyFile(env: Environment): Finding[] {
   const file = env[`${settings.masterKey.variable}_FILE`];
   if (file === undefined) return [];
@@ -146,7 +146,7 @@ function keyFile(env: Environment): Finding[] {
   return [warning('key file', `other users can read \`${file}\``, `chmod 600 ${file}`)];
 }
 
-/** The checkpoint with which a start compares the audit log. */
+/** Checks the checkpoint with which a start compares the audit log. */
 export function checkCheckpoint({ checkpointFile: file }: Pick<ServeConfig, 'checkpointFile'>): Finding {
   const name = 'audit log';
   if (file === undefined) {
@@ -162,7 +162,7 @@ export function checkCheckpoint({ checkpointFile: file }: Pick<ServeConfig, 'che
   }
 }
 
-/** The disk that the log and dumps of the process are written to. */
+/** Checks the disk to which the log and the dumps of the process are written. */
 export function checkDisk(folder: string): Finding {
   const { bavail, bsize } = statfsSync(folder);
   const text = `${Math.floor((bavail * bsize) / (1024 * 1024))} MB are free in \`${folder}\``;

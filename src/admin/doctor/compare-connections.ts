@@ -3,14 +3,15 @@ import { isPooledByTransaction, postgresPool } from '../../storage/postgres-dial
 import { type Finding, fault, ok, warning } from '../../tools/findings.ts';
 
 /*
- * Advisory locks, row locks and sequences of one node do not count on another. Behind an address that leads to several
- * nodes, two servers would send the same payment, each under its own lock. So several new connections are compared.
+ * Advisory locks, row locks and sequences of one database node have no effect on another. If the address leads to
+ * several nodes, two servers could send the same payment, each under its own lock. The check therefore compares
+ * several new connections.
  */
 const NAME = 'one server';
 
 /**
- * CHOICE: this many new connections reveal a proxy that alternates between two nodes, and in 7 of 8 cases a proxy that
- * chooses at random.
+ * CHOICE: this many new connections detect a proxy that alternates between two nodes, and in 7 of 8 cases a proxy
+ * that chooses at random.
  */
 const CONNECTIONS = 4;
 const LIMIT_MS = 5_000;
@@ -20,7 +21,7 @@ type Row = Readonly<Record<string, unknown>>;
 /** Sends one statement on one connection. */
 export type Ask = (text: string, values?: readonly unknown[]) => Promise<readonly Row[]>;
 
-/** Whether all connections lead to one PostgreSQL server, whose sessions last. */
+/** Checks that all connections lead to one PostgreSQL server, and that its sessions persist. */
 export async function checkConnections(url: string): Promise<Finding[]> {
   const limits = { connectionTimeoutMillis: LIMIT_MS, query_timeout: LIMIT_MS };
   const pool = postgresPool(
@@ -30,7 +31,7 @@ export async function checkConnections(url: string): Promise<Finding[]> {
   );
   const opened: { readonly ask: Ask; close(): void }[] = [];
   try {
-    // One after the other, so that all that were opened are known when one cannot be.
+    // Connections are opened one after the other, so that all open ones are known when one of them fails.
     while (opened.length < CONNECTIONS) {
       const client = await pool.connect();
       opened.push({
@@ -57,13 +58,13 @@ export async function checkConnections(url: string): Promise<Finding[]> {
 }
 
 interface Comparison {
-  /** Whether the URL says that sessions last for a transaction only. */
+  /** Whether the URL says that a session lasts for only one transaction. */
   readonly isPooled: boolean;
-  /** Eight random bytes, which nothing else locks. */
+  /** Eight random bytes for lock keys that nobody else uses. */
   readonly marks: readonly number[];
 }
 
-/** @param asks of at least two connections. */
+/** @param asks the senders of at least two connections. */
 export async function compareConnections(
   asks: readonly Ask[],
   { isPooled, marks }: Comparison,
@@ -86,7 +87,10 @@ const KIND = `select version() as version,
   (select coalesce(string_agg(extname, ', ' order by extname), '') from pg_extension
     where extname in ('citus', 'bdr', 'spock', 'pgactive')) as extensions`;
 
-/** Databases that speak PostgreSQL's protocol, by their `version()`: none has its locks and sequences in all nodes. */
+/**
+ * Databases with PostgreSQL's protocol, by their `version()`. None of them shares locks and sequences among all
+ * nodes.
+ */
 const OTHER_DATABASES = [
   [/CockroachDB/i, 'CockroachDB'],
   [/-YB-|Yugabyte/i, 'YugabyteDB'],
@@ -111,7 +115,7 @@ function kindFindings({ version, extensions }: Row): Finding[] {
   return [warning(NAME, text, 'name the same single node in DATABASE_URL of all servers')];
 }
 
-/** Whether a setting of a session does not survive, or another connection has it. */
+/** Whether a session setting is lost, or appears on another connection. */
 async function isSessionShared(one: Ask, others: readonly Ask[], mark: string): Promise<boolean> {
   const seen = async (ask: Ask): Promise<unknown> =>
     (await ask("select current_setting('custos.doctor', true) as mark"))[0]?.mark;
@@ -120,7 +124,7 @@ async function isSessionShared(one: Ask, others: readonly Ask[], mark: string): 
   try {
     let isTaken = false;
     for (const other of others) {
-      // A pooler gives a session that has become free to this transaction.
+      // Inside a transaction, a pooler must assign a free session to this connection.
       await other('begin');
       begun.push(other);
       if ((await seen(other)) === mark) isTaken = true;
@@ -136,12 +140,12 @@ async function isSessionShared(one: Ask, others: readonly Ask[], mark: string): 
 
 interface Server {
   readonly pid: number;
-  /** Address and port, as the server knows them; empty for a local socket. */
+  /** The address and port according to the server. Empty for a local socket. */
   readonly place: string;
   /** The system identifier of the cluster. */
   readonly cluster: string;
   readonly isRecovering: boolean;
-  /** Whether it has the lock that the first connection holds. */
+  /** Whether it sees the lock of the first connection. */
   readonly hasLock: boolean;
 }
 
@@ -153,21 +157,19 @@ const SERVER = `select pg_backend_pid() as pid,
     and database = (select oid from pg_database where datname = current_database())
     and classid = $1::bigint::oid and objid = $2::bigint::oid) as has_lock`;
 
-/**
- * NOTE: the lock ends with its transaction, as all locks of the server do. One of a session would stay in a pooler.
- */
+/** NOTE: the lock ends with its transaction, like all locks of the server. A session lock would stay in a pooler. */
 async function compareServers(asks: readonly Ask[], marks: readonly number[]): Promise<Server[]> {
   const lock = [numberOf(marks.slice(0, 4)), numberOf(marks.slice(4))];
   const begun: Ask[] = [];
   try {
     const servers: Server[] = [];
     for (const ask of asks) {
-      // All transactions are open at once: each has a session of its own.
+      // All transactions are open at the same time, so that each has a separate session.
       await ask('begin');
       begun.push(ask);
       if (begun.length === 1) {
         const [row] = await ask('select pg_is_in_recovery() as recovering');
-        // A standby gives no locks.
+        // A standby cannot grant locks.
         if (row?.recovering !== true) await ask('select pg_advisory_xact_lock($1::int, $2::int)', lock);
       }
       const [row] = await ask(SERVER, lock);
@@ -185,7 +187,7 @@ async function compareServers(asks: readonly Ask[], marks: readonly number[]): P
   }
 }
 
-/** A positive number of 31 bits. */
+/** A positive number with 31 bits. */
 function numberOf(bytes: readonly number[]): number {
   return bytes.reduce((sum, byte) => sum * 256 + byte, 0) % 2 ** 31;
 }
@@ -205,7 +207,7 @@ function serverFinding(servers: readonly Server[]): Finding {
     const text = `${recovering} of ${count} connections lead to a standby, the others to the primary${where}`;
     return fault(NAME, text, ONE_NODE);
   }
-  // A standby has no locks to see; that it is one is another finding.
+  // A standby has no locks. That it is a standby is a separate finding.
   const hasLock = recovering > 0 || servers.every((server) => server.hasLock);
   const isApart = distinct(({ pid }) => pid).length === count;
   if (!hasLock || !isApart) {

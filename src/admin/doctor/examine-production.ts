@@ -13,7 +13,7 @@ import {
   checkTls,
 } from './check-surroundings.ts';
 
-/** Checks what `custos serve` needs, side by side. Changes nothing. */
+/** Checks all requirements of `custos serve`, in parallel. Changes nothing. */
 export async function examineProduction(
   config: ServeConfig,
   outside: {
@@ -22,7 +22,7 @@ export async function examineProduction(
     readonly env: Readonly<Record<string, string | undefined>>;
     readonly execArgv: readonly string[];
     readonly folder: string;
-    /** Where to send a request as webhooks are sent. */
+    /** The URL that receives a test request, sent in the way webhooks are sent. */
     readonly webhookUrl: string | undefined;
   },
 ): Promise<Finding[]> {

@@ -3,9 +3,9 @@ import { knownNonces } from '../../domain/money/sending/accounts-after-restore.t
 import type { Tables } from '../../domain/tables.ts';
 import type { Chains } from '../../ports/chains.ts';
 
-/** An account that has sent more than the database knows. */
+/** An account that has sent more transactions than the database contains. */
 interface AccountAhead {
-  /** CAIP-10. */
+  /** The account in CAIP-10 format. */
   readonly account: string;
   readonly wallet_id: string;
   readonly known_nonce: number;
@@ -15,26 +15,27 @@ interface AccountAhead {
 export interface ComparedAccounts {
   readonly ahead: readonly AccountAhead[];
   /**
-   * Accounts that could not be compared, because their nodes did not answer; the id of a chain (CAIP-2) for all of its
-   * accounts from the moment at which it was given up.
+   * Accounts that could not be compared, because their nodes did not respond. A chain id (CAIP-2) stands for all
+   * accounts of a chain that was given up.
    */
   readonly unanswered: readonly string[];
-  /** How many accounts were compared. */
+  /** The number of compared accounts. */
   readonly compared: number;
   /**
-   * Wallets of chains without nonces that are not archived, by chain type: an operator has to accept their accounts.
+   * The number of wallets on chains without nonces that are not archived, by chain type. An operator has to accept
+   * their accounts.
    */
   readonly uncomparable: Readonly<Record<string, number>>;
 }
 
 const PAGE = 500;
 const AT_ONCE = 16;
-/** A chain that leaves so many questions in a row unanswered is given up: each waits for a timeout. */
+/** After this many consecutive calls without a response, a chain is given up, because each call waits for a timeout. */
 const MOST_UNANSWERED = 32;
-/** Chain types whose wallets send, and whose transactions have no nonces. */
+/** Chain types whose wallets send transactions without nonces. */
 const WITHOUT_NONCES = ['solana', 'tron', 'spark'];
 
-/** Compares the nonces of all Ethereum wallets on these chains with those of the database. */
+/** Compares the nonces of all Ethereum wallets on these chains with those in the database. */
 export async function compareAccounts(
   em: SqlEntityManager,
   {

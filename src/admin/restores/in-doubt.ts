@@ -5,18 +5,18 @@ import {
 } from '../../domain/access/webhooks/due-deliveries.ts';
 import type { Tables } from '../../domain/tables.ts';
 
-/** Rows of each kind that the report lists; the rest is counted. */
+/** The maximum number of rows of each kind in the report. Further rows are only counted. */
 const MOST_LISTED = 1_000;
 
 interface Listed<Row> {
   readonly rows: readonly Row[];
-  /** How many there are in all. */
+  /** The number of all rows. */
   readonly count: number;
 }
 
-/** The work that the database was doing when it was backed up, and may have finished since. */
+/** The work that was in progress when the database was backed up, and that may have been finished since. */
 export interface InDoubt {
-  /** Signed, and not final: broadcast or not. */
+  /** Transactions that were signed, but are not final. They may have been broadcast. */
   readonly transactions: Listed<{
     readonly id: string;
     readonly wallet_id: string;
@@ -26,14 +26,14 @@ export interface InDoubt {
     readonly nonce: number | null;
   }>;
   readonly actions: Listed<{ readonly id: string; readonly type: string; readonly wallet_id: string }>;
-  /** Proposed and not executed. */
+  /** Intents that were proposed, but not executed. */
   readonly intents: Listed<{ readonly id: string; readonly status: string; readonly operation: string }>;
-  /** Automations that were about to run. */
+  /** Executions of automations that were due. */
   readonly executions: Listed<{ readonly id: string; readonly wallet_id: string; readonly caip2: string }>;
   readonly deliveries: WaitingDeliveries;
 }
 
-/** Reads what is in doubt as far as the database knows. */
+/** Reads the work in doubt, as far as the database contains it. */
 export async function readInDoubt(em: SqlEntityManager): Promise<InDoubt> {
   const database = em.getKysely<Tables>();
   const open = database.selectFrom('transactions').where('next_check_at_ms', 'is not', null);

@@ -23,22 +23,22 @@ import { type InDoubt, readInDoubt } from './in-doubt.ts';
 export interface RestoreView {
   readonly cause: string;
   readonly noticed_at: string;
-  /** The time of the newest record that the database had. */
+  /** The time of the newest record in the database. */
   readonly newest_record_at: string | null;
   /** Null while changes are held. */
   readonly released_at: string | null;
 }
 
 export interface RestoreReport {
-  /** Null if the database does not count as restored. */
+  /** Null if the database is not known to be restored. */
   readonly restore: RestoreView | null;
   readonly in_doubt: InDoubt;
-  /** The chains' reports on the open transactions, by the id of the transaction. */
+  /** The status of the open transactions on their chains, by the id of the transaction. */
   readonly on_chain: Readonly<Record<string, string>>;
   readonly accounts: ComparedAccounts;
 }
 
-/** Reports what a restored database may not know. Changes nothing. */
+/** Reports what may be missing in a restored database. Changes nothing. */
 export function reportRestore(
   config: DatabaseConfig,
   { rpc }: NodesConfig,
@@ -92,9 +92,10 @@ function viewOf(restore: Restore): RestoreView {
 }
 
 /**
- * Allows changes again. Accounts that the chains know more of than the database stay refused.
+ * Allows changes again. Accounts for which the chains report more transactions than the database contains stay
+ * blocked.
  *
- * @param areDeliveriesSkipped gives up the webhooks that wait; otherwise they are sent, with the ids that they have.
+ * @param areDeliveriesSkipped discards the waiting webhooks. Otherwise they are sent with their original ids.
  * @throws ApiError invalid_state if no changes are held.
  */
 export function releaseChanges(config: DatabaseConfig, areDeliveriesSkipped: boolean): Promise<RestoreView> {
@@ -110,7 +111,7 @@ export function releaseChanges(config: DatabaseConfig, areDeliveriesSkipped: boo
   });
 }
 
-/** Lets accounts send again that are in doubt. */
+/** Allows accounts in doubt to send again. */
 export function acceptRestored(config: DatabaseConfig, accounts: readonly string[] | 'all'): Promise<void> {
   return inTransaction(config, async ({ em, notes, nowMs }) => {
     const parsed = accounts === 'all' ? accounts : accounts.map(accountOf);
@@ -122,7 +123,7 @@ export function acceptRestored(config: DatabaseConfig, accounts: readonly string
   });
 }
 
-/** Stores that the database was restored, for copies that servers cannot tell from the original. */
+/** Records that the database was restored, for copies that servers cannot distinguish from the original. */
 export function markRestored(config: DatabaseConfig): Promise<void> {
   return inTransaction(config, async ({ em, notes, ids, nowMs }) => {
     await noteRestore({ em, ids, nowMs }, 'marked');
@@ -133,7 +134,7 @@ export function markRestored(config: DatabaseConfig): Promise<void> {
   });
 }
 
-// CAIP-10: namespace:reference:address
+// The CAIP-10 format is namespace:reference:address.
 const ACCOUNT = /^([-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}):([-.%a-zA-Z0-9]{1,128})$/;
 
 function accountOf(text: string): RestoredAccount {

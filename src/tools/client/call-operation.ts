@@ -22,7 +22,7 @@ const callable: ReadonlyMap<string, CallableOperation> = new Map(
   ].map((operation) => [operation.id, operation]),
 );
 
-/** Every operation that can be called, by id. */
+/** Returns every operation that can be called, by id. */
 export function listOperations(): readonly CallableOperation[] {
   return [...callable.values()];
 }
@@ -39,7 +39,7 @@ export function findOperation(id: string): CallableOperation {
   throw new ConfigError('invalid arguments:', [`no operation is called \`${id}\`; ${advice}`]);
 }
 
-/** A misspelled name first, then names that contain the text. */
+/** Returns similar names: first misspellings of the text, then names that contain it. */
 function similarOperations(text: string): string[] {
   const ids = [...callable.keys()];
   const nearest = nearestName(text, ids);
@@ -47,17 +47,17 @@ function similarOperations(text: string): string[] {
   return [...new Set([...(nearest === undefined ? [] : [nearest]), ...containing])].slice(0, MAX_NEAR);
 }
 
-/** The names in braces, in order. */
+/** Returns the names in braces, in order. */
 export function pathParametersOf({ path }: Pick<CallableOperation, 'path'>): string[] {
   return [...path.matchAll(/\{([^{}]+)\}/g)].map(([, name = '']) => name);
 }
 
-/** The parts of a call, apart from headers. */
+/** The parts of a call without its headers. */
 export interface CallInput {
   readonly path: Readonly<Record<string, string>>;
-  /** Names may repeat. */
+  /** The query parameters, whose names may repeat. */
   readonly query: readonly (readonly [name: string, value: string])[];
-  /** Undefined when no body is sent. */
+  /** The body. Undefined when none is sent. */
   readonly body: unknown;
 }
 
@@ -68,8 +68,9 @@ interface Assignment {
 
 /**
  * Reads the arguments of a call: values of path parameters in the order of the path, and assignments `name=text` or
- * `name:=json`. An assignment sets the path parameter of its name that has no value yet, otherwise a field of `body`
- * (names joined by dots lead to nested fields), or a query parameter if the operation has no body.
+ * `name:=json`. An assignment sets the path parameter with its name, if that has no value yet. Otherwise it sets a
+ * field of the body, where names joined by dots lead to nested fields. If the operation has no body, it sets a query
+ * parameter.
  *
  * @throws ConfigError
  */
@@ -124,7 +125,10 @@ function withField(body: unknown, { name, value }: Assignment): unknown {
   }
 }
 
-/** A list becomes one pair for each element, as the server reads it. */
+/**
+ * Converts a value to query parameters. A list becomes one pair for each element, which is the format that the server
+ * reads.
+ */
 function queryPairs({ name, value }: Assignment): [string, string][] {
   const items: readonly unknown[] = Array.isArray(value) ? value : [value];
   return items.map((item) => [name, typeof item === 'string' ? item : JSON.stringify(item)]);
@@ -167,9 +171,9 @@ export function seededKey(name: string): KeyObject {
 }
 
 /**
- * Reads a P-256 private key: PEM, or base64 PKCS #8, with or without the prefix `wallet-auth:` of published clients.
+ * Reads a P-256 private key: PEM, or base64 PKCS #8 with or without the prefix `wallet-auth:` of published clients.
  *
- * @throws ConfigError, which does not contain the key.
+ * @throws ConfigError, whose message does not contain the key.
  */
 export function keyFromFile(file: string): KeyObject {
   let text: string;
@@ -188,7 +192,7 @@ export function keyFromFile(file: string): KeyObject {
   throw invalidKey(`--key: expected a P-256 private key as PEM or base64 PKCS #8 in \`${file}\``);
 }
 
-/** An authorization signature: base64 of the DER of ECDSA over SHA-256. */
+/** Makes an authorization signature: base64 of the DER of ECDSA over SHA-256. */
 function signPayload(key: KeyObject, payload: string): string {
   return sign('sha256', Buffer.from(payload, 'utf8'), key).toString('base64');
 }
@@ -201,21 +205,21 @@ function invalidKey(fault: string): ConfigError {
   return new ConfigError('invalid option:', [fault]);
 }
 
-/** The authorization of a call, and its other headers. */
+/** The authorization and the other headers of a call. */
 export interface CallHeaders {
   readonly signers?: readonly KeyObject[];
-  /** A user's access token, instead of the app secret. */
+  /** A user's access token, which replaces the app secret. */
   readonly userToken?: string | undefined;
   readonly idempotencyKey?: string | undefined;
-  /** Unix ms. */
+  /** The expiry in Unix ms. */
   readonly expiryMs?: number | undefined;
   readonly others?: Readonly<Record<string, string>>;
 }
 
 /**
- * Builds the request of a call, with credentials and signatures as far as the operation accepts them.
+ * Builds the request of a call, with the credentials and signatures that the operation accepts.
  *
- * @throws ConfigError for credentials, signatures or headers that it does not accept.
+ * @throws ConfigError for given credentials, signatures or headers that it does not accept.
  */
 export function buildRequest(
   place: SandboxPlace,

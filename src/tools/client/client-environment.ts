@@ -2,8 +2,8 @@ import { clientSettings } from '../../config/settings.ts';
 import type { SandboxPlace } from './sandbox-address.ts';
 
 /**
- * The environment variables that point programs to a sandbox. Node.js trusts its certificate by `NODE_EXTRA_CA_CERTS`;
- * the variables of other runtimes replace all other authorities, so they are left to the user.
+ * The environment variables that direct programs to a sandbox. `NODE_EXTRA_CA_CERTS` makes Node.js trust its
+ * certificate. The variables of other runtimes would replace all other authorities, so they are left to the user.
  */
 export function clientEnvironment(place: SandboxPlace): Record<string, string> {
   const { url, appId, appSecret, caFile, prefix, controlToken, rpcUrl } = place;

@@ -12,7 +12,7 @@ import { openSandboxClient } from './sandbox-client.ts';
 
 const OLDEST_NODE = 24;
 
-/** A sandbox with many users writes some tens of megabytes. */
+/** The limit of free space. A sandbox with many users writes some tens of megabytes. */
 const LOW_SPACE_BYTES = 200 * 1024 * 1024;
 
 export function checkNode(version: string): Finding {
@@ -21,7 +21,7 @@ export function checkNode(version: string): Finding {
   return fault('Node.js', `${version} is too old`, `install Node.js ${OLDEST_NODE} or newer`);
 }
 
-/** Whether a sandbox can listen on the port, or already does. */
+/** Checks that the port is free, or that a sandbox already listens on it. */
 export async function checkPort(
   { host, port }: { readonly host: string; readonly port: number },
   running: readonly RunningSandboxFile[],
@@ -42,7 +42,7 @@ export async function checkPort(
   return fault('port', failure.message, 'choose another address with --host');
 }
 
-/** The certificate authority that clients trust. */
+/** Checks the certificate authority that clients trust. */
 export function checkCertificate(data: string | undefined): Finding {
   const file = join(data ?? temporaryCertificateFolder(), 'ca.pem');
   if (!existsSync(file)) return ok('certificate', 'none yet; the first start of a sandbox creates it');
@@ -61,7 +61,7 @@ export function checkCertificate(data: string | undefined): Finding {
   }
 }
 
-/** Whether a sandbox can write its data folder, and how much room is left there. */
+/** Checks that a sandbox can write to its data folder, and the free space there. */
 export function checkFolder(data: string): Finding {
   const folder = resolve(data);
   const existing = nearestExisting(folder);
@@ -87,7 +87,7 @@ function nearestExisting(folder: string): string {
   return existsSync(folder) || dirname(folder) === folder ? folder : nearestExisting(dirname(folder));
 }
 
-/** Proxies cannot reach a sandbox on this machine. */
+/** Checks for proxies, which cannot reach a sandbox on this machine. */
 export function checkProxy(): Finding {
   const [first] = proxyVariables('127.0.0.1');
   if (first === undefined) return ok('proxy', 'none for 127.0.0.1');
@@ -100,7 +100,7 @@ export function checkProxy(): Finding {
 
 const TIMEOUT_MS = 3_000;
 
-/** Whether each running sandbox responds, in which version, and whether its clock stands still. */
+/** Checks for each running sandbox whether it responds, its version, and whether its clock is frozen. */
 export async function checkSandboxes(
   running: readonly RunningSandboxFile[],
   version: string,

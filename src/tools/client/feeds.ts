@@ -9,14 +9,14 @@ import type {
 import { SandboxUnavailableError } from './sandbox-address.ts';
 import type { SandboxClient } from './sandbox-client.ts';
 
-/** Callbacks while following a log of a sandbox. */
+/** The callbacks of a reader that follows a log of a sandbox. */
 export interface FeedObserver {
-  /** Called once the starting position is fixed: later entries are not missed. */
+  /** Called once the starting position is fixed. From then on, no entry is missed. */
   onStart(): void;
-  /** The sandbox cannot be reached any more. */
+  /** Called when the sandbox can no longer be reached. */
   onDisconnect(error: SandboxUnavailableError): void;
   onReconnect(): void;
-  /** The log was emptied, or the sandbox restarted with an empty one. */
+  /** Called when the log was emptied, or the sandbox restarted with an empty log. */
   onReset(): void;
 }
 
@@ -27,15 +27,15 @@ interface Page<Entry> {
   readonly began_anew: boolean;
 }
 
-/** Fetches the page after a position, waiting up to `waitMs` if there is nothing. */
+/** Fetches the page after a position. Waits up to `waitMs` if it is empty. */
 type FetchPage<Entry> = (after: string, waitMs: number) => Promise<Page<Entry>>;
 
 const WAIT_MS = 25_000;
 const RETRY_MS = 500;
 
 /**
- * Yields the entries of a log after a position, in order, until `signal` is aborted. Reconnects when the sandbox becomes
- * unavailable; throws when it is unavailable at the start.
+ * Yields the entries of a log after a position, in order, until `signal` is aborted. Reconnects when the sandbox
+ * becomes unavailable. Throws when it is unavailable at the start.
  */
 async function* followPages<Entry>(
   fetchPage: FetchPage<Entry>,
@@ -81,12 +81,12 @@ async function* listPages<Entry>(fetchPage: FetchPage<Entry>, after: string): As
 
 export type { SandboxEvent };
 
-/** Selects events of a sandbox. */
+/** The criteria for events of a sandbox. */
 export interface EventQuery {
-  /** Types and patterns of types; all types by default. */
+  /** Types and patterns of types. By default, all types. */
   readonly types?: readonly string[] | undefined;
   readonly appId?: string | undefined;
-  /** Conditions `path=value`; an event must satisfy all of them. */
+  /** Conditions `path=value`. An event must satisfy all of them. */
   readonly where?: readonly string[] | undefined;
 }
 
@@ -126,7 +126,7 @@ export function listFeed(
   return listPages((position) => fetchEvents(client, { ...query, after: position }), after);
 }
 
-/** Waits for the first event after a position of the log; undefined after `timeoutMs`. */
+/** Waits for the first event after a position of the log. Returns undefined after `timeoutMs`. */
 export async function awaitEvent(
   client: SandboxClient,
   { after, ...query }: EventQuery & { readonly after: string },
@@ -150,11 +150,11 @@ export async function awaitEvent(
 
 export type { RecordedExchange, RecordedRequest };
 
-/** Selects requests of a sandbox. */
+/** The criteria for requests of a sandbox. */
 export interface RequestQuery {
-  /** Operation ids; all by default. */
+  /** Operation ids. By default, all operations. */
   readonly operations?: readonly string[] | undefined;
-  /** `404` or `4xx`. */
+  /** A status such as `404`, or a class such as `4xx`. */
   readonly status?: string | undefined;
   readonly code?: string | undefined;
   readonly wallet?: string | undefined;
@@ -179,7 +179,7 @@ export function listRequests(
   return listPages((position) => fetchRequests(client, query, { after: position, waitMs: 0 }), after);
 }
 
-/** One request with its response. */
+/** Fetches one request with its response. */
 export function fetchRequest(client: SandboxClient, id: string): Promise<RecordedExchange> {
   return client.call<RecordedExchange>('GET', `/requests/${encodeURIComponent(id)}`);
 }

@@ -18,7 +18,7 @@ export interface SignedEvent {
   readonly bodyText: string;
 }
 
-/** The result of a delivery: a status, or the reason that there is none. */
+/** The result of a delivery: a status, or the reason why there is none. */
 export interface Forwarded {
   readonly status?: number;
   readonly error?: string;
@@ -28,7 +28,8 @@ export interface Forwarded {
 const TIMEOUT_MS = 15_000;
 
 /**
- * Signs an event with the current system time, which receivers compare with their own, not with the sandbox's clock.
+ * Signs an event with the current system time. Receivers compare this time with their own clock, not with the
+ * sandbox's clock.
  */
 export function signEvent(event: SandboxEvent, secret: string): SignedEvent {
   const bodyText = JSON.stringify(event.payload);
@@ -52,7 +53,8 @@ export function forwardEvent(
       url,
       {
         method: 'POST',
-        // A new connection per event: a restarted endpoint would leave stale keep-alive connections behind.
+        // Each event uses a new connection, because a restarted endpoint would leave stale keep-alive connections
+        // behind.
         agent: false,
         headers: {
           'content-type': 'application/json',
@@ -64,7 +66,7 @@ export function forwardEvent(
       },
       (response) => {
         finish({ status: response.statusCode ?? 0 });
-        // Only the status matters. The body is drained so that the endpoint can finish its response.
+        // Only the status matters. The body is read to its end so that the endpoint can finish its response.
         response.on('error', () => undefined).resume();
       },
     );
@@ -81,8 +83,9 @@ function reasonOf(error: NodeJS.ErrnoException, stopped: AbortSignal, limit: Abo
 }
 
 /**
- * The secret with which `custos listen` signs: the same at every start, so that endpoints need to be configured once.
- * Stored in the sandbox's data folder if it is given, otherwise in a folder of this user.
+ * Returns the secret with which `custos listen` signs. It is the same at every start, so that endpoints need to be
+ * configured only once. It is stored in the sandbox's data folder if one is given, otherwise in a folder of this
+ * user.
  */
 export function listenSecret(data: string | undefined): string {
   const file = join(data ?? temporaryCertificateFolder(), 'listen-secret.txt');
@@ -93,12 +96,12 @@ export function listenSecret(data: string | undefined): string {
     writeFileSync(file, `${created}\n`, { mode: 0o600, flag: 'wx' });
     return created;
   } catch {
-    // Written by another process in the meantime, or the folder is read-only.
+    // Another process has written the file in the meantime, or the folder is read-only.
     return readSecret(file) ?? created;
   }
 }
 
-/** Undefined if there is none. */
+/** Returns undefined if there is none. */
 function readSecret(file: string): string | undefined {
   try {
     const secret = readFileSync(file, 'utf8').trim();

@@ -7,7 +7,7 @@ import type { Replay, ReplayInput } from '../../domain/requests/policy-analysis/
 
 export type { PolicyLint, Replay };
 
-/** The server to send the request to. */
+/** The server that receives the request. */
 export type ReplayTarget =
   /** The ready file of a running sandbox. */
   | { readonly kind: 'ready_file'; readonly file: string }
@@ -22,7 +22,7 @@ export type ReplayTarget =
   | { readonly kind: 'url'; readonly url: string; readonly operatorSecret: string | undefined };
 
 /**
- * Evaluates a wallet's recorded requests under a draft policy.
+ * Evaluates the recorded requests of a wallet under a draft policy.
  *
  * @throws StartError when the server cannot be reached or refuses the request.
  */
@@ -30,7 +30,7 @@ export async function replayPolicies(target: ReplayTarget, input: ReplayInput): 
   return (await requestAnalysis(target, 'replay', input)) as Replay;
 }
 
-/** Finds requests that pass a policy by another method. Throws as `replayPolicies`. */
+/** Finds requests that pass a policy because they use another method. Throws what `replayPolicies` throws. */
 export async function lintPolicyAt(target: ReplayTarget, input: LintInput): Promise<PolicyLint> {
   return (await requestAnalysis(target, 'lint', input)) as PolicyLint;
 }

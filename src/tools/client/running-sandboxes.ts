@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync
 import { join, resolve } from 'node:path';
 import { temporaryCertificateFolder } from '../../adapters/certificate.ts';
 
-/** A sandbox that runs on this machine, as it announces itself. Only its user can read the file. */
+/** The announcement of a sandbox that runs on this machine. Only its user can read the file. */
 export interface RunningSandboxFile {
   readonly base_url: string;
   readonly app_id: string;
@@ -10,15 +10,15 @@ export interface RunningSandboxFile {
   /** The word that clients use for `service` in header names. */
   readonly prefix: string;
   readonly version: string;
-  /** Opens the control plane from other machines, where the sandbox listens for them. */
+  /** The token for access to the control plane from other machines, if the sandbox listens for them. */
   readonly control_token?: string | undefined;
-  /** The JSON-RPC of its simulated chains. */
+  /** The URL of the JSON-RPC of its simulated chains. */
   readonly rpc_url?: string | undefined;
   readonly ca_file: string;
-  /** Absolute path; null for a sandbox in memory. */
+  /** The absolute path of the data folder. Null for a sandbox in memory. */
   readonly data: string | null;
   readonly pid: number;
-  /** When that process was started, as the system counts; absent where it does not say. */
+  /** The start time of that process, in the system's format. Undefined if the system does not report it. */
   readonly process_started?: string | undefined;
 }
 
@@ -36,14 +36,15 @@ export function announceSandbox(sandbox: Omit<RunningSandboxFile, 'pid' | 'proce
   writeFileSync(temporaryFile, `${JSON.stringify(announcement, undefined, 2)}\n`, { mode: 0o600 });
   renameSync(temporaryFile, file);
   return () => {
-    // Another sandbox may use the port by now.
+    // Another sandbox may be using the port by now.
     if (readAnnouncement(file)?.pid === pid) rmSync(file, { force: true });
   };
 }
 
 /**
- * The running sandbox that a command means: the one with this data folder if it is given, otherwise the one on the
- * default port, or the only one. Undefined if no sandbox runs or if it is not clear which is meant.
+ * Finds the running sandbox that a command refers to. With a data folder, it is the sandbox with this folder.
+ * Otherwise it is the sandbox on the default port, or the only one. Returns undefined if no sandbox runs or if the
+ * choice is ambiguous.
  */
 export function findRunningSandbox(data: string | undefined): RunningSandboxFile | undefined {
   const running = listRunningSandboxes();
@@ -75,7 +76,7 @@ function portOf({ base_url: url }: Pick<RunningSandboxFile, 'base_url'>): string
   return new URL(url).port;
 }
 
-/** Also empty when the folder belongs to another user. */
+/** Returns an empty list, too, when the folder belongs to another user. */
 function listFiles(): string[] {
   try {
     const folder = folderOfRunning();
@@ -90,12 +91,15 @@ function readAnnouncement(file: string): RunningSandboxFile | undefined {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as RunningSandboxFile;
   } catch {
-    // Removed in the meantime.
+    // The file was removed in the meantime.
     return undefined;
   }
 }
 
-/** A killed sandbox leaves its file behind, and its process id may belong to another process by now. */
+/**
+ * Whether the sandbox still runs. A killed sandbox leaves its file behind, and its process id may belong to another
+ * process by now.
+ */
 function isRunning({ pid, process_started: started }: RunningSandboxFile): boolean {
   try {
     process.kill(pid, 0);
@@ -105,11 +109,14 @@ function isRunning({ pid, process_started: started }: RunningSandboxFile): boole
   return startOf(pid) === started;
 }
 
-/** In clock ticks since the machine was booted (proc(5), field 22 of `stat`); undefined outside Linux. */
+/**
+ * Returns the start time in clock ticks since the boot of the machine (proc(5), field 22 of `stat`). Undefined on
+ * systems other than Linux.
+ */
 function startOf(pid: number): string | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The name of the program comes before, in parentheses, and may contain anything.
+    // The name of the program, which precedes these fields in parentheses, may contain any character.
     return text.slice(text.lastIndexOf(')') + 2).split(' ')[19];
   } catch {
     return undefined;

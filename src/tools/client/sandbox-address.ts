@@ -4,18 +4,18 @@ import { readClientSettings } from '../../config/client.ts';
 import { StartError } from '../../config/start-error.ts';
 import { findRunningSandbox, listRunningSandboxes } from './running-sandboxes.ts';
 
-/** How to find a running sandbox. Every part is optional: sandboxes announce themselves to commands. */
+/** How to find a running sandbox. Every part is optional, because sandboxes announce themselves to commands. */
 export interface SandboxAddress {
   readonly url?: string;
-  /** The file that `custos sandbox --ready-file` writes. */
+  /** The path of the file that `custos sandbox --ready-file` writes. */
   readonly readyFile?: string;
-  /** PEM of the certificate authority to trust. */
+  /** The path of a PEM file with the certificate authority to trust. */
   readonly caFile?: string;
   /** The folder of `custos sandbox --data`, which contains its certificate. */
   readonly data?: string;
 }
 
-/** No sandbox responds at the address; it may be starting or stopped. */
+/** Thrown when no sandbox responds at the address. It may be starting or stopping. */
 export class SandboxUnavailableError extends StartError {}
 
 /** The URL of a sandbox, and the credentials of the app that it was started with. */
@@ -28,20 +28,20 @@ export interface SandboxPlace {
   readonly prefix: string;
   /** The token that the control plane requires from callers on other machines. */
   readonly controlToken?: string;
-  /** The JSON-RPC of its simulated chains: the name of one follows after a slash. */
+  /** The URL of the JSON-RPC of its simulated chains. The name of a chain follows after a slash. */
   readonly rpcUrl?: string | undefined;
 }
 
 export const DEFAULT_URL = 'https://127.0.0.1:4010';
 
-/** The values of every sandbox that was started without others. */
+/** The values of a sandbox that was started with the default settings. */
 const defaults = { appId: acmeApp.id, appSecret: acmeApp.secret, prefix: 'service' };
 
 /**
- * Finds the sandbox that a command means: by its options, then by the environment (`custos env`), then by what running
- * sandboxes announce.
+ * Finds the sandbox that a command refers to: by the command's options, then by the environment (`custos env`), then
+ * by the announcements of running sandboxes.
  *
- * @throws SandboxUnavailableError, StartError.
+ * @throws SandboxUnavailableError, StartError
  */
 export function locateSandbox({ url, readyFile, caFile, data }: SandboxAddress): SandboxPlace {
   const { controlToken } = readClientSettings();
@@ -62,7 +62,7 @@ export function locateSandbox({ url, readyFile, caFile, data }: SandboxAddress):
   if (running === undefined) return { ...defaults, url: url ?? DEFAULT_URL, ...given };
   return {
     url: url ?? running.base_url,
-    // A folder that is given together with a URL is where the certificate is.
+    // If both a folder and a URL are given, the folder only contains the certificate.
     ...(url !== undefined && data !== undefined ? {} : { caFile: running.ca_file }),
     ...{ appId: running.app_id, appSecret: running.app_secret, prefix: running.prefix },
     ...(running.control_token === undefined ? {} : { controlToken: running.control_token }),
@@ -86,7 +86,7 @@ function readReadyFile(file: string): SandboxPlace {
   }
   if (!URL.canParse(ready?.base_url)) throw new StartError(`expected a ready file, got \`${file}\``);
   const { base_url: url, ca_file: caFile } = ready;
-  // That of `custos verify` names no app: its target knows the apps.
+  // The ready file of `custos verify` names no app, because only its target knows the apps.
   const { app_id: appId = defaults.appId, app_secret: appSecret = defaults.appSecret } = ready;
   const place = {
     ...{ url, appId, appSecret, prefix: ready.prefix ?? defaults.prefix },

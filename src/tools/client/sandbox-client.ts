@@ -21,25 +21,33 @@ import {
 
 /** Calls the control plane of a running sandbox. */
 export interface SandboxClient {
-  /** The sandbox's URL, or the default before the first call. */
+  /** The sandbox's URL. Before the first call, the default URL. */
   readonly url: () => string;
-  /** @throws SandboxUnavailableError; ConfigError when the sandbox returns 400; StartError for any other failure. */
+  /**
+   * @throws SandboxUnavailableError
+   * @throws ConfigError when the sandbox returns 400.
+   * @throws StartError for any other failure.
+   */
   call<Body>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, options?: CallOptions): Promise<Body>;
   /**
-   * The current address of the sandbox.
+   * Returns the current address of the sandbox.
    *
    * @throws SandboxUnavailableError, StartError
    */
   place(): SandboxPlace;
-  /** Sends any request and returns any response. @throws SandboxUnavailableError, StartError */
+  /**
+   * Sends any request and returns any response.
+   *
+   * @throws SandboxUnavailableError, StartError
+   */
   send(request: SentRequest): Promise<ReceivedResponse>;
   close(): void;
 }
 
-/** A request as it goes over the wire. */
+/** A request in the form in which it is sent. */
 export interface SentRequest {
   readonly method: string;
-  /** Path and query. */
+  /** The path and the query. */
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly bodyText: string | undefined;
@@ -55,13 +63,16 @@ export interface ReceivedResponse {
 interface CallOptions {
   readonly body?: unknown;
   readonly signal?: AbortSignal;
-  /** Time limit for the response. */
+  /** The time limit of the response. */
   readonly timeoutMs?: number;
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 
-/** Names the sandboxes that do run: with several on other ports, it is not clear which one a command means. */
+/**
+ * The part of an error that names the running sandboxes. With several on other ports, it is not clear which one a
+ * command refers to.
+ */
 function howToFind(): string {
   const running = listRunningSandboxes().map(({ base_url: url }) => url);
   return running.length === 0
@@ -69,7 +80,7 @@ function howToFind(): string {
     : `select a running one with --url: ${running.slice(0, 10).join(', ')}`;
 }
 
-/** Creates a client. Each call looks for the sandbox again, because a restarted sandbox may have another address. */
+/** Creates a client. Each call searches for the sandbox again, because a restarted sandbox may have another address. */
 export function openSandboxClient(address: SandboxAddress): SandboxClient {
   let connected:
     | { url: string; ca: string | undefined; controlToken: string | undefined; agent: HttpAgent }
@@ -114,7 +125,9 @@ export function openSandboxClient(address: SandboxAddress): SandboxClient {
   };
 }
 
-/** PEM of the authorities to trust: from the file, otherwise from the folder where a sandbox stores them. */
+/**
+ * Returns the PEM of the authorities to trust: from the file, otherwise from the folder where a sandbox stores them.
+ */
 function trustedAuthorities({ data }: SandboxAddress, caFile: string | undefined): string {
   if (caFile !== undefined) {
     try {

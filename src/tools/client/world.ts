@@ -33,7 +33,7 @@ export type {
   SetSandboxClockRequest,
 };
 
-// Clients of the operations that change the state of a sandbox as a whole.
+// Clients of the operations that change the whole state of a sandbox.
 
 /** Returns to the state after the start. */
 export function resetSandbox(client: SandboxClient): Promise<SandboxReset> {
@@ -54,9 +54,9 @@ export async function listUpcoming(client: SandboxClient): Promise<readonly Sand
 }
 
 /**
- * Moves the clock to what becomes due next.
+ * Moves the clock to the next time at which something is due.
  *
- * @throws StartError when nothing does.
+ * @throws StartError when nothing is due.
  */
 export async function advanceToNext(client: SandboxClient): Promise<SandboxClock> {
   const [next] = await listUpcoming(client);
@@ -81,7 +81,7 @@ export async function fund(
   return client.call('POST', '/faucet', { body: { ...deposit, address } });
 }
 
-/** Addresses have other lengths, or upper-case letters. */
+/** Whether a text is the id of a wallet. Addresses have other lengths, or contain upper-case letters. */
 function isWalletId(text: string): boolean {
   return /^([a-z0-9]{24}|ext_wal_.+)$/.test(text);
 }
@@ -115,7 +115,7 @@ export async function saveSnapshot(
   const saved = await client.call<SandboxSnapshot>('POST', '/snapshots', { body: { name } });
   if (file !== undefined) {
     const { content } = await client.call<SnapshotContent>('GET', `${pathOf(name)}/content`);
-    // It contains keys.
+    // The file contains keys, so only its owner can read it.
     await writeFile(file, gunzipSync(Buffer.from(content, 'base64')), { mode: 0o600 });
   }
   return saved;
@@ -149,12 +149,12 @@ export function addFault(client: SandboxClient, body: AddSandboxFaultRequest): P
   return client.call<SandboxFault>('POST', '/faults', { body });
 }
 
-/** The fault rules, in the order in which they are tried. */
+/** Lists the fault rules, in the order in which they are tried. */
 export async function listFaults(client: SandboxClient): Promise<readonly SandboxFault[]> {
   return (await client.call<SandboxFaults>('GET', '/faults')).data;
 }
 
-/** Removes the rules with these ids, all of them without ids. Returns how many were removed. */
+/** Removes the rules with these ids, or all rules if no ids are given. Returns how many were removed. */
 export async function removeFaults(client: SandboxClient, ids: readonly string[]): Promise<number> {
   if (ids.length === 0) return (await client.call<RemovedSandboxFaults>('DELETE', '/faults')).removed;
   for (const id of ids) await client.call<SandboxFault>('DELETE', `/faults/${encodeURIComponent(id)}`);
@@ -163,7 +163,7 @@ export async function removeFaults(client: SandboxClient, ids: readonly string[]
 
 export type { SandboxScenarioRun };
 
-/** The scenarios that `runScenario` runs. */
+/** Lists the scenarios that `runScenario` can run. */
 export async function listScenarios(client: SandboxClient): Promise<readonly SandboxScenario[]> {
   return (await client.call<SandboxScenarios>('GET', '/scenarios')).data;
 }

@@ -1,20 +1,20 @@
 import { type ContractDocument, resolveReference, type Schema } from './contract-document.ts';
 
-/** Nested deeper, values have no schemas that could tell branches apart. */
+/** The maximum depth. Deeper values have no schemas that distinguish branches. */
 const MAX_DEPTH = 64;
 
 type Keywords = Readonly<Record<string, unknown>>;
 
-/** A schema behind its references, and the name of its discriminators. */
+/** A schema with its references resolved, and the name to which its discriminators are added. */
 interface Place {
   readonly keywords: Keywords;
-  /** `PolicyCondition`, `SubmitWalletImportRequest.wallet`. */
+  /** A name such as `PolicyCondition` or `SubmitWalletImportRequest.wallet`. */
   readonly name: string;
 }
 
 /**
- * Every branch that a value of the schema can contain: `WalletRpcRequest.method=personal_sign`. A branch has the name of
- * its schema, wherever in the value it is.
+ * Returns every branch that a value of the schema can contain, such as `WalletRpcRequest.method=personal_sign`. The
+ * name of a branch starts with the name of its schema, wherever the branch is in the value.
  */
 export function branchesOf(document: ContractDocument, schema: Schema, name: string): string[] {
   const found = new Set<string>();
@@ -30,7 +30,7 @@ export function branchesOf(document: ContractDocument, schema: Schema, name: str
   return [...found];
 }
 
-/** The branches that a value takes, in the words of `branchesOf`. */
+/** Returns the branches that a value uses, under the names that `branchesOf` gives them. */
 export function branchesIn(
   document: ContractDocument,
   schema: Schema,
@@ -96,7 +96,7 @@ function partsOf({ keywords, name }: Place): [schema: unknown, name: string][] {
   ];
 }
 
-/** Whether a branch can be meant: every constant of it is in the value, and its required properties are there. */
+/** Whether a value can belong to a branch: it has every constant and the required properties of the branch. */
 function fits(document: ContractDocument, branch: unknown, value: object): boolean {
   const keywords = resolveReference(document, branch) as Keywords | undefined;
   if (typeof keywords !== 'object' || keywords === null) return false;

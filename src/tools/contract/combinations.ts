@@ -1,15 +1,18 @@
 import { type ContractDocument, type ContractResponse, operationsOf } from './contract-document.ts';
 
-/** Something that a document promises and that can be exercised. */
+/** A documented result that can be tested. */
 export interface Combination {
-  /** `createWallet 400 invalid_data`, `createWallet 200`, `event wallet.created`. */
+  /** A name such as `createWallet 400 invalid_data`, `createWallet 200` or `event wallet.created`. */
   readonly name: string;
-  /** The code that can be observed: some error codes are not sent, and each of them is the only code of its status. */
+  /**
+   * The name under which it is observed. Some error codes are not sent, and each of them is the only code of its
+   * status.
+   */
   readonly recordedAs: string;
   readonly kind: 'success' | 'error' | 'event';
 }
 
-/** Every operation with each of its statuses and error codes, and every webhook event. */
+/** Returns every operation with each of its statuses and error codes, and every webhook event. */
 export function combinationsOf(document: ContractDocument): Combination[] {
   return [
     ...operationsOf(document).flatMap(({ operation: { operationId, responses } }) =>
@@ -26,7 +29,7 @@ export function combinationsOf(document: ContractDocument): Combination[] {
   ];
 }
 
-/** A response as it is observed. `body`: parsed. */
+/** The name of an observed response. `body` is parsed. */
 export function answerName(operationId: string, status: number, body: unknown): string {
   const code = status < 400 ? undefined : (body as { code?: unknown } | null | undefined)?.code;
   return `${operationId} ${status}${typeof code === 'string' ? ` ${code}` : ''}`;
@@ -36,7 +39,7 @@ function named(name: string): { name: string; recordedAs: string } {
   return { name, recordedAs: name };
 }
 
-/** The document has one example for each code, under the code's name. */
+/** For each error code, the document has one example whose name is the code. */
 function errorsOf(prefix: string, { content }: ContractResponse): Combination[] {
   const examples = Object.entries(content?.['application/json']?.examples ?? {});
   return examples.map(([code, { value }]) => ({

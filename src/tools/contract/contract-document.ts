@@ -5,7 +5,7 @@ export interface ContractDocument {
   readonly components?: Readonly<Record<string, unknown>>;
 }
 
-/** By method in lower case; other members, such as shared parameters, are no operations. */
+/** The operations by method in lower case. Other members, such as shared parameters, are not operations. */
 type PathItem = Readonly<Record<string, ContractOperation>>;
 
 export interface ContractOperation {
@@ -25,12 +25,12 @@ interface ContractMedia {
   readonly examples?: Readonly<Record<string, { readonly value?: unknown }>>;
 }
 
-/** A schema, a reference to one, or `true` and `false`. */
+/** A schema, a reference to a schema, or `true` or `false`. */
 export type Schema = boolean | { readonly [keyword: string]: unknown };
 
 const JSON_TYPE = 'application/json';
 
-/** Each operation once, in the order of the document. */
+/** Returns each operation once, in the order of the document. */
 export function operationsOf(
   document: ContractDocument,
 ): { readonly method: string; readonly path: string; readonly operation: ContractOperation }[] {
@@ -41,16 +41,16 @@ export function operationsOf(
   );
 }
 
-/** The schema of a JSON body; undefined if there is none. */
+/** Returns the schema of a JSON body. Undefined if there is none. */
 export function jsonSchemaOf(document: ContractDocument, message: unknown): Schema | undefined {
   const { content } = (resolveReference(document, message) ?? {}) as ContractResponse;
   return content?.[JSON_TYPE]?.schema;
 }
 
-/** The content of a node, behind any chain of references within the document. */
+/** Returns a node after any chain of references within the document. */
 export function resolveReference(document: ContractDocument, node: unknown): unknown {
   let current = node;
-  // Guards against cyclic `$ref`s.
+  // The limit protects against cyclic `$ref`s.
   for (let step = 0; step < 100; step += 1) {
     const { $ref: reference } = (current ?? {}) as { $ref?: unknown };
     if (typeof reference !== 'string' || !reference.startsWith('#/')) return current;

@@ -1,10 +1,10 @@
-/** Something that is documented and not exercised, and why. */
+/** A documented result that is not tested, and the reason. */
 export interface Gap {
   readonly name: string;
   readonly reason: string;
 }
 
-/** Lines of `createWallet 500 internal_error  # the reason`. */
+/** Parses lines such as `createWallet 500 internal_error  # the reason`. */
 export function parseGaps(text: string): Gap[] {
   return text
     .split('\n')
@@ -15,7 +15,7 @@ export function parseGaps(text: string): Gap[] {
     });
 }
 
-/** The list without the lines of these names; comments and reasons are kept. */
+/** Returns the list without the lines of these names. Comments and reasons are kept. */
 export function withoutGaps(text: string, names: readonly string[]): string {
   const closed = new Set(names);
   return text

@@ -1,6 +1,6 @@
 import { UnmeasurableError } from '../../config/start-error.ts';
 
-/** An entry of an HTTP Archive as far as coverage reads it. */
+/** The fields of an HTTP Archive entry that coverage reads. */
 export interface Exchange {
   readonly method: string;
   readonly path: string;
@@ -8,7 +8,7 @@ export interface Exchange {
   readonly requestBody: unknown;
   readonly status: number;
   readonly responseBody: unknown;
-  /** Only archives of a sandbox have the following. */
+  /** Only archives of a sandbox have the following fields. */
   readonly authorizedBy: readonly string[];
   readonly allowedBy: readonly string[];
   readonly events: readonly { readonly type: string }[];
@@ -36,18 +36,18 @@ interface Content {
   readonly mimeType?: string;
   readonly text?: string;
   readonly encoding?: string;
-  /** Playwright keeps bodies in files next to the archive (`content: 'attach'`). */
+  /** Playwright stores bodies in files next to the archive (`content: 'attach'`). */
   readonly _file?: string;
 }
 
-/** Reads a file next to an archive; undefined where that is not possible. */
+/** Reads a file next to an archive. Returns undefined if that is not possible. */
 export type ReadAttachment = (name: string) => string | undefined;
 
 /**
- * Reads HTTP Archive 1.2 (http://www.softwareishard.com/blog/har-12-spec/). Entries without a response are left out.
+ * Reads HTTP Archive 1.2 (http://www.softwareishard.com/blog/har-12-spec/). Entries without a response are omitted.
  *
- * @param source names the archive in errors.
- * @throws UnmeasurableError if it is something else.
+ * @param source the name of the archive in errors.
+ * @throws UnmeasurableError if the text is not such an archive.
  */
 export function readArchive(
   text: string,
@@ -61,7 +61,7 @@ export function readArchive(
     );
   }
   try {
-    // HAR 1.2: readers support a byte order mark.
+    // Readers of HAR 1.2 must accept a byte order mark.
     entries = JSON.parse(text.replace(/^\uFEFF/, ''))?.log?.entries;
   } catch (cause) {
     throw new UnmeasurableError(`${source}: expected an HTTP Archive (HAR), got text that is not JSON`, {
@@ -73,13 +73,13 @@ export function readArchive(
   return entries.flatMap((entry) => exchangeOf(entry, attachment));
 }
 
-/** The exchange of an entry of an archive; none for an entry without a response. */
+/** The exchange of an archive entry. Empty for an entry without a response. */
 export function exchangeOf(value: unknown, attachment: ReadAttachment = () => undefined): Exchange[] {
   const entry = (value ?? {}) as Entry;
   const { request, response } = entry;
   const { method, url = '' } = request ?? {};
   const { status } = response ?? {};
-  // 0: a browser's request that was aborted.
+  // Status 0 is a request that the browser aborted.
   if (method === undefined || !status || !URL.canParse(url)) return [];
   const outcome = entry._why?.evidence?.outcome;
   return [
@@ -98,7 +98,7 @@ export function exchangeOf(value: unknown, attachment: ReadAttachment = () => un
   ];
 }
 
-/** Undefined for a body that is not JSON. */
+/** Returns undefined for a body that is not JSON. */
 function parsed(content: Content | undefined, attachment: ReadAttachment): unknown {
   const text = textOf(content ?? {}, attachment);
   if (text === undefined) return undefined;
@@ -111,6 +111,6 @@ function parsed(content: Content | undefined, attachment: ReadAttachment): unkno
 
 function textOf({ mimeType = 'json', text, encoding, _file: file }: Content, attachment: ReadAttachment) {
   if (text !== undefined) return encoding === 'base64' ? Buffer.from(text, 'base64').toString('utf8') : text;
-  // A browser's archive is full of pictures and scripts.
+  // Only JSON is read, because a browser's archive contains many pictures and scripts.
   return typeof file === 'string' && /json/i.test(mimeType) ? attachment(file) : undefined;
 }

@@ -5,22 +5,22 @@ import { type Dimension, dimensions, type Measured, type Row } from './measure.t
 export interface Figure {
   readonly covered: number;
   readonly total: number;
-  /** Rounded down to one decimal, so that 100 means all. */
+  /** Rounded down to one decimal, so that 100 means everything. */
   readonly percent: number;
 }
 
-/** At least this share of a dimension, or of everything, must be covered. */
+/** The minimum coverage of a dimension, or of everything. */
 export interface Threshold {
   readonly dimension: Dimension | 'all';
   readonly percent: number;
 }
 
 export interface Verdict {
-  /** Why the coverage is not sufficient; empty if it is. */
+  /** The reasons why the coverage is not sufficient. Empty if it is sufficient. */
   readonly faults: readonly string[];
-  /** Combinations that are neither covered nor in the list of the baseline. */
+  /** Combinations that are neither covered nor listed in the baseline. */
   readonly unlisted: readonly string[];
-  /** In the list, and covered by now or unknown to the contract: must be deleted from it. */
+  /** Listed combinations that are now covered or unknown to the contract. They must be deleted from the list. */
   readonly closed: readonly string[];
 }
 
@@ -36,7 +36,9 @@ function figureOf(rows: readonly Row[]): Figure {
   return { covered, total, percent: total === 0 ? 100 : Math.floor((covered / total) * 1000) / 10 };
 }
 
-/** Compares what was measured with the thresholds and with a baseline, the text of a list of gaps. */
+/**
+ * Compares the measured coverage with the thresholds and with a baseline. The baseline is the text of a list of gaps.
+ */
 export function judgeCoverage(
   measured: Pick<Measured, 'rows'>,
   {
@@ -78,7 +80,7 @@ function compareWithBaseline(
   };
 }
 
-/** A first baseline: everything that is not covered. */
+/** The text of a first baseline, which lists everything that is not covered. */
 export function baselineOf({ rows }: Pick<Measured, 'rows'>): string {
   const open = rows.filter(({ count }) => count === 0).map(({ name }) => name);
   return ['# Not covered, as `name  # reason`. The list may only shrink.', ...open, ''].join('\n');

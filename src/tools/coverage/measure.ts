@@ -11,7 +11,7 @@ import {
 } from '../contract/contract-document.ts';
 import type { Exchange } from './archive.ts';
 
-/** How policies and owners can decide about a request. */
+/** The results that policies and owners can have for a request. */
 const outcomes = [
   'policy allowed',
   'policy denied_by_rule',
@@ -31,7 +31,7 @@ const refusals: Readonly<Record<string, (typeof outcomes)[number]>> = {
   incorrect_quantity_of_authorization_signatures: 'quorum too_few_signatures',
 };
 
-/** The decisions that an exchange shows. `prefix`: the word in the headers of its client. */
+/** The decisions that an exchange shows. `prefix` is the prefix in the header names of its client. */
 function outcomesOf(exchange: Exchange, prefix: string): string[] {
   const { status, authorizedBy, allowedBy, policyOutcome, requestHeaders, responseBody } = exchange;
   if (status >= 400) {
@@ -42,7 +42,8 @@ function outcomesOf(exchange: Exchange, prefix: string): string[] {
     return [...denial, ...(refusal === undefined ? [] : [refusal])];
   }
   const header = requestHeaders.get(`${prefix}-authorization-signature`);
-  // Without the sandbox's note of the keys, the commas of the header; where it was removed, one signature at least.
+  // If the sandbox did not record the keys, the commas in the header are counted. If the header was removed, there
+  // was at least one signature.
   const keys = authorizedBy.length || (header === undefined ? 0 : header.split(',').length);
   return [
     ...(allowedBy.length > 0 ? ['policy allowed'] : []),
@@ -51,7 +52,7 @@ function outcomesOf(exchange: Exchange, prefix: string): string[] {
   ];
 }
 
-/** The counted items, in the order of the reports. */
+/** The dimensions that are counted, in the order of the reports. */
 export const dimensions = {
   operations: 'operations called',
   statuses: 'statuses of operations',
@@ -65,10 +66,10 @@ export const dimensions = {
 
 export type Dimension = keyof typeof dimensions;
 
-/** One thing that the contract offers, and how often it was used. */
+/** An item of the contract, and how often it was used. */
 export interface Row {
   readonly dimension: Dimension;
-  /** `createWallet 400 invalid_data`. Unique. */
+  /** A unique name such as `createWallet 400 invalid_data`. */
   readonly name: string;
   /** Undefined for events and decisions. */
   readonly operation: string | undefined;
@@ -77,15 +78,15 @@ export interface Row {
 
 export interface Measured {
   readonly rows: readonly Row[];
-  /** Requests that were counted. */
+  /** The number of counted requests. */
   readonly requests: number;
-  /** Requests to no operation of the contract. */
+  /** The number of requests that match no operation of the contract. */
   readonly unknownRequests: number;
-  /** Answers that the contract does not document, with how often they were seen. */
+  /** The responses that the contract does not document, with how often they occurred. */
   readonly undocumented: ReadonlyMap<string, number>;
 }
 
-/** How often events of a type were recorded and acknowledged. */
+/** How many events of a type were recorded, and how many were acknowledged. */
 interface EventCount {
   readonly type: string;
   readonly recorded: number;
@@ -93,7 +94,8 @@ interface EventCount {
 }
 
 /**
- * The recorded requests and events. `eventCounts`: from a sandbox; without them, events are taken from the exchanges.
+ * The recorded requests and events. `eventCounts` come from a sandbox. Without them, events are counted from the
+ * exchanges.
  */
 export interface Recorded {
   readonly exchanges: readonly Exchange[];
@@ -102,14 +104,14 @@ export interface Recorded {
 
 type Tally = Map<string, number>;
 
-/** Counts what the exchanges use of the contract. */
+/** Counts which parts of the contract the exchanges use. */
 export function measure(document: ContractDocument, { exchanges, eventCounts }: Recorded): Measured {
   const measuring = startMeasuring(document, eventCounts);
   for (const exchange of exchanges) measuring.add(exchange);
   return measuring.finish();
 }
 
-/** Like `measure`, but one exchange at a time, for a server that answers other requests in between. */
+/** Like `measure`, but for one exchange at a time, so that a server can handle other requests in between. */
 export function startMeasuring(
   document: ContractDocument,
   eventCounts: Recorded['eventCounts'],
@@ -157,7 +159,7 @@ function note(tally: Tally, name: string): void {
   tally.set(name, (tally.get(name) ?? 0) + 1);
 }
 
-/** A delivery to an endpoint (Standard Webhooks), in an archive of the receiver. */
+/** Whether an exchange is a delivery to an endpoint (Standard Webhooks), in an archive of the receiver. */
 function isWebhook({ method, requestHeaders }: Exchange): boolean {
   return method === 'POST' && requestHeaders.has('webhook-id');
 }
@@ -169,7 +171,7 @@ function noteDelivery(seen: Tally, { requestBody, status }: Exchange): void {
   if (status >= 200 && status < 300) note(seen, `acknowledged ${type}`);
 }
 
-/** The word that a client uses for `service`: the beginning of its header `…-app-id`. */
+/** The prefix that a client uses instead of `service`: the beginning of the name of its header `…-app-id`. */
 function prefixOf({ requestHeaders }: Exchange): string {
   for (const name of requestHeaders.keys()) {
     const [, prefix] = /^([a-z][a-z0-9]*)-app-id$/.exec(name) ?? [];
@@ -178,7 +180,7 @@ function prefixOf({ requestHeaders }: Exchange): string {
   return 'service';
 }
 
-/** The exchange in the words of the contract. */
+/** Returns the exchange with the names of the contract instead of the client's prefix. */
 function neutral(exchange: Exchange, prefix: string): Exchange {
   const brand = createBrand(prefix);
   if (brand === undefined) return exchange;
@@ -194,12 +196,12 @@ function neutral(exchange: Exchange, prefix: string): Exchange {
 }
 
 function operationOf(routes: ReturnType<typeof createRouteIndex>, exchange: Exchange): string | undefined {
-  // `HEAD` is answered like `GET`.
+  // The server handles `HEAD` like `GET`.
   const method = exchange.method === 'HEAD' ? 'GET' : exchange.method;
   try {
     return routes.find(method, exchange.path)?.operation.id;
   } catch {
-    // Invalid percent-encoding.
+    // The percent-encoding is invalid.
     return undefined;
   }
 }
@@ -222,7 +224,7 @@ function bodySchemasOf(document: ContractDocument): BodySchemas {
   return schemas;
 }
 
-/** A request counts for its branches only if it was accepted as valid. */
+/** Counts the branches of a request. Only valid requests count. */
 function noteBranches(
   seen: Tally,
   document: ContractDocument,

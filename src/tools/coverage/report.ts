@@ -22,7 +22,7 @@ code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; }
 form { display: flex; gap: 1rem; flex-wrap: wrap; margin: 1rem 0; }
 [hidden] { display: none; }`;
 
-// Filters rows by text and shows only what is not covered.
+// Filters rows by text, and optionally shows only what is not covered.
 const script = `
 const text = document.querySelector('#text'), open = document.querySelector('#open');
 const groups = [...document.querySelectorAll('details')].map((group) => ({
@@ -43,7 +43,7 @@ function filter() {
 text.addEventListener('input', filter);
 open.addEventListener('change', filter);`;
 
-/** One page without external files: the figures, and each operation with what was used of it. */
+/** Renders one page without external files: the figures, and each operation with its used and unused parts. */
 export function coverageHtml(measured: Measured, verdict: Verdict): string {
   const { rows, requests } = measured;
   const byOperation = Map.groupBy(
@@ -120,7 +120,10 @@ ${lines.join('\n')}
 
 const document = 'openapi/openapi.json';
 
-/** For JUnit and SARIF: a check for each row. Without a verdict about it, a gap is reported and fails nothing. */
+/**
+ * The report for JUnit and SARIF, with a check for each row. Without thresholds and a baseline, a gap is reported but
+ * does not fail.
+ */
 export function coverageReport(measured: Measured, verdict: Verdict, version: string): Report {
   const failing = new Set(verdict.unlisted);
   const suites = (Object.keys(dimensions) as Dimension[]).map((dimension): Suite => {
@@ -162,7 +165,7 @@ function undocumentedChecks({ undocumented }: Measured): Check[] {
   }));
 }
 
-/** For other programs. */
+/** The report for other programs. */
 function coverageJson(measured: Measured, verdict: Verdict): object {
   const { rows, requests, unknownRequests, undocumented } = measured;
   return {
@@ -179,7 +182,7 @@ function coverageJson(measured: Measured, verdict: Verdict): object {
 
 const MOST_LISTED = 50;
 
-/** The figures, and what is at fault, for a terminal. */
+/** The figures and the faults as text for a terminal. */
 export function coverageText(measured: Measured, verdict: Verdict): string {
   const listed = (title: string, names: readonly string[]): string[] => {
     const more = names.length - MOST_LISTED;
@@ -201,7 +204,7 @@ export function coverageText(measured: Measured, verdict: Verdict): string {
   ].join('\n');
 }
 
-/** Markdown for the summary of a GitHub job. */
+/** The report as Markdown for the summary of a GitHub job. */
 export function coverageMarkdown(measured: Measured, verdict: Verdict): string {
   const listed = (title: string, names: readonly string[]): string[] =>
     names.length === 0
@@ -236,7 +239,7 @@ function figureLines(measured: Measured): [title: string, share: string, percent
   });
 }
 
-/** The published document of the contract. */
+/** Returns the published document of the contract. */
 export function contractDocument(): ContractDocument {
   return JSON.parse(readFileSync(join(packageRoot(), 'openapi', 'openapi.json'), 'utf8')) as ContractDocument;
 }

@@ -1,8 +1,8 @@
 import type { SampleRequest } from './sample-requests.ts';
 
 /**
- * The requests as a file for the HTTP clients of editors (VS Code REST Client, JetBrains). They do not sign, so
- * resources with an owner need `custos call`.
+ * The requests as a file for the HTTP clients of editors (VS Code REST Client, JetBrains). These clients cannot sign,
+ * so requests for resources with an owner need `custos call`.
  */
 export function httpFile(
   requests: readonly SampleRequest[],
@@ -24,7 +24,7 @@ function requestText(request: SampleRequest): string {
     `### ${name}`,
     ...(summary === '' ? [] : [`# ${summary}`]),
     `${method} {{baseUrl}}${targetOf(request)}`,
-    // Clients encode the pair themselves.
+    // The clients encode the pair themselves.
     ...(hasCredentials ? ['Authorization: Basic {{appId}} {{appSecret}}', 'service-app-id: {{appId}}'] : []),
     ...(body === undefined ? [] : ['Content-Type: application/json', '', JSON.stringify(body, undefined, 2)]),
   ].join('\n');
@@ -36,7 +36,7 @@ function targetOf({ path, pathValues, query }: SampleRequest): string {
   return text === '' ? filled : `${filled}?${text}`;
 }
 
-/** Variables in double braces stay as they are. */
+/** Encodes a text, but leaves variables in double braces unchanged. */
 function encoded(text: string): string {
   return text.startsWith('{{') ? text : encodeURIComponent(text);
 }

@@ -4,15 +4,15 @@ interface PostmanSettings {
   readonly baseUrl: string;
   readonly appId: string;
   readonly appSecret: string;
-  /** The pre-request script that signs. */
+  /** The text of the pre-request script that signs. */
   readonly signScript: string;
 }
 
 const schema = 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json';
 
 /**
- * The requests as a Postman collection (v2.1), in a folder for each tag. Ids in paths are variables, which the
- * responses of the operations that create them set.
+ * The requests as a Postman collection (v2.1), with a folder for each tag. Ids in paths are variables. The responses
+ * of the operations that create the resources set them.
  */
 export function postmanCollection(
   requests: readonly SampleRequest[],
@@ -76,7 +76,7 @@ function itemOf(request: SampleRequest, ids: Readonly<Record<string, string>>): 
 }
 
 function urlOf({ path, pathValues, query }: SampleRequest, ids: Readonly<Record<string, string>>): object {
-  // A name that means something else here has no variable of its own.
+  // A name with another meaning in this path does not become a variable.
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
     ids[name] === pathValues[name] ? `{{${name}}}` : (pathValues[name] ?? name),
   );

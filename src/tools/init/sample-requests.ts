@@ -1,23 +1,23 @@
 import { operations } from '../../generated/operations.ts';
 import { type ContractDocument, operationsOf, resolveReference } from '../contract/contract-document.ts';
 
-/** A request of an operation, with the values of an example of the document. */
+/** A request of an operation, with the values of an example in the document. */
 export interface SampleRequest {
   readonly operation: string;
   readonly tag: string;
-  /** The operation, and the name of the example if there are several. */
+  /** The name of the operation, and the name of the example if there are several. */
   readonly name: string;
   readonly summary: string;
   readonly method: string;
-  /** With parameters in braces, as in the document. */
+  /** The path with parameters in braces, as in the document. */
   readonly path: string;
   readonly pathValues: Readonly<Record<string, string>>;
-  /** The query parameters that are required. */
+  /** The required query parameters. */
   readonly query: readonly (readonly [name: string, value: string])[];
   readonly body: unknown;
   /** Whether the app id and secret are sent. */
   readonly hasCredentials: boolean;
-  /** The path parameter whose value the response has as `id`. */
+  /** The path parameter whose value is the `id` in the response. */
   readonly creates: string | undefined;
 }
 
@@ -29,13 +29,13 @@ interface Parameter {
   readonly schema?: unknown;
 }
 
-// The resources of every sandbox with `--seed-data`. The wallet has no owner, so the app secret suffices.
+// The resources of every sandbox with `--seed-data`. The wallet has no owner, so the app secret is sufficient.
 const seeded: Readonly<Record<string, string>> = { wallet_id: 'ext_wal_acme-ethereum' };
 
-/** `{{appId}}` in bodies and paths is the app that sends the request. */
+/** In bodies and paths, `{{appId}}` stands for the app that sends the request. */
 const ownApp = '{{appId}}';
 
-/** One request for each example of each operation, in the order of the document. */
+/** Returns one request for each example of each operation, in the order of the document. */
 export function sampleRequests(document: ContractDocument): SampleRequest[] {
   const paths = Object.keys(document.paths);
   const appOfExamples = appIdIn(document);
@@ -66,7 +66,7 @@ export function sampleRequests(document: ContractDocument): SampleRequest[] {
   });
 }
 
-/** The app that the examples of the document belong to. */
+/** Returns the app to which the document's examples belong. */
 function appIdIn(document: ContractDocument): string {
   const header = resolveReference(document, { $ref: '#/components/parameters/ServiceAppId' });
   return String((header as Parameter).example);
@@ -86,7 +86,7 @@ function exampleOf(document: ContractDocument, { name, example, schema }: Parame
   return String(constant ?? choices[0] ?? name);
 }
 
-/** The examples of a JSON body; a single empty example if there is no body. */
+/** Returns the examples of a JSON body. If there is no body, a single empty example. */
 function bodiesOf(document: ContractDocument, requestBody: unknown): [name: string, body: unknown][] {
   const { content = {} } = (resolveReference(document, requestBody) ?? {}) as {
     content?: Readonly<Record<string, { examples?: Readonly<Record<string, { value?: unknown }>> }>>;
@@ -95,7 +95,10 @@ function bodiesOf(document: ContractDocument, requestBody: unknown): [name: stri
   return examples.length === 0 ? [['', undefined]] : examples.map(([name, { value }]) => [name, value]);
 }
 
-/** `/v1/wallets` creates what `/v1/wallets/{wallet_id}` names. */
+/**
+ * Returns the path parameter that a path creates: `/v1/wallets` creates the resource that `/v1/wallets/{wallet_id}`
+ * names.
+ */
 function createdBy(path: string, paths: readonly string[]): string | undefined {
   for (const other of paths) {
     const [, parameter] = other.startsWith(`${path}/`)

@@ -7,15 +7,15 @@ import { httpFile } from './http-file.ts';
 import { postmanCollection } from './postman-collection.ts';
 import { sampleRequests } from './sample-requests.ts';
 
-/** Files that a project starts with. */
+/** A set of initial files for a project. */
 export interface Template {
   readonly name: string;
   readonly summary: string;
-  /** The next steps after the files were written. */
+  /** The instructions for the next steps, after the files were written. */
   readonly next: string;
 }
 
-/** A file of a template. `path`: relative to the project. */
+/** A file of a template. `path` is relative to the project. */
 export interface TemplateFile {
   readonly path: string;
   readonly text: string;
@@ -71,7 +71,7 @@ export const templates: readonly Template[] = [
   },
 ];
 
-/** The files of a template, as this version writes them. */
+/** Returns the files of a template, in the form of this version. */
 export function filesOf(name: string): TemplateFile[] {
   if (name === 'http') return [{ path: 'custos.http', text: httpFile(samples(), settings) }];
   if (name === 'postman') {
@@ -103,7 +103,7 @@ function samples(): ReturnType<typeof sampleRequests> {
   return sampleRequests(JSON.parse(text) as ContractDocument);
 }
 
-/** The package may be published under another name than its command. */
+/** Replaces the package name, because the package may be published under another name than its command. */
 function withPackageName(text: string): string {
   return text.replaceAll(/\bcustos\/testing\b/g, `${packageName()}/testing`);
 }

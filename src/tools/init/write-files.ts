@@ -3,15 +3,15 @@ import { dirname, join } from 'node:path';
 import { makeFolder } from '../../config/make-folder.ts';
 import type { TemplateFile } from './templates.ts';
 
-/** The outcome for a file. */
+/** The result for a file. */
 export interface Outcome {
   readonly path: string;
   readonly state: 'written' | 'replaced' | 'unchanged';
 }
 
 /**
- * Writes files below a folder: all of them, or none if one is there already with another content and `force` is not
- * set. Returns the files that are in the way in that case.
+ * Writes files into a folder. If a file already exists with other content and `force` is not set, it writes none of
+ * them and returns the existing files.
  */
 export function writeFiles(
   folder: string,
@@ -29,7 +29,7 @@ export function writeFiles(
   for (const { file, text, state } of planned) {
     if (state === 'unchanged') continue;
     makeFolder(dirname(file));
-    // A file that appeared in the meantime is not overwritten either.
+    // A file that another process creates in the meantime is not overwritten either.
     writeFileSync(file, text, { flag: state === 'written' ? 'wx' : 'w' });
   }
   return { outcomes: planned.map(({ path, state }) => ({ path, state })), inTheWay: [] };

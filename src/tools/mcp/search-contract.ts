@@ -42,10 +42,10 @@ interface Described {
 }
 
 const DOCUMENTS = ['openapi.json', 'control-plane.json'];
-/** More examples of one operation would bury the others. */
+/** The maximum number of examples, because more examples of one operation would hide the others. */
 const MAX_EXAMPLES = 5;
 
-/** The operations of the API and of the control plane, for look-ups. Reads both documents. */
+/** The operations of the API and of the control plane, for searches. Reads both documents. */
 export function openContract(): Contract {
   const operations = DOCUMENTS.flatMap(readOperations);
   return {
@@ -58,9 +58,9 @@ export function openContract(): Contract {
 }
 
 export interface Contract {
-  /** The operations that mention the most words of `text`, best first. */
+  /** Returns the operations that mention the most words of `text`, best first. */
   search(text: string, limit: number): FoundOperation[];
-  /** Parameters, examples and error codes of an operation; undefined for an unknown one. */
+  /** Returns parameters, examples and error codes of an operation. Undefined for an unknown operation. */
   describe(id: string): object | undefined;
 }
 
@@ -110,7 +110,7 @@ const stopWords = new Set([
   'with',
 ]);
 
-/** The words of a text or an id in lower case, without the `s` of plurals. */
+/** Returns the words of a text or an id in lower case, without the `s` of plurals. */
 function wordsIn(text: string): Set<string> {
   const spaced = text.replaceAll(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
   return new Set(spaced.split(/[^a-z0-9]+/).map(singular));
@@ -120,7 +120,7 @@ function singular(word: string): string {
   return word.length > 3 ? word.replace(/(?:ies|y|s)$/, '') : word;
 }
 
-/** A match that covers most of the id counts most, a word in the description least. */
+/** Scores an operation. A match that covers most of the id counts most, and a word in the description least. */
 function scoreOf({ path, object }: Described, words: readonly string[]): number {
   const wanted = words.flatMap((word) => word.split('_')).map(singular);
   const exact = words.includes(object.operationId.toLowerCase()) ? 1 : 0;
@@ -135,7 +135,7 @@ function scoreOf({ path, object }: Described, words: readonly string[]): number 
     const found = wordsIn(text);
     return weight * wanted.filter((word) => found.has(word)).length;
   });
-  // An operation with all the words comes before one that has a word in a better place.
+  // An operation that contains all words comes before an operation that has one word in a better place.
   const everything = wordsIn([object.operationId, ...texts.map(([text]) => text)].join(' '));
   const anywhere = wanted.filter((word) => everything.has(word)).length;
   return inTexts.reduce((sum, score) => sum + score, 20 * inId + 5 * anywhere);

@@ -23,10 +23,10 @@ interface ServerOptions {
   readonly onError: (error: Error) => void;
 }
 
-/** A longer result would fill the context of the model that reads it. */
+/** The maximum length of a result. A longer one would fill the context of the model that reads it. */
 const MAX_RESULT_CHARACTERS = 100_000;
 
-/** Serves tools by the Model Context Protocol until the input ends and every call has been answered. */
+/** Serves tools by the Model Context Protocol until the input ends and every call has a response. */
 export async function serveTools(options: ServerOptions): Promise<void> {
   const { input, output, tools, version, instructions, onError } = options;
   const server = new Server({ name: 'custos', version }, { capabilities: { tools: {} }, instructions });
@@ -44,7 +44,8 @@ export async function serveTools(options: ServerOptions): Promise<void> {
   });
   await server.connect(new StdioServerTransport(input, output));
   await Promise.race([finished(input, { writable: false }), closed]);
-  // The SDK starts handlers and writes results in microtasks, so give it a turn of the event loop before and after.
+  // The SDK starts handlers and writes results in microtasks. A turn of the event loop before and after the wait lets
+  // them run.
   await nextTurn();
   await Promise.allSettled(calls);
   await nextTurn();
@@ -56,7 +57,10 @@ function listed({ name, description, inputSchema, readOnly }: Tool) {
   return { name, description, inputSchema, annotations };
 }
 
-/** An unknown tool is an error of the protocol. Wrong arguments are a result, so that the model can correct them. */
+/**
+ * Makes the function that calls tools. An unknown tool is an error of the protocol. Wrong arguments are a result, so
+ * that the model can correct them.
+ */
 function toolCaller(tools: readonly Tool[]) {
   const ajv = new Ajv({ allErrors: true });
   const callable = new Map(

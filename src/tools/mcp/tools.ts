@@ -11,7 +11,7 @@ import {
 import type { SandboxClient } from '../client/sandbox-client.ts';
 import { type Contract, openContract } from './search-contract.ts';
 
-/** A tool's result: JSON, and whether the tool failed. */
+/** The result of a tool: JSON, and whether the tool failed. */
 interface ToolResult {
   readonly content: unknown;
   readonly isError?: boolean;
@@ -20,16 +20,16 @@ interface ToolResult {
 export interface Tool {
   readonly name: string;
   readonly description: string;
-  /** JSON Schema of the arguments. */
+  /** The JSON Schema of the arguments. */
   readonly inputSchema: {
     readonly type: 'object';
     readonly properties: Record<string, PropertySchema>;
     readonly required: string[];
     readonly additionalProperties: false;
   };
-  /** True if the tool changes nothing. */
+  /** Whether the tool changes nothing. */
   readonly readOnly: boolean;
-  /** The arguments must match `inputSchema`. */
+  /** Runs the tool. The arguments must match `inputSchema`. */
   run(input: Readonly<Record<string, unknown>>): Promise<ToolResult>;
 }
 
@@ -51,7 +51,7 @@ interface Definition {
   run(input: Input, contract: () => Contract): ToolResult | Operation;
 }
 
-/** A call of an operation, which most tools are. */
+/** A call of an operation. Most tools are such calls. */
 interface Operation {
   readonly operation: string;
   readonly path?: Input;
@@ -207,7 +207,10 @@ const definitions: readonly Definition[] = [
   },
 ];
 
-/** The tools of `custos mcp`. They work on a sandbox only: each call first asks its control plane. */
+/**
+ * The tools of `custos mcp`. They work only on a sandbox, because each call first reads the clock from its control
+ * plane.
+ */
 export function sandboxTools(client: SandboxClient): Tool[] {
   let opened: Contract | undefined;
   const contract = (): Contract => {
@@ -225,7 +228,7 @@ export function sandboxTools(client: SandboxClient): Tool[] {
           const result = run(input, contract);
           return 'operation' in result ? await callOperation(client, result) : result;
         } catch (error) {
-          // Such as an unknown operation, or that no sandbox runs.
+          // For example, the operation is unknown, or no sandbox runs.
           return { content: { error: (error as Error).message }, isError: true };
         }
       },
@@ -235,7 +238,7 @@ export function sandboxTools(client: SandboxClient): Tool[] {
 
 async function callOperation(client: SandboxClient, called: Operation): Promise<ToolResult> {
   const operation = findOperation(called.operation);
-  // INVARIANT: no other server is called. This fails for everything that is not a sandbox.
+  // INVARIANT: the tools call no server that is not a sandbox. This call fails on all other servers.
   const clock = await client.call<{ now_ms: number }>('GET', '/clock');
   const headers: CallHeaders = {
     signers: (called.signers ?? []).map(seededKey),

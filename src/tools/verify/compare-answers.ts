@@ -1,16 +1,16 @@
 import type { Finding } from './judge-exchange.ts';
 
-/** An answer as far as two servers can give the same one: ids and times differ. */
+/** The parts of a response that two servers can have in common. Ids and times differ. */
 export interface ComparedAnswer {
   readonly status: number;
-  /** Parsed. */
+  /** The parsed body. */
   readonly body: unknown;
 }
 
 const MAX_DIFFERENCES = 20;
 const MAX_DEPTH = 64;
 
-/** Differences in status, error code and shape: which properties there are, and of which types. */
+/** Finds differences in status, error code and shape. The shape is the set of properties and their types. */
 export function compareAnswers(place: string, target: ComparedAnswer, sandbox: ComparedAnswer): Finding[] {
   const differs = (message: string): Finding => ({
     rule: 'sandbox-differs',
@@ -41,7 +41,7 @@ function codeOf({ body }: ComparedAnswer): string {
   return String((body as { code?: unknown } | null | undefined)?.code ?? 'none');
 }
 
-/** The types at each JSON pointer; all items of a list are at `/-`. */
+/** Returns the types at each JSON pointer. All items of a list are at `/-`. */
 function shapeOf(body: unknown): Map<string, Set<string>> {
   const shape = new Map<string, Set<string>>();
   const visit = (value: unknown, pointer: string, depth: number): void => {
@@ -52,13 +52,16 @@ function shapeOf(body: unknown): Map<string, Set<string>> {
     else for (const [name, inner] of Object.entries(value)) visit(inner, `${pointer}/${name}`, depth + 1);
   };
   visit(body, '', 0);
-  // A sandbox's statements about refusals, besides the contract.
+  // A sandbox adds these members to errors, in addition to the contract.
   for (const pointer of shape.keys())
     if (pointer.startsWith('/data') && codeOf({ status: 0, body }) !== 'none') shape.delete(pointer);
   return shape;
 }
 
-/** Whether there could be a value: not within null, an empty list, or what is absent as a whole. */
+/**
+ * Whether both responses could have a value at a pointer. A pointer into null, an empty list or a missing object
+ * cannot.
+ */
 function isComparable(pointer: string, shape: ReadonlyMap<string, ReadonlySet<string>>): boolean {
   if (shape.has(pointer)) return true;
   const end = pointer.lastIndexOf('/');
@@ -66,7 +69,7 @@ function isComparable(pointer: string, shape: ReadonlyMap<string, ReadonlySet<st
   return around !== undefined && !around.has('null') && pointer.slice(end) !== '/-';
 }
 
-/** A value that may be null has the same shape when it is. */
+/** Whether two sets of types are compatible. A nullable value is compatible with null. */
 function isAlike(one: ReadonlySet<string> | undefined, other: ReadonlySet<string> | undefined): boolean {
   if (one === undefined || other === undefined) return false;
   if (one.has('null') || other.has('null')) return true;

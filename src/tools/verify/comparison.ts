@@ -3,22 +3,22 @@ import { decodeContent } from './decode-content.ts';
 import type { Finding, SeenExchange } from './judge-exchange.ts';
 import { defaultLimits, openUpstream, type Upstream } from './proxy.ts';
 
-/** Sends requests to a sandbox as well, and reports where its answers differ. */
+/** Sends requests to a sandbox as well, and reports where its responses differ. */
 export interface Comparison {
   add(exchange: SeenExchange, operation: string): void;
-  /** Waits for the requests that are queued, at most `DRAIN_MS`. */
+  /** Waits for the requests in the queue, at most `DRAIN_MS`. */
   close(): Promise<void>;
 }
 
-/** The most requests that wait for the sandbox. More requests are not compared. */
+/** The maximum number of requests in the queue. Further requests are not compared. */
 const MAX_QUEUED = 1_000;
 const DRAIN_MS = 60_000;
 
 /**
- * Compares the answers of a sandbox with those that a proxy has seen.
+ * Compares the responses of a sandbox with the responses that a proxy received.
  *
- * INVARIANT: one request at a time, in the order in which the server has answered them, so that the sandbox goes through
- * the same states.
+ * INVARIANT: requests are sent one at a time, in the order in which the server responded to them, so that the sandbox
+ * goes through the same states.
  */
 export function startComparison(
   sandbox: Upstream,
@@ -26,7 +26,7 @@ export function startComparison(
   maxQueued = MAX_QUEUED,
 ): Comparison {
   const upstream = openUpstream(sandbox);
-  // The comparisons so far, one after the other.
+  // The comparisons so far, which run one after the other.
   let last = Promise.resolve();
   let queued = 0;
   let isClosed = false;
@@ -88,7 +88,7 @@ async function compare(
   }
 }
 
-/** JSON, or the text; undefined if it is empty. */
+/** Returns the parsed JSON, or the text. Undefined if the body is empty. */
 export function parsedBody(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'));

@@ -8,30 +8,36 @@ const decoders: Readonly<Record<string, Decode>> = {
   'x-gzip': promisify(gunzip) as Decode,
   br: promisify(brotliDecompress) as Decode,
   zstd: promisify(zstdDecompress) as Decode,
-  // RFC 9110 §8.4.1.2: some servers send the data without the zlib format around it.
+  // According to RFC 9110 §8.4.1.2, some servers send the data without the zlib format around it.
   deflate: (bytes, options) =>
     isZlib(bytes) ? promisify(inflate)(bytes, options) : promisify(inflateRaw)(bytes, options),
 };
 
-/** RFC 1950 §2.2: the method is 8, and the first two bytes are a multiple of 31. */
+/**
+ * Whether the bytes are in the zlib format. According to RFC 1950 §2.2, the method is 8, and the first two bytes are
+ * a multiple of 31.
+ */
 function isZlib(bytes: Buffer): boolean {
   return bytes.length >= 2 && (bytes[0]! & 0x0f) === 8 && bytes.readUInt16BE(0) % 31 === 0;
 }
 
-/** CHOICE: at most three codings, more than servers use; each may multiply what has to be decoded. */
+/**
+ * CHOICE: the maximum is three codings, which is more than servers use. Each coding may multiply the amount of data
+ * to decode.
+ */
 const MAX_CODINGS = 3;
 
 export interface DecodedContent {
-  /** As received if it could not be decoded. */
+  /** The decoded body, or the received body if it could not be decoded. */
   readonly body: Buffer;
-  /** Why it could not be decoded. */
+  /** The reason why it could not be decoded. */
   readonly fault: string | undefined;
 }
 
 /**
- * The content of a message without its `Content-Encoding` (RFC 9110 §8.4).
+ * Decodes the `Content-Encoding` of a message (RFC 9110 §8.4).
  *
- * @param most bytes after each step, because a few bytes can decode to gigabytes.
+ * @param most the maximum number of bytes after each step, because a few bytes can decode to gigabytes.
  */
 export async function decodeContent(
   received: Buffer,
@@ -49,7 +55,7 @@ export async function decodeContent(
     return refuse(`content-encoding: expected at most ${MAX_CODINGS} codings, got ${codings.length}`);
   }
   let body = received;
-  // They are listed in the order in which they were applied.
+  // The header lists the codings in the order in which they were applied.
   for (const coding of codings.reverse()) {
     const decode = Object.hasOwn(decoders, coding) ? decoders[coding] : undefined;
     if (decode === undefined) {

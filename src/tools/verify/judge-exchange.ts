@@ -14,23 +14,23 @@ import {
 } from '../../server/route-index.ts';
 import { bodyFault, describeFault, parametersFault } from '../../server/validation-issues.ts';
 
-/** A request with its response, as a proxy has seen them. */
+/** A request and its response, as a proxy received them. */
 export interface SeenExchange {
   readonly method: string;
-  /** Path and query as sent. */
+  /** The path and the query, as sent. */
   readonly target: string;
-  /** Names in lower case. */
+  /** Headers with names in lower case. */
   readonly requestHeaders: IncomingHttpHeaders;
   readonly requestBody: Buffer;
   readonly status: number;
   readonly responseHeaders: IncomingHttpHeaders;
-  /** Without its content coding. */
+  /** The response body without its content coding. */
   readonly responseBody: Buffer;
-  /** Why the body could not be decoded; it is then as received. */
+  /** The reason why the body could not be decoded. `responseBody` is then the received body. */
   readonly contentFault?: string | undefined;
 }
 
-/** The ways in which a server or its client can break the contract. */
+/** The rules that a server or its client can violate. */
 export const verifyRules = {
   'undocumented-path': 'The server answers a request that is no operation of the contract.',
   'request-invalid': 'The server accepts a request that the contract does not allow.',
@@ -46,9 +46,9 @@ export const verifyRules = {
 
 export interface Finding {
   readonly rule: keyof typeof verifyRules;
-  /** `notice`: may be right, because the schemas do not contain every rule of the contract. */
+  /** A `notice` may be a false report, because the schemas do not contain every rule of the contract. */
   readonly severity: 'error' | 'notice';
-  /** `createWallet 400`, or method and path. */
+  /** The operation and the status, such as `createWallet 400`, or the method and the path. */
   readonly place: string;
   readonly message: string;
 }
@@ -58,17 +58,17 @@ export type DocumentedCodes = ReadonlyMap<string, ReadonlySet<string>>;
 
 const routes = createRouteIndex(Object.values(operations));
 
-/** The operation of a request; undefined for any other path. */
+/** Finds the operation of a request. Undefined for any other path. */
 function findRoute({ method, target }: Pick<SeenExchange, 'method' | 'target'>) {
   try {
     return routes.find(method === 'HEAD' ? 'GET' : method, target.split('?')[0]!);
   } catch {
-    // Invalid percent-encoding.
+    // The percent-encoding is invalid.
     return undefined;
   }
 }
 
-/** The word that a client uses for `service`: the beginning of its header `…-app-id`. */
+/** The prefix that a client uses instead of `service`: the beginning of the name of its header `…-app-id`. */
 export function prefixOf(headers: Readonly<Record<string, unknown>>): string {
   for (const name of Object.keys(headers)) {
     const [, prefix] = /^([a-z][a-z0-9]*)-app-id$/.exec(name) ?? [];
@@ -77,7 +77,7 @@ export function prefixOf(headers: Readonly<Record<string, unknown>>): string {
   return 'service';
 }
 
-/** The id of the operation of a request; undefined for any other request. */
+/** Returns the id of the operation of a request. Undefined for any other request. */
 export function operationIdOf(exchange: Pick<SeenExchange, 'method' | 'target'>): string | undefined {
   return findRoute(exchange)?.operation.id;
 }
@@ -101,14 +101,20 @@ export function judgeExchange(exchange: SeenExchange, codes: DocumentedCodes): F
   return [...findings, ...judgeResponse(exchange, { operation, codes, read })];
 }
 
-/** A browser's preflight for a page of another origin. It is not an operation, so any response is right. */
+/**
+ * Whether a request is a browser's preflight for a page of another origin. It is not an operation, so any response is
+ * correct.
+ */
 function isPreflight({ method, requestHeaders }: SeenExchange): boolean {
   return (
     method === 'OPTIONS' && 'origin' in requestHeaders && 'access-control-request-method' in requestHeaders
   );
 }
 
-/** For unknown paths, a server may require credentials first, so as not to reveal which paths exist. */
+/**
+ * The statuses that are correct for an unknown path. A server may require credentials first, so that it does not
+ * reveal which paths exist.
+ */
 const refusals: ReadonlySet<number> = new Set([401, 403, 404, 405, 429, 503]);
 
 function judgeRequest(
@@ -120,12 +126,12 @@ function judgeRequest(
   }
   const { code, error } = (body ?? {}) as { code?: unknown; error?: unknown };
   if (fault !== undefined || code !== 'invalid_data') return [];
-  // RFC 7240 §3: the client has asked for this refusal, of a mock.
+  // The client has requested this error from a mock (RFC 7240 §3).
   if (/^(code|example)=/.test(String(responseHeaders['preference-applied'] ?? ''))) return [];
   return [{ rule: 'request-refused', severity: 'notice', place, message: String(error) }];
 }
 
-/** Why the contract does not allow the request; undefined if it does. */
+/** Returns the reason why the contract does not allow the request. Undefined if the contract allows it. */
 function requestFault(
   exchange: SeenExchange,
   { operation, params: path }: { operation: Operation; params: Record<string, string> },
@@ -153,7 +159,7 @@ function requestFault(
   }
 }
 
-/** Parsed; undefined without a body, the text if it is no JSON. */
+/** Returns the parsed body. Undefined without a body, and the text if it is not JSON. */
 function bodyOf({ responseBody, status }: SeenExchange, { fileType, successStatus }: Operation): unknown {
   if (responseBody.length === 0) return undefined;
   const text = responseBody.toString('utf8');
@@ -185,7 +191,7 @@ function judgeResponse(
     const message = `expected ${Object.keys(byStatus).join(', ')}, got ${status}`;
     return [{ rule: 'status-undocumented', severity: 'error', place, message }];
   }
-  // The response to HEAD has no content.
+  // The response to HEAD has no body.
   if (method === 'HEAD') return [];
   const findings = judgeHeaders(exchange, operation);
   if (exchange.contentFault !== undefined) {
@@ -213,8 +219,8 @@ function judgeResponse(
 }
 
 /**
- * The contract describes no response headers. These are required by HTTP (RFC 9110 §15.5.2), or without them a client
- * cannot read the body or know when to retry.
+ * Checks response headers. The contract describes none. These headers are required by HTTP (RFC 9110 §15.5.2), or a
+ * client needs them to read the body or to know when to retry.
  */
 function judgeHeaders(exchange: SeenExchange, operation: Operation): Finding[] {
   const { status, requestHeaders, responseHeaders, responseBody } = exchange;
@@ -228,7 +234,7 @@ function judgeHeaders(exchange: SeenExchange, operation: Operation): Finding[] {
       faults.push(`content-type: expected \`${expected}\`, got ${got}`);
     }
   }
-  // A browser would ask the user of a page for a password.
+  // In a response to a script, this header would make the browser ask the user of the page for a password.
   const isScript = requestHeaders['sec-fetch-mode'] === 'cors';
   if (status === 401 && !isScript && responseHeaders['www-authenticate'] === undefined) {
     faults.push('www-authenticate: expected the scheme of the credentials, got none');

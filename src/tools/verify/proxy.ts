@@ -10,12 +10,12 @@ import type { AddressInfo } from 'node:net';
 import { decodeContent } from './decode-content.ts';
 import type { SeenExchange } from './judge-exchange.ts';
 
-/** A server that requests are passed to. */
+/** A server to which requests are forwarded. */
 export interface Upstream {
   readonly url: URL;
-  /** PEM of the authority to trust besides those of Node. */
+  /** The PEM of the authority to trust, besides those of Node. */
   readonly ca: string | undefined;
-  /** Replaces the `host` that the client sent, for servers that several hosts share. */
+  /** Replaces the `host` that the client sent, for servers that share an address with others. */
   readonly host: string | undefined;
 }
 
@@ -25,9 +25,12 @@ export interface ProxyOptions {
   readonly tls: { readonly key: string; readonly cert: string };
   readonly upstream: Upstream;
   readonly limits?: Partial<ProxyLimits>;
-  /** Called with every exchange, after its response was passed on. `rawHeaders`: as the client sent them. */
+  /**
+   * Called with every exchange, after its response was forwarded. `rawHeaders` are the headers as the client sent
+   * them.
+   */
   readonly onExchange: (exchange: SeenExchange, timing: ExchangeTiming) => void;
-  /** Called when the server did not answer. */
+  /** Called when the server did not respond. */
   readonly onFailure: (
     request: { readonly method: string; readonly target: string },
     message: string,
@@ -60,7 +63,7 @@ export interface RunningProxy {
   close(): Promise<void>;
 }
 
-// RFC 9110 §7.6.1: they concern one connection.
+// RFC 9110 §7.6.1: these headers concern only one connection.
 const hopByHop = new Set([
   'connection',
   'keep-alive',
@@ -74,8 +77,8 @@ const hopByHop = new Set([
 ]);
 
 /**
- * Passes requests on to a server, byte for byte, and shows both messages. `Host` and path are kept as sent, because
- * clients sign them.
+ * Forwards requests to a server, byte for byte, and reports both messages. It keeps `Host` and the path as sent,
+ * because clients sign them.
  */
 export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   const limits = { ...defaultLimits, ...options.limits };
@@ -114,7 +117,7 @@ interface Passing {
   readonly options: ProxyOptions;
   readonly limits: ProxyLimits;
   readonly send: ReturnType<typeof openUpstream>;
-  /** Requests that have been answered but not reported yet. */
+  /** Checks of exchanges that are not reported yet. */
   readonly judging: Set<Promise<void>>;
 }
 
@@ -180,7 +183,10 @@ function failureText({ code = '', message }: NodeJS.ErrnoException): string {
   return /CERT|SIGNATURE/.test(code) ? `${message}; --target-ca names its certificate authority` : message;
 }
 
-/** Other responses end with their head; `content-length` is then what the server says about another one (RFC 9110 §8.6). */
+/**
+ * Whether a response has a body. Other responses end after their headers, and their `content-length` is that of
+ * another response (RFC 9110 §8.6).
+ */
 function hasContent(method: string, status: number): boolean {
   return method !== 'HEAD' && status !== 204 && status !== 304;
 }
@@ -198,7 +204,7 @@ export interface UpstreamAnswer {
   readonly body: Buffer;
 }
 
-/** Sends requests to a server, over connections that are kept. */
+/** Sends requests to a server over keep-alive connections. */
 export function openUpstream({ url, ca, host }: Upstream, limits: ProxyLimits = defaultLimits) {
   const isTls = url.protocol === 'https:';
   const settings = { keepAlive: true, maxSockets: limits.connections };
@@ -225,7 +231,7 @@ export function openUpstream({ url, ca, host }: Upstream, limits: ProxyLimits = 
               ...(host === undefined ? {} : { host }),
               ...(body.length > 0 ? { 'content-length': String(body.length) } : {}),
             },
-            // The certificate belongs to the server, whatever host the client has named.
+            // The certificate belongs to the server, whatever host the client named.
             ...(isTls ? { servername: /^[\d.]+$|:/.test(url.hostname) ? '' : url.hostname } : {}),
             signal: AbortSignal.timeout(limits.timeoutMs),
           },
@@ -246,7 +252,7 @@ function withoutHops(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !hopByHop.has(name)));
 }
 
-/** @throws Error when there is more than `most`. */
+/** @throws Error when there are more than `most` bytes. */
 async function readBounded(message: IncomingMessage, most: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -2,7 +2,7 @@ import { packageVersion } from '../../config/package-root.ts';
 import { type Check, junitOf, type Report, sarifOf } from '../reports.ts';
 import { type Finding, verifyRules } from './judge-exchange.ts';
 
-/** A finding, how often it was made, and the first request that it was made about. */
+/** A finding, how often it occurred, and the first request in which it occurred. */
 export interface CountedFinding extends Finding {
   readonly count: number;
   readonly example: string;
@@ -11,19 +11,19 @@ export interface CountedFinding extends Finding {
 /** The findings of a verification so far. */
 export interface Verification {
   readonly requests: number;
-  /** Requests to operations of the contract. */
+  /** The number of requests that match operations of the contract. */
   readonly judged: number;
   readonly findings: readonly CountedFinding[];
 }
 
 const MAX_FINDINGS = 1_000;
 
-/** Counts findings; the same one about the same operation counts as one. */
+/** Counts findings. The same finding about the same operation counts as one. */
 export function collectFindings() {
   const found = new Map<string, CountedFinding>();
   let [requests, judged] = [0, 0];
   return {
-    /** `isRequest`: false for findings about a request that was counted before. */
+    /** `isRequest` is false for findings about a request that is already counted. */
     add(findings: readonly Finding[], example: string, isOperation: boolean, isRequest = true): void {
       if (isRequest) requests += 1;
       if (isOperation) judged += 1;

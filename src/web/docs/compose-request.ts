@@ -9,11 +9,11 @@ export interface Filled {
   readonly body?: string | undefined;
   readonly appId: string;
   readonly appSecret: string;
-  /** An access token, instead of the secret. */
+  /** An access token, which replaces the secret. */
   readonly userToken: string;
 }
 
-/** A request that can be sent, and the payload that its owners sign. */
+/** A request that can be sent, and the payload that owners sign. */
 export interface ComposedRequest {
   readonly method: string;
   readonly url: string;
@@ -25,9 +25,9 @@ export interface ComposedRequest {
 const FORM = 'application/x-www-form-urlencoded';
 
 /**
- * The request that was filled in.
+ * Builds the request from the input.
  *
- * @throws SyntaxError if the body is no JSON.
+ * @throws SyntaxError if the body is not JSON.
  */
 export function composeRequest(
   operation: OperationDocument,
@@ -86,13 +86,13 @@ function credentials({ appId, appSecret, userToken }: Filled, prefix: string): R
   return { ...header, authorization: `Basic ${btoa(String.fromCharCode(...bytes))}` };
 }
 
-/** The initial value of a parameter. Optional parameters stay empty, because their examples exclude each other. */
+/** The initial value of a parameter. Optional parameters stay empty, because their examples may exclude each other. */
 export function firstValue({ name, required, example, schema }: Parameter, { ids }: Settings): string {
   if (required !== true) return '';
   return ids[name] ?? (example === undefined ? String(schema.default ?? '') : String(example));
 }
 
-/** An example with the ids of resources that exist. */
+/** Returns an example with the ids of existing resources. */
 export function withIds(value: unknown, ids: Settings['ids']): unknown {
   if (Array.isArray(value)) return value.map((item) => withIds(item, ids));
   if (typeof value !== 'object' || value === null) return value;
@@ -106,7 +106,7 @@ export function withIds(value: unknown, ids: Settings['ids']): unknown {
   );
 }
 
-/** The request as a command. The secret is a variable, so that it does not end up in a shell's history. */
+/** The request as a command. The secret is a variable, so that it does not appear in a shell's history. */
 export function asCurl({ method, url, headers, body }: ComposedRequest): string {
   const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
   const lines = Object.entries(headers).map(([name, value]) =>

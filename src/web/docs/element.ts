@@ -1,7 +1,7 @@
 type Child = Node | string | undefined;
 type Attributes = Readonly<Record<string, string | boolean | undefined>>;
 
-/** A new element. Attributes that are undefined or false are left out; strings among the children become text. */
+/** Creates an element. Attributes that are undefined or false are omitted. Strings among the children become text. */
 export function element<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
   attributes: Attributes = {},
@@ -15,7 +15,7 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** Text of the document, in which backticks mark code. */
+/** Formats text of the document. Backticks in it mark code. */
 export function prose(text: string): DocumentFragment {
   const fragment = document.createDocumentFragment();
   for (const [position, part] of text.split('`').entries()) {
@@ -24,7 +24,7 @@ export function prose(text: string): DocumentFragment {
   return fragment;
 }
 
-/** A block of code. It can be scrolled with the keyboard. */
+/** A block of code, which can be scrolled with the keyboard. */
 export function codeBlock(text: string, label: string): HTMLPreElement {
   return element('pre', { tabindex: '0', role: 'region', 'aria-label': label }, element('code', {}, text));
 }

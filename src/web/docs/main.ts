@@ -4,8 +4,8 @@ import { findSections, matches, operationIn, type Section } from './navigation.t
 import type { OperationDocument, Settings } from './operation-document.ts';
 import { operationPage } from './operation-page.ts';
 
-// The server has already written the list of guides and operations; without this script, guides can be read and the
-// list can be unfolded.
+// The server has already written the list of guides and operations. Without this script, guides can still be read and
+// the list unfolded.
 const search = document.querySelector<HTMLInputElement>('#search');
 const found = document.querySelector('#found');
 const main = document.querySelector('main');
@@ -42,10 +42,10 @@ function showCount(text: string, count: number): void {
   if (found !== null) found.textContent = text === '' ? '' : `${count} found`;
 }
 
-/** Lists the sections of the guides that have the words, besides `count` entries of the list. */
+/** Lists the sections of the guides that contain the words. `count` entries of the list have been found as well. */
 async function searchSections(text: string, count: number): Promise<void> {
   const sections = text === '' ? [] : findSections(await readSections(), text);
-  // The reader may have typed more since.
+  // The reader may have typed more in the meantime.
   if (search?.value.trim() !== text) return;
   const items = sections.map(({ href, title }) => element('li', {}, element('a', { href }, title)));
   foundSections?.replaceChildren(...items);
@@ -62,7 +62,7 @@ function mark(id: string | undefined): void {
 }
 
 async function show(): Promise<void> {
-  // A link within the page.
+  // The link leads to a section of the same page.
   if (/^#[^/]/.test(location.hash)) return;
   const id = operationIn(location.hash);
   mark(id);
@@ -77,7 +77,7 @@ async function show(): Promise<void> {
       read<OperationDocument>(`/docs/operations/${id}.json`),
       settings(),
     ]);
-    // The reader may have opened another page since.
+    // The reader may have opened another page in the meantime.
     if (operationIn(location.hash) !== id) return;
     main?.replaceChildren(operationPage(operation, known));
     document.title = `${operation.summary} · Custos`;
@@ -96,7 +96,7 @@ function openGroup(tag: string | undefined): void {
   if (group instanceof HTMLDetailsElement) group.open = true;
 }
 
-/** The links that are visible now, in order. */
+/** Returns the links that are currently visible, in order. */
 function visibleLinks(): HTMLElement[] {
   return [...(contents?.querySelectorAll<HTMLElement>('a') ?? [])].filter((link) => link.checkVisibility());
 }

@@ -1,4 +1,4 @@
-/** Whether an entry of the list has every word of the search. */
+/** Whether an entry of the list contains every word of the search. */
 export function matches(entry: string, search: string): boolean {
   const text = entry.toLowerCase();
   return search
@@ -7,7 +7,7 @@ export function matches(entry: string, search: string): boolean {
     .every((word) => text.includes(stemOf(word)));
 }
 
-/** `retry` finds `retries`, `policies` finds `policy`. */
+/** Returns the stem of a word, so that `retry` finds `retries`, and `policies` finds `policy`. */
 function stemOf(word: string): string {
   return word.length < 5 ? word : word.replace(/(?:ies|y|s)$/, '');
 }
@@ -22,14 +22,14 @@ export interface Section {
 
 const MOST_SECTIONS = 40;
 
-/** The sections with every word of a search, those with the words in their titles first. */
+/** Returns the sections that contain every word of a search. Sections with the words in their titles come first. */
 export function findSections(sections: readonly Section[], search: string): readonly Section[] {
   const found = sections.filter(({ title, text }) => matches(`${title} ${text}`, search));
   const inTitle = found.filter(({ title }) => matches(title, search));
   return [...new Set([...inTitle, ...found])].slice(0, MOST_SECTIONS);
 }
 
-/** The operation that a fragment names: `#/wallets/walletRpc`. */
+/** The operation that a fragment such as `#/wallets/walletRpc` names. */
 export function operationIn(fragment: string): string | undefined {
   return /^#\/[\w%-]+\/(\w+)$/.exec(fragment)?.[1];
 }

@@ -1,4 +1,4 @@
-/** A JSON schema, as far as the pages read it. */
+/** The members of a JSON schema that the pages read. */
 export interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -28,7 +28,7 @@ export interface Schema {
   };
 }
 
-/** By name. */
+/** The schemas by name. */
 export type Schemas = Readonly<Record<string, Schema>>;
 
 export interface Parameter {
@@ -66,7 +66,7 @@ export interface OperationDocument {
   readonly event?: string;
   readonly summary: string;
   readonly description?: string;
-  /** Names of the security schemes, any of which is enough. */
+  /** The names of the security schemes, any of which is sufficient. */
   readonly security: readonly string[];
   readonly parameters: readonly Parameter[];
   readonly requestBody?: { readonly required?: boolean; readonly content: Readonly<Record<string, Content>> };
@@ -74,13 +74,13 @@ export interface OperationDocument {
   readonly schemas: Schemas;
 }
 
-/** The facts that the pages have about the server that serves them. */
+/** The facts that the pages need about the server that serves them. */
 export interface Settings {
-  /** The word in header names: `service` in `service-app-id`. */
+  /** The prefix of header names: `service` in `service-app-id`. */
   readonly prefix: string;
   readonly credentials?: { readonly appId: string; readonly appSecret: string };
-  /** Private keys (PKCS#8 in base64) that are published, with the names of their owners. */
+  /** Published private keys (PKCS#8 in base64), with the names of their owners. */
   readonly signers: readonly { readonly name: string; readonly privateKey: string }[];
-  /** Ids of existing resources, by the name of the parameter. */
+  /** The ids of existing resources, by the name of the parameter. */
   readonly ids: Readonly<Record<string, string>>;
 }

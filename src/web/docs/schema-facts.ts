@@ -10,7 +10,7 @@ export function resolve(schema: Schema, schemas: Schemas): Schema {
   return target === undefined ? own : { ...resolve(target, schemas), ...own };
 }
 
-/** The kind of a value, in a few words: `string`, `array of integer`, `one of 4`. */
+/** The kind of a value in a few words, such as `string`, `array of integer` or `one of 4`. */
 export function kindOf(given: Schema, schemas: Schemas): string {
   const schema = resolve(given, schemas);
   if (schema.const !== undefined) return JSON.stringify(schema.const);
@@ -32,10 +32,10 @@ function kindOfBranches(branches: readonly Schema[], schemas: Schemas): string {
     : `one of ${branches.length}`;
 }
 
-/** Rules that a value must keep, such as `at most 64 characters`. */
+/** The rules for a value, such as `at most 64 characters`. */
 export function rulesOf(given: Schema, schemas: Schemas): string[] {
   const schema = resolve(given, schemas);
-  // Our own format says more: `unix-ms` in addition to `int64`.
+  // `x-format` is more precise: `unix-ms` instead of `int64`.
   const format = schema['x-format'] ?? schema.format;
   const range = (least: number | undefined, most: number | undefined, unit: string): string[] => {
     if (least === undefined && most === undefined) return [];
@@ -56,7 +56,7 @@ export function rulesOf(given: Schema, schemas: Schemas): string[] {
   ];
 }
 
-/** A row below a schema: a property, a branch, the items of an array. */
+/** A row below a schema: a property, a branch, or the items of an array. */
 export interface Row {
   readonly name: string;
   readonly schema: Schema;
@@ -84,7 +84,7 @@ export function rowsOf(given: Schema, schemas: Schemas): Row[] {
   return rows;
 }
 
-/** Items without structure of their own need no row: `array of string` says it. */
+/** Items without any structure need no row, because `array of string` already describes them. */
 function rowsOfItems(items: Schema, schemas: Schemas): Row[] {
   const inner = resolve(items, schemas);
   if (inner.properties !== undefined) return rowsOf(inner, schemas);

@@ -2,7 +2,7 @@ import { element, prose } from './element.ts';
 import type { Schema, Schemas } from './operation-document.ts';
 import { kindOf, type Row, resolve, rowsOf, rulesOf } from './schema-facts.ts';
 
-/** The rows of a schema as a tree. Rows are created when their parent is unfolded. */
+/** The rows of a schema as a tree. Child rows are created when their parent is unfolded. */
 export function schemaTree(schema: Schema, schemas: Schemas): HTMLElement {
   const rows = rowsOf(schema, schemas);
   if (rows.length === 0)

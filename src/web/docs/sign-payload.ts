@@ -1,9 +1,9 @@
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
 /**
- * An authorization signature. `privateKey`: PKCS#8 in base64, with or without the lines of PEM.
+ * Makes an authorization signature. `privateKey` is PKCS#8 in base64, with or without the lines of PEM.
  *
- * @throws DOMException if it is no P-256 key.
+ * @throws DOMException if it is not a P-256 key.
  */
 export async function signPayload(payload: string, privateKey: string): Promise<string> {
   const text = privateKey.replace(/-----[^-]*-----|\s/g, '');
@@ -13,14 +13,14 @@ export async function signPayload(payload: string, privateKey: string): Promise<
   return btoa(String.fromCharCode(...derSignature(new Uint8Array(raw))));
 }
 
-/** DER of a signature, of which WebCrypto returns `r || s`. */
+/** Converts a signature to DER, because WebCrypto returns `r || s`. */
 function derSignature(raw: Uint8Array): number[] {
   const half = raw.length / 2;
   const inner = [...derInteger(raw.subarray(0, half)), ...derInteger(raw.subarray(half))];
   return [0x30, inner.length, ...inner];
 }
 
-/** No leading zeros, but one before a first bit that would be a sign (X.690 section 8.3). */
+/** Removes leading zeros, and adds one if the first bit would be read as a sign (X.690 section 8.3). */
 function derInteger(bytes: Uint8Array): number[] {
   const start = bytes.findIndex((byte) => byte !== 0);
   const digits = start === -1 ? [0] : [...bytes.subarray(start)];
@@ -28,7 +28,10 @@ function derInteger(bytes: Uint8Array): number[] {
   return [0x02, padded.length, ...padded];
 }
 
-/** RFC 8785. Objects are sorted by UTF-16 code units, and properties that are undefined are left out. */
+/**
+ * Serializes a value by RFC 8785. Members of objects are sorted by UTF-16 code units, and undefined properties are
+ * omitted.
+ */
 export function canonicalJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
@@ -39,10 +42,10 @@ export function canonicalJson(value: unknown): string {
 }
 
 /**
- * An example of a body with names that are not taken yet, so that creating from it works again and again: external
- * ids, and the accounts of new users.
+ * Replaces names in an example body that must be unique, so that it can be sent repeatedly: external ids, and the
+ * accounts of new users.
  *
- * `suffix`: lower-case letters and digits.
+ * @param suffix lower-case letters and digits.
  */
 export function withFreshNames(value: unknown, suffix: string, isAccount = false): unknown {
   if (Array.isArray(value)) return value.map((item) => withFreshNames(item, suffix, isAccount));
@@ -57,14 +60,14 @@ export function withFreshNames(value: unknown, suffix: string, isAccount = false
   );
 }
 
-/** An email address keeps its domain; the address of a wallet stays as it is. */
+/** Makes a name unique. An email address keeps its domain, and the address of a wallet stays unchanged. */
 function fresh(name: string, suffix: string): string {
   if (/^0x|^[1-9A-HJ-NP-Za-km-z]{32,}$/.test(name)) return name;
   const [local = '', domain] = name.split('@');
   return domain === undefined ? `${name}-${suffix}` : `${local}-${suffix}@${domain}`;
 }
 
-/** Another one each millisecond. */
+/** Makes a suffix that changes each millisecond. */
 export function newSuffix(): string {
   return Math.round(performance.timeOrigin + performance.now()).toString(36);
 }

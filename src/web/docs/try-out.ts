@@ -3,10 +3,10 @@ import { codeBlock, element } from './element.ts';
 import type { OperationDocument, Parameter, Settings } from './operation-document.ts';
 import { newSuffix, signPayload, withFreshNames } from './sign-payload.ts';
 
-/** The reader's input, kept while the page is open. It is never stored. */
+/** The reader's input, which is kept while the page is open, but never stored. */
 const typed = { appId: '', appSecret: '', userToken: '', privateKey: '' };
 
-/** The form that sends the operation to this server. */
+/** The form that sends the operation's request to this server. */
 export function tryOut(operation: OperationDocument, settings: Settings): HTMLElement {
   const form = element('form', { class: 'try', 'aria-label': 'Try it out' }, element('h2', {}, 'Try it out'));
   const parameters = operation.parameters.filter(({ name }) => !isOwnHeader(name, settings.prefix));
@@ -44,7 +44,7 @@ export function tryOut(operation: OperationDocument, settings: Settings): HTMLEl
   return form;
 }
 
-/** Headers that follow from the credentials and the signers. */
+/** Whether a header is determined by the credentials or the signers. */
 function isOwnHeader(name: string, prefix: string): boolean {
   return name === `${prefix}-app-id` || name === `${prefix}-authorization-signature`;
 }
@@ -73,7 +73,7 @@ function parameterField(parameter: Parameter, settings: Settings): HTMLElement {
   return field(parameter.name, input);
 }
 
-/** App id, secret and user token; folded if the server has filled them in. */
+/** The fields for app id, secret and user token. They are folded if the server has filled them in. */
 function credentialFields({ security }: OperationDocument, { credentials }: Settings): HTMLElement {
   const remembered = (name: keyof typeof typed, label: string, first: string, type: string) => {
     const input = textInput(name, typed[name] === '' ? first : typed[name], type);

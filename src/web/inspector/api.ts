@@ -12,9 +12,9 @@ export interface ApiInput<Id extends OperationId> {
 export const signers: readonly SandboxSigner[] = ['alice', 'bob', 'carol'];
 
 /**
- * Reads from the API with the credentials of the sandbox's app. It does not appear among the requests.
+ * Reads from the API with the credentials of the sandbox's app. The request is not recorded in the log of requests.
  *
- * @throws ControlError for a refusal.
+ * @throws ControlError for an error response.
  */
 export async function readApi<Id extends OperationId>(
   id: Id,
@@ -39,7 +39,7 @@ export async function readApi<Id extends OperationId>(
   throw new ControlError(sent.status, errorOf(sent));
 }
 
-/** Why a request was refused. */
+/** Returns the reason why a request failed. */
 export function errorOf({ status, body }: Pick<SentRequest, 'status' | 'body'>): string {
   const { error } = (body ?? {}) as { error?: string };
   return error ?? (status === 0 ? 'the connection was closed without a response' : `status ${status}`);

@@ -1,6 +1,6 @@
 import { type OperationId, type Operations, operations } from '../../sandbox/generated/operations.ts';
 
-/** A refusal by the sandbox. `status` 0: there was no response. */
+/** An error response of the sandbox. `status` 0 means that there was no response. */
 export class ControlError extends Error {
   readonly status: number;
   readonly code: string | undefined;
@@ -12,7 +12,7 @@ export class ControlError extends Error {
   }
 }
 
-/** Path, query and body of an operation, as far as it has them. */
+/** The path, query and body of an operation, without the parts that it does not have. */
 export type ControlInput<Id extends OperationId> = Part<'path', Operations[Id]['path']> &
   Part<'query', Operations[Id]['query']> &
   Part<'body', Operations[Id]['body']>;
@@ -61,7 +61,7 @@ export function fillPath(template: string, values: object = {}): string {
   );
 }
 
-/** A query with repeated names for arrays; undefined members are left out. */
+/** Builds a query. Arrays become repeated names, and undefined members are omitted. */
 export function queryText(query: object = {}): string {
   const pairs = Object.entries(query).flatMap(([name, value]: [string, unknown]) =>
     value === undefined ? [] : [value].flat().map((item): [string, string] => [name, String(item)]),

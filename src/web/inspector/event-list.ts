@@ -3,7 +3,7 @@ import type { SandboxEvent, SandboxEvents } from '../../sandbox/generated/schema
 const MOST_EVENTS = 10_000;
 const RETRY_MS = 1000;
 
-/** The events after a further page; at most 10,000 are kept. */
+/** Returns the events with those of the next page. At most 10,000 are kept. */
 export function appendEvents(
   kept: readonly SandboxEvent[],
   { data, began_anew: isNewLog }: Pick<SandboxEvents, 'data' | 'began_anew'>,
@@ -11,7 +11,7 @@ export function appendEvents(
   return [...(isNewLog ? [] : kept), ...data].slice(-MOST_EVENTS);
 }
 
-/** The events whose type, id or payload contains a text, newest first. */
+/** Returns the events whose type, id or payload contains a text, newest first. */
 export function filterEvents(events: readonly SandboxEvent[], text: string): SandboxEvent[] {
   const wanted = text.trim().toLowerCase();
   return events
@@ -29,7 +29,7 @@ interface Feed {
   readonly fail: (message: string) => void;
 }
 
-/** Reads events as they are recorded, until `signal` is aborted. After a failure it reads them all again. */
+/** Reads events as they are recorded, until `signal` is aborted. After a failure, it reads all of them again. */
 export async function eventFeed({ signal, read, add, fail }: Feed): Promise<void> {
   let cursor = 'start';
   while (!signal.aborted) {

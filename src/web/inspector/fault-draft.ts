@@ -8,7 +8,7 @@ import type {
 /** A field of the form. */
 export type DraftField = FaultField | 'probability' | 'count';
 
-/** The input of the form. Texts of effects that are not chosen are kept. */
+/** The input of the form. The texts of fields stay when another effect is chosen. */
 export type FaultDraft = Readonly<Partial<Record<DraftField, string>>>;
 
 export const fieldTitles: Readonly<Record<DraftField, string>> = {
@@ -36,7 +36,7 @@ const numbers: ReadonlySet<DraftField> = new Set<DraftField>([
   'blocks',
 ]);
 
-/** The effects, by what they apply to. */
+/** The effects, grouped by their targets. */
 export const effectGroups: readonly { readonly title: string; readonly effects: SandboxFaultEffect[] }[] = [
   { title: 'Requests', effects: effectsWith('operation') },
   { title: 'Transactions', effects: effectsWith('chain') },
@@ -47,13 +47,13 @@ function effectsWith(field: FaultField): SandboxFaultEffect[] {
   return (Object.keys(fieldsOf) as SandboxFaultEffect[]).filter((effect) => fieldsOf[effect].includes(field));
 }
 
-/** The fields of the form for an effect. */
+/** Returns the fields of the form for an effect. */
 export function formFields(effect: SandboxFaultEffect): readonly DraftField[] {
   return [...fieldsOf[effect], 'probability', 'count'];
 }
 
 /**
- * The rule that the form describes. Empty fields, and fields that the effect does not use, are omitted.
+ * Returns the rule that the form describes. Empty fields, and fields that the effect does not use, are omitted.
  *
  * @throws Error for a text that is not a number where a number is expected.
  */
@@ -74,7 +74,7 @@ function readField(field: DraftField, text: string): unknown {
   return isShare ? number / 100 : number;
 }
 
-/** The target of a rule, in words. */
+/** The target of a rule as text. */
 export function selectionText(fault: SandboxFault): string {
   const parts = (['operation', 'app_id', 'wallet_id', 'chain', 'event_type'] as const).flatMap((field) =>
     fault[field] === null ? [] : [`${field.replace(/_(id|type)$/, '')} ${fault[field]}`],
@@ -82,7 +82,7 @@ export function selectionText(fault: SandboxFault): string {
   return parts.join(', ') || 'everything';
 }
 
-/** The effect of a rule, in words: `error unavailable`, `latency 200–2000 ms`. */
+/** The effect of a rule as text, such as `error unavailable` or `latency 200–2000 ms`. */
 export function effectText(fault: SandboxFault): string {
   const { effect, code, delay_ms: delay, max_delay_ms: most, blocks } = fault;
   const retryAfter = fault.retry_after_seconds;
@@ -96,7 +96,7 @@ export function effectText(fault: SandboxFault): string {
   ].join(' ');
 }
 
-/** How often a rule applies and has applied: `25%, 1 of 3`. */
+/** The probability of a rule and its number of hits as text, such as `25%, 1 of 3`. */
 export function hitsText({
   probability,
   count,

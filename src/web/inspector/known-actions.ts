@@ -5,15 +5,15 @@ import type { SandboxAction, SandboxEvent } from '../../sandbox/generated/schema
 export interface KnownAction {
   readonly id: string;
   readonly walletId: string;
-  /** Its family: `transfer`, `swap`, `earn_deposit`. */
+  /** The kind of the action, such as `transfer`, `swap` or `earn_deposit`. */
   readonly family: string;
-  /** As of its latest event. */
+  /** The status in its latest event. */
   readonly status: string;
   readonly beganMs: number;
   readonly changes: number;
 }
 
-/** The wallet actions that events are about, the newest first. */
+/** Returns the wallet actions in events, newest first. */
 export function actionsIn(events: readonly SandboxEvent[]): KnownAction[] {
   const found = new Map<string, KnownAction>();
   for (const { type, payload, created_at_ms: atMs } of events) {
@@ -33,7 +33,7 @@ export function actionsIn(events: readonly SandboxEvent[]): KnownAction[] {
   return [...found.values()].reverse();
 }
 
-/** The actions of a list, with what newer events say; the newest first. Events expire, actions do not. */
+/** Returns the actions of a list, newest first, with the status of newer events. Events expire, but actions do not. */
 export function knownActions(
   listed: readonly SandboxAction[],
   events: readonly SandboxEvent[],
@@ -48,12 +48,12 @@ export function knownActions(
   return [...found.values(), ...older].sort((a, b) => b.beganMs - a.beganMs);
 }
 
-/** Whether an action or a step did not succeed. */
+/** Whether the status means that an action or a step has failed. */
 export function isUnsuccessful(status: string): boolean {
   return ['rejected', 'failed', 'reverted', 'abandoned'].includes(status);
 }
 
-/** A step of an action in words: `evm transaction on eip155:8453: confirmed, 0x0f…`. */
+/** A step of an action as text, such as `evm transaction on eip155:8453: confirmed, 0x0f…`. */
 export function stepText(step: WalletActionStep): string {
   const values = step as Readonly<Record<string, unknown>>;
   const place = values.caip2 ?? values.custodian;

@@ -5,7 +5,7 @@ import { type PageEntry, pages } from './pages.ts';
 import { route } from './router.tsx';
 import { hrefOf } from './routes.ts';
 
-/** The navigation and the page that the address names. */
+/** The navigation, and the page that the address names. */
 export function Layout() {
   const page = useComputed(() => pages.find(({ id }) => id === route.value.page));
   const opened = useSignal<{ entry: PageEntry; Page: ComponentType } | undefined>(undefined);
@@ -48,7 +48,7 @@ export function Layout() {
   );
 }
 
-/** In a narrow window, a button opens the list. */
+/** The list of pages. In a narrow window, a button opens it. */
 function Navigation({ current }: { readonly current: string | undefined }) {
   const isOpen = useSignal(false);
   const close = (): void => {

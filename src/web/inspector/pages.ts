@@ -1,15 +1,15 @@
 import type { ComponentType } from 'preact';
 
-/** A page of the inspector. Its code is loaded when it is opened. */
+/** A page of the inspector. Its code is loaded when the page is opened. */
 export interface PageEntry {
-  /** The first segment of its address. */
+  /** The first segment of the page's address. */
   readonly id: string;
-  /** In the navigation, and in the title of the window. */
+  /** The title in the navigation and of the window. */
   readonly title: string;
   readonly load: () => Promise<{ readonly Page: ComponentType }>;
 }
 
-/** In the order of the navigation. */
+/** The pages in the order of the navigation. */
 export const pages: readonly PageEntry[] = [
   { id: 'requests', title: 'Requests', load: () => import('./pages/requests.tsx') },
   { id: 'wallets', title: 'Wallets', load: () => import('./pages/wallets.tsx') },

@@ -25,7 +25,7 @@ export const explainDraft = {
 };
 
 /**
- * The object that a text describes.
+ * Parses the text of an object.
  *
  * @throws Error that names `what` for any other text.
  */
@@ -42,7 +42,7 @@ export function readJson(text: string, what: string): Record<string, unknown> {
   throw new Error(`expected ${what} to be a JSON object, got \`${text.slice(0, 100)}\``);
 }
 
-/** The replayed part of a policy: its chain type and rules. */
+/** The part of a policy that is replayed: its chain type and rules. */
 export function replayDraft({ chain_type, rules }: Record<string, unknown>): Record<string, unknown> {
   return { chain_type, rules };
 }

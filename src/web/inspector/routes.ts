@@ -1,4 +1,4 @@
-/** The route in the URL fragment: `#/requests/3f2b?status=4xx`. */
+/** The route in the URL fragment, such as `#/requests/3f2b?status=4xx`. */
 export interface Route {
   readonly page: string;
   /** The segments after the page. */
@@ -6,7 +6,7 @@ export interface Route {
   readonly query: Readonly<Record<string, string>>;
 }
 
-/** Parses the part of an address from `#` on. Without a page, it is the page of requests. */
+/** Parses the part of an address from `#` on. The default page is the page of requests. */
 export function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#?\/?/, '').split('?', 2);
   const [page = '', ...rest] = path
@@ -20,7 +20,7 @@ export function parseRoute(hash: string): Route {
   };
 }
 
-/** The address of a route, from `#` on. Empty values of the query are left out. */
+/** Returns the address of a route, from `#` on. Empty values of the query are omitted. */
 export function hrefOf(page: string, path: readonly string[] = [], query: Route['query'] = {}): string {
   const set = Object.entries(query).filter(([, value]) => value !== '');
   const text = set.length === 0 ? '' : `?${new URLSearchParams(set)}`;

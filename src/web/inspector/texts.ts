@@ -10,22 +10,25 @@ import type {
 } from '../../sandbox/generated/schemas.ts';
 import { hrefOf } from './routes.ts';
 
-/** The first and last digits of an address. */
+/** Shortens an address to its first and last digits. */
 export function shortAddress(address: string): string {
   return address.length <= 12 ? address : `${address.slice(0, 6)}…${address.slice(-4)}`;
 }
 
-/** Unix milliseconds as the time of day, UTC: `00:00:02.500`. */
+/** Formats Unix milliseconds as the time of day in UTC, such as `00:00:02.500`. */
 export function timeOfDay(ms: number): string {
   return new Date(ms).toISOString().slice(11, 23);
 }
 
-/** Unix milliseconds as date and time, UTC: `2026-01-01 00:00:02.500`. */
+/** Formats Unix milliseconds as date and time in UTC, such as `2026-01-01 00:00:02.500`. */
 export function dateAndTime(ms: number): string {
   return new Date(ms).toISOString().slice(0, 23).replace('T', ' ');
 }
 
-/** A duration in milliseconds: `4.2 ms`, `3 s`, `5 min`, `2 h`, `3 d`; each unit from two of it on. */
+/**
+ * Formats a duration in milliseconds, such as `4.2 ms`, `3 s`, `5 min`, `2 h` or `3 d`. Each unit is used from two of
+ * it on.
+ */
 export function durationText(ms: number): string {
   const units: readonly [string, number][] = [
     ['d', 86_400_000],
@@ -38,18 +41,18 @@ export function durationText(ms: number): string {
   return `${Math.abs(value) >= 10 ? Math.round(value) : Math.round(value * 10) / 10} ${unit}`;
 }
 
-/** An upcoming event and its time: `intent expires in 3 d, 2026-01-04 00:00:00.000 UTC`. */
+/** Formats an upcoming event and its time, such as `intent expires in 3 d, 2026-01-04 00:00:00.000 UTC`. */
 export function markText({ kind, at_ms: atMs }: SandboxUpcomingEntry, nowMs: number): string {
   return `${kind.replaceAll('_', ' ')} in ${durationText(atMs - nowMs)}, ${dateAndTime(atMs)} UTC`;
 }
 
-/** A share, rounded down so that 100 % means all: `12 of 169, 7.1 %`. */
+/** Formats a share, such as `12 of 169, 7.1 %`. It is rounded down, so that 100 % means everything. */
 export function shareText({ covered, total }: Pick<SandboxCoverageFigure, 'covered' | 'total'>): string {
   const percent = total === 0 ? 100 : Math.floor((covered / total) * 1000) / 10;
   return `${covered} of ${total}, ${percent} %`;
 }
 
-/** Operations that were called, or not, or all; those with the most requests first. */
+/** Returns the operations that were called, those that were not, or all. Those with the most requests come first. */
 export function shownOperations(
   operations: readonly SandboxCoverageOperation[],
   { text, which }: { readonly text: string; readonly which: string },
@@ -61,7 +64,7 @@ export function shownOperations(
     .sort((a, b) => b.requests - a.requests || a.operation.localeCompare(b.operation));
 }
 
-/** A member of a quorum and whether it has signed, in words. */
+/** Formats a member of a quorum and whether it has signed. */
 export function memberText(member: IntentAuthorizationMember): string {
   if (member.type === 'key_quorum') {
     const name = `key quorum ${member.display_name ?? member.key_quorum_id}`;
@@ -72,7 +75,7 @@ export function memberText(member: IntentAuthorizationMember): string {
   return `${name}: ${signedAt === null ? 'has not signed' : `signed at ${dateAndTime(signedAt)} UTC`}`;
 }
 
-/** Members that identify an account, the clearest first. */
+/** The members that identify an account, from the clearest one on. */
 const identifying = [
   'address',
   'number',
@@ -87,7 +90,7 @@ const identifying = [
   'public_key',
 ] as const;
 
-/** A linked account in words: `email alice@example.com`, `wallet 0x3b… on ethereum`. */
+/** Formats a linked account, such as `email alice@example.com` or `wallet 0x3b… on ethereum`. */
 export function accountText(account: LinkedAccount): string {
   const values = account as Readonly<Record<string, unknown>>;
   const name = identifying.find((each) => values[each] !== undefined && values[each] !== null);
@@ -98,26 +101,26 @@ export function accountText(account: LinkedAccount): string {
   ].join(' ');
 }
 
-/** A user in words: an account other than a wallet if there is one, or the id. */
+/** Formats a user: an account other than a wallet if there is one, otherwise the id. */
 export function userText({ id, linked_accounts: accounts }: Pick<User, 'id' | 'linked_accounts'>): string {
   const shown = accounts.find(({ type }) => type !== 'wallet' && type !== 'smart_wallet') ?? accounts[0];
   return shown === undefined ? id : accountText(shown);
 }
 
-/** A number of bytes: `512 B`, `4.5 MB`. */
+/** Formats a number of bytes, such as `512 B` or `4.5 MB`. */
 export function sizeText(bytes: number): string {
   const units = ['B', 'kB', 'MB', 'GB'];
   const power = bytes < 1000 ? 0 : Math.min(Math.floor(Math.log10(bytes) / 3), units.length - 1);
   return `${Math.round((bytes / 1000 ** power) * 10) / 10} ${units[power]}`;
 }
 
-/** When a snapshot was saved, and by what version. */
+/** Formats when a snapshot was saved, and by which version. */
 export function savedText({ saved_at_ms: savedMs, version }: SandboxSnapshot): string {
   if (savedMs === null) return 'this file is not a snapshot, or is torn';
   return `${dateAndTime(savedMs)} UTC${version === null ? '' : `, version ${version}`}`;
 }
 
-/** The name of a snapshot for a file: `Funded (1).snapshot` becomes `funded-1`. */
+/** Returns the name of a snapshot for a file: `Funded (1).snapshot` becomes `funded-1`. */
 export function nameOfFile(file: string): string {
   const name = file
     .replace(/\.snapshot$/i, '')
@@ -129,7 +132,7 @@ export function nameOfFile(file: string): string {
   return name === '' ? 'uploaded' : name;
 }
 
-/** The page that shows a resource; undefined where none does. */
+/** Returns the page that shows a resource. Undefined if no page does. */
 export function resourceHref({ type, id }: SandboxScenarioResource): string | undefined {
   switch (type) {
     case 'wallet':
@@ -149,7 +152,7 @@ export function resourceHref({ type, id }: SandboxScenarioResource): string | un
 
 const MOST_VALUES = 20;
 
-/** The observation of a condition, in words. */
+/** Formats the observed value of a condition. */
 export function observedText({ state, values, reason }: PolicyObservation): string {
   if (state !== 'present') return reason === undefined ? state : `${state} (${reason})`;
   const shown = (values ?? []).slice(0, MOST_VALUES).map((value) => JSON.stringify(value));
@@ -157,7 +160,7 @@ export function observedText({ state, values, reason }: PolicyObservation): stri
   return `observed ${shown.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }
 
-/** The outcome of a unit, in words: `denied by default`. */
+/** Formats the outcome of a unit, such as `denied by default`. */
 export function outcomeText({ outcome }: Pick<PolicyUnitTrace, 'outcome'>): string {
   return String(outcome).replaceAll('_', ' ');
 }

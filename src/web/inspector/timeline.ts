@@ -12,14 +12,14 @@ export interface KnownTransaction {
 
 const PREFIX = 'transaction.';
 
-/** The transactions of events, the one with the newest event first. */
+/** Returns the transactions in events. The one with the newest event comes first. */
 export function transactionsIn(events: readonly SandboxEvent[]): KnownTransaction[] {
   const found = new Map<string, KnownTransaction>();
   for (const { type, payload, created_at_ms: atMs } of events) {
     const { transaction_id: id } = payload;
     if (!type.startsWith(PREFIX) || typeof id !== 'string') continue;
     const steps = [...(found.get(id)?.steps ?? []), { name: type.slice(PREFIX.length), atMs }];
-    // The transaction of the newest event is the last entry.
+    // This makes the transaction of the newest event the last entry.
     found.delete(id);
     found.set(id, {
       id,
@@ -33,8 +33,8 @@ export function transactionsIn(events: readonly SandboxEvent[]): KnownTransactio
 }
 
 /**
- * The transactions of a list with their events, the one with the newest event first. Events expire, but transactions do
- * not: without events, a transaction has its status as its only step.
+ * Returns the transactions of a list with their events. The one with the newest event comes first. Events expire, but
+ * transactions do not. Without events, the only step of a transaction is its status.
  */
 export function knownTransactions(
   listed: readonly SandboxTransaction[],
@@ -56,7 +56,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Names of events that end a transaction without its effect. */
+/** The names of events that end a transaction without its effect. */
 export function isFailure(name: string): boolean {
   return ['execution_reverted', 'failed', 'provider_error'].includes(name);
 }

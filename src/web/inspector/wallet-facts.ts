@@ -1,4 +1,4 @@
-/** An asset that the faucet gives out. */
+/** An asset that the faucet offers. */
 export interface FaucetAsset {
   readonly chain: string;
   readonly asset: string;
@@ -23,12 +23,15 @@ const assets: Readonly<Record<string, readonly FaucetAsset[]>> = {
   ],
 };
 
-/** The assets that the faucet offers to a wallet of this chain type; empty where it knows no asset by name. */
+/**
+ * Returns the assets that the faucet offers to a wallet of this chain type. Empty if the faucet has no named assets
+ * for it.
+ */
 export function faucetAssets(chainType: string): readonly FaucetAsset[] {
   return Object.hasOwn(assets, chainType) ? assets[chainType]! : [];
 }
 
-/** The queries for balances of a wallet: one for each chain that the faucet knows. */
+/** Returns the balance queries of a wallet, one for each chain that the faucet supports. */
 export function balanceQueries(chainType: string): { chain: string; asset: never[] }[] {
   const byChain = new Map<string, string[]>();
   for (const { chain, asset } of faucetAssets(chainType)) {
@@ -54,10 +57,10 @@ export function signExample(chainType: string): { operation: string; body: objec
   return { operation: 'rawSignWallet', body: { params: { hash: `0x${'01'.repeat(32)}` } } };
 }
 
-/** At most this many pages of a list are read. */
+/** The maximum number of pages that are read of a list. */
 const MOST_PAGES = 100;
 
-/** All items of a list that is read page by page. */
+/** Reads all items of a paginated list. */
 export async function allPages<Item>(
   read: (cursor: {
     readonly cursor?: string;

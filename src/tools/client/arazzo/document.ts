@@ -15,7 +15,7 @@ import {
   text,
 } from './request-of-step.ts';
 
-/** The parts of an Arazzo 1.0 document that are used, with references to `components` replaced. */
+/** The parts of an Arazzo 1.0 document that Custos uses. References to `components` are replaced. */
 export interface ArazzoDocument {
   readonly arazzo: string;
   readonly info: { readonly title: string; readonly summary?: string };
@@ -67,13 +67,13 @@ export interface Step {
   readonly onSuccess?: readonly Action[];
   readonly onFailure?: readonly Action[];
   readonly outputs?: Readonly<Record<string, string>>;
-  /** Extension: the seeded users who sign the request. */
+  /** An extension: the seeded users who sign the request. */
   readonly 'x-sign-as'?: readonly string[];
 }
 
 export interface Criterion {
   readonly condition: string;
-  /** The length of a regular expression. */
+  /** The maximum length of a regular expression. */
   readonly context?: string;
   readonly type?: 'simple' | 'regex';
 }
@@ -83,7 +83,7 @@ export interface Action {
   readonly type: 'end' | 'goto' | 'retry';
   readonly stepId?: string;
   readonly workflowId?: string;
-  /** Seconds. */
+  /** In seconds. */
   readonly retryAfter?: number;
   readonly retryLimit?: number;
   readonly criteria?: readonly Criterion[];
@@ -179,8 +179,8 @@ function faultsOfShape(value: unknown): string[] {
 }
 
 /**
- * Replaces reusable objects, `{reference: $components.parameters.page, value: 2}`, and schemas of `inputs` that are
- * references by what they refer to.
+ * Replaces two kinds of references by the objects to which they refer: reusable objects such as `{reference:
+ * $components.parameters.page, value: 2}`, and schemas of `inputs`.
  */
 function withoutReferences(value: unknown, report: (fault: string) => void): unknown {
   const components = (value as { components?: unknown } | null)?.components;
@@ -205,12 +205,12 @@ function withoutReferences(value: unknown, report: (fault: string) => void): unk
   );
 }
 
-/** Far more than anyone writes by hand. */
+/** Far more bytes than anyone writes by hand. */
 const MAX_BYTES = 1_000_000;
 
 /**
- * Reads an Arazzo 1.0 document, YAML or JSON, and checks everything that can be checked before a request is sent:
- * operations, conditions, and the steps and workflows that are referred to.
+ * Reads an Arazzo 1.0 document in YAML or JSON, and checks everything that can be checked before a request is sent:
+ * operations, conditions, and the steps and workflows to which it refers.
  *
  * @throws ConfigError that lists every fault.
  */
@@ -224,7 +224,10 @@ export function readArazzoFile(file: string): ArazzoDocument {
   return readArazzo(source, file);
 }
 
-/** `file`: its name, for errors. @throws ConfigError that lists every fault. */
+/**
+ * @param file the name of the file in errors.
+ * @throws ConfigError that lists every fault.
+ */
 export function readArazzo(source: string, file: string): ArazzoDocument {
   const refuse = (faults: readonly string[]): never => {
     throw new ConfigError(`\`${file}\` is not an Arazzo document that can be run:`, faults);

@@ -1,6 +1,6 @@
 import { parsePath, valueAt } from '../../../sandbox/events.ts';
 
-/** A request and its response, as expressions see them. */
+/** A request and its response, in the form that expressions read. */
 export interface Exchange {
   readonly url: string;
   readonly method: string;
@@ -8,13 +8,13 @@ export interface Exchange {
     readonly path: Readonly<Record<string, unknown>>;
     readonly query: Readonly<Record<string, unknown>>;
   };
-  /** Status 0: the connection was closed without a response. */
+  /** The status. 0 means that the connection was closed without a response. */
   readonly status: number;
   readonly response: Message;
 }
 
 interface Message {
-  /** Names in lower case. */
+  /** Headers with names in lower case. */
   readonly headers: Readonly<Record<string, unknown>>;
   readonly body: unknown;
 }
@@ -24,24 +24,24 @@ type Outputs = Readonly<Record<string, unknown>>;
 /** The values that expressions can refer to. */
 export interface Scope {
   readonly inputs: Readonly<Record<string, unknown>>;
-  /** Outputs by step of this workflow, and by workflow. */
+  /** The outputs of each step of this workflow, and of each workflow. */
   readonly steps: ReadonlyMap<string, Outputs>;
   readonly workflows: ReadonlyMap<string, { readonly inputs: Outputs; readonly outputs: Outputs }>;
   readonly sources: Readonly<Record<string, unknown>>;
   readonly exchange?: Exchange | undefined;
-  /** The outputs of the workflow that a step has run. */
+  /** The outputs of the workflow that a step ran. */
   readonly outputs?: Outputs | undefined;
 }
 
 const expressionStart =
   /^\$(url|method|statusCode|(request|response|inputs|outputs|steps|workflows|sourceDescriptions)\.)/;
 
-/** Whether a whole text is a runtime expression (Arazzo 1.0.1, section 4.7). */
+/** Whether the whole text is a runtime expression (Arazzo 1.0.1, section 4.7). */
 function isExpression(text: string): boolean {
   return expressionStart.test(text);
 }
 
-/** The value of an expression; undefined when it has none. */
+/** Returns the value of an expression. Undefined when it has none. */
 export function evaluate(expression: string, scope: Scope): unknown {
   const { exchange } = scope;
   if (expression === '$url') return exchange?.url;
@@ -70,8 +70,8 @@ function ofMessage(rest: string, message: Message | undefined, request?: Exchang
 }
 
 /**
- * The value at `#/a/b`, `a.b[0]`, or `name#/a/b`. The longest name that exists wins, because names of outputs may
- * contain dots.
+ * Returns the value at `#/a/b`, `a.b[0]`, or `name#/a/b`. The longest existing name is used, because names of outputs
+ * may contain dots.
  */
 function lookUp(value: unknown, path: string): unknown {
   if (path === '' || value === undefined) return value;
@@ -90,14 +90,14 @@ function lookUp(value: unknown, path: string): unknown {
   return undefined;
 }
 
-/** `#/data[0].id`: a pointer, then the operators of conditions. */
+/** Resolves `#/data[0].id`: a pointer, then the operators of conditions. */
 function throughBrackets(value: unknown, pointer: string): unknown {
   const mark = pointer.slice(2).search(/[.[]/);
   if (mark === -1) return undefined;
   return lookUp(valueAt(value, parsePath(pointer.slice(1, mark + 2))), pointer.slice(mark + 2));
 }
 
-/** An expression of a request has no value. */
+/** Thrown when an expression in a request has no value. */
 export class NoValueError extends Error {
   constructor(expression: string) {
     super(`\`${expression}\` has no value`);
@@ -106,8 +106,8 @@ export class NoValueError extends Error {
 }
 
 /**
- * `value` with its expressions replaced: a text that is one keeps the type of its value, `{$inputs.name}` inside a text
- * becomes text.
+ * Returns `value` with its expressions replaced. A text that is an expression keeps the type of the expression's
+ * value. `{$inputs.name}` inside a text becomes text.
  *
  * @throws NoValueError
  */
@@ -134,7 +134,7 @@ export function asText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** The condition is not one of Arazzo's simple conditions. */
+/** Thrown for a condition that is not one of Arazzo's simple conditions. */
 export class InvalidConditionError extends Error {
   constructor(message: string) {
     super(message);
@@ -153,7 +153,7 @@ interface Condition {
 const token =
   /\s*(?:(?<operator>&&|\|\||==|!=|<=|>=|[<>!()])|'(?<quoted>(?:[^']|'')*)'|(?<expression>\$[^\s()=!<>&|']+)|(?<word>[^\s()=!<>&|']+))/y;
 
-/** A part of a condition, with its kind as in `token`. */
+/** A part of a condition. Its kind is a group of `token`. */
 interface Token {
   readonly kind: string;
   readonly text: string;
@@ -247,7 +247,10 @@ function operandOf({ kind, text }: Token): Evaluated {
   return () => number;
 }
 
-/** Texts are compared without regard to case; a number and the text of a number are compared as numbers. */
+/**
+ * Compares values. Texts are compared without regard to case. A number and the text of a number are compared as
+ * numbers.
+ */
 function compare(left: unknown, operator: string, right: unknown): boolean {
   const [a, b] = comparable(left, right);
   if (operator === '==') return a === b;

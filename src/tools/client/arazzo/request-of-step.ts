@@ -13,13 +13,13 @@ import type { SentRequest } from '../sandbox-client.ts';
 import type { ArazzoDocument, Parameter, Step, Workflow } from './document.ts';
 import { asText, type Exchange, fill, type Scope } from './expression.ts';
 
-/** The request of a step, and the values of it that expressions can read. */
+/** The request of a step, and its values that expressions can read. */
 interface StepRequest {
   readonly sent: SentRequest;
   readonly seen: Pick<Exchange, 'url' | 'method' | 'request'>;
 }
 
-/** A step cannot send its request. */
+/** Thrown when a step cannot send its request. */
 export class UnsendableError extends Error {
   constructor(message: string) {
     super(message);
@@ -30,14 +30,15 @@ export class UnsendableError extends Error {
 interface Sending {
   readonly place: SandboxPlace;
   readonly operation: CallableOperation;
-  /** Parameters of the workflow. A parameter of the step with the same name and place takes precedence. */
+  /** The parameters of the workflow. A parameter of the step with the same name and place takes precedence. */
   readonly parameters: readonly Parameter[];
 }
 
 /**
- * Builds the request of a step with the credentials of the sandbox and the signatures of `x-sign-as`.
+ * Builds the request of a step, with the credentials of the sandbox and the signatures of `x-sign-as`.
  *
- * @throws UnsendableError, NoValueError, and ConfigError for headers that the operation does not accept.
+ * @throws UnsendableError, NoValueError
+ * @throws ConfigError for headers that the operation does not accept.
  */
 export function requestOfStep(
   step: Step,
@@ -116,10 +117,10 @@ function parseJson(text: string): unknown {
 }
 
 /**
- * The id of the operation that a step calls: `createWallet`, `$sourceDescriptions.api.createWallet`, or a pointer to it
- * such as `{$sourceDescriptions.api.url}#/paths/~1v1~1wallets/post`.
+ * Returns the id of the operation that a step calls: `createWallet`, `$sourceDescriptions.api.createWallet`, or a
+ * pointer to it such as `{$sourceDescriptions.api.url}#/paths/~1v1~1wallets/post`.
  *
- * @throws ConfigError for a source description or a path that is not there.
+ * @throws ConfigError for an unknown source description or path.
  */
 export function operationIdOf(
   { operationId, operationPath = '' }: Step,
@@ -151,7 +152,7 @@ function invalid(fault: string): ConfigError {
   return new ConfigError('invalid step:', [fault]);
 }
 
-/** Reports what is wrong with a value; `at` is its JSON pointer. */
+/** Reports the faults of a value. `at` is its JSON pointer. */
 export type Check = (value: unknown, at: string, report: (fault: string) => void) => void;
 
 interface Fields {
@@ -192,7 +193,7 @@ export function mapOf(item: Check): Check {
   };
 }
 
-/** An object with these fields, and extensions, whose names begin with `x-`. */
+/** A check for an object with these fields and with extensions, whose names begin with `x-`. */
 export function object({ required, optional = {} }: Fields): Check {
   return (value, at, report) => {
     if (!isObject(value)) return report(`${at === '' ? '/' : at}: expected an object, got ${shown(value)}`);
@@ -227,8 +228,8 @@ const checks: Readonly<Record<string, (value: unknown) => boolean>> = {
 };
 
 /**
- * The inputs of each workflow: the given values, and the defaults of its schema. Of the schema, `required`, `type` and
- * `default` count.
+ * Returns the inputs of each workflow: the given values, and the defaults in its schema. Only `required`, `type` and
+ * `default` of the schema are read.
  *
  * @throws ConfigError for inputs that no workflow has, that are missing, or that have another type.
  */

@@ -22,11 +22,11 @@ interface StepResult {
   readonly operation: string;
   readonly exchange: Exchange | undefined;
   readonly requestId: string | null;
-  /** Why it failed; none for a success. */
+  /** The reasons why it failed. Empty for a success. */
   readonly failures: readonly string[];
 }
 
-/** Sends the request of a step and judges the response. */
+/** Sends the request of a step and checks the response. */
 async function sendStep(
   step: Step,
   scope: Scope,
@@ -48,7 +48,7 @@ async function sendStep(
   return { operation: operation.id, exchange, requestId, failures };
 }
 
-/** Undefined for a connection that was closed without a response, as fault rules do it. */
+/** Returns undefined when the connection was closed without a response, for example by a fault rule. */
 async function sendAnyway(
   client: SandboxClient,
   request: Parameters<SandboxClient['send']>[0],
@@ -69,12 +69,12 @@ function messageOf(received: ReceivedResponse | undefined): Exchange['response']
   try {
     body = JSON.parse(text);
   } catch {
-    // A file, such as a statement as CSV.
+    // The body is a file, such as a CSV statement.
   }
   return { headers, body };
 }
 
-/** Why a step could not be done. */
+/** The reason why a step could not be run. */
 function faultOf(error: unknown): string {
   if (error instanceof ConfigError) return error.faults.join('; ');
   const isExpected =
@@ -84,9 +84,9 @@ function faultOf(error: unknown): string {
 }
 
 /**
- * The criteria that are not satisfied, with what was observed.
+ * Returns the criteria that are not satisfied, with the observed values.
  *
- * CHOICE: a step without criteria succeeds with any 2xx status; Arazzo does not say.
+ * CHOICE: a step without criteria succeeds with any 2xx status. Arazzo does not define this.
  */
 function failuresOf(criteria: readonly Criterion[] | undefined, scope: Scope): string[] {
   const status = scope.exchange?.status ?? 200;
@@ -101,7 +101,7 @@ function isSatisfied({ condition, context = '', type }: Criterion, scope: Scope)
   return value !== undefined && matches(new RegExp(condition, 'u'), asText(value));
 }
 
-/** The scenario may come from elsewhere, and its pattern may take exponential time. */
+/** The scenario may come from other people, and its pattern may take exponential time. */
 function matches(pattern: RegExp, text: string): boolean {
   try {
     return runInNewContext('pattern.test(text)', { pattern, text }, { timeout: MAX_MATCH_MS }) as boolean;
@@ -125,13 +125,13 @@ function failureOf({ condition, context = '', type }: Criterion, scope: Scope): 
   return [`expected ${condition}`, ...observed].join(', ');
 }
 
-/** A step that was done. */
+/** A step that was run. */
 export interface PlayedStep extends SandboxScenarioStep {
   readonly workflow: string;
   readonly step: string;
-  /** The criteria that were not satisfied, with what was observed; none for a success. */
+  /** The criteria that were not satisfied, with the observed values. Empty for a success. */
   readonly failures: readonly string[];
-  /** Advice about a refusal. */
+  /** Advice about an error response. */
   readonly hint: string | null;
 }
 
@@ -140,29 +140,29 @@ export interface PlayedDocument {
   readonly name: string;
   readonly succeeded: boolean;
   readonly steps: readonly PlayedStep[];
-  /** By workflow. */
+  /** The outputs of each workflow. */
   readonly outputs: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
 export interface RunOptions {
-  /** Only this workflow, and those that it depends on. */
+  /** Runs only this workflow and the workflows on which it depends. */
   readonly workflow?: string | undefined;
   readonly inputs?: Readonly<Record<string, unknown>>;
   readonly onStep?: (step: PlayedStep) => void;
 }
 
-/** Whether a text names a file: no name of a scenario has a dot or a slash. */
+/** Whether a text is the name of a file. Names of scenarios contain neither dots nor slashes. */
 export function isArazzoFile(text: string): boolean {
   return /[./\\]/.test(text);
 }
 
-/** The limit for all steps together, so that a circular `goto` ends. */
+/** The maximum number of steps in total, so that a circular `goto` ends. */
 const MAX_STEPS = 1000;
 const MAX_DEPTH = 10;
 /** CHOICE: Arazzo sets no limit. */
 const MAX_RETRY_AFTER_S = 30;
 
-/** The state that one run shares. */
+/** The state that all workflows of a run share. */
 interface Run {
   readonly client: SandboxClient;
   readonly document: ArazzoDocument;
@@ -178,9 +178,10 @@ interface WorkflowResult {
 }
 
 /**
- * Runs the workflows of a document in a sandbox, each after those it depends on.
+ * Runs the workflows of a document in a sandbox, each after the workflows on which it depends.
  *
- * @throws ConfigError for inputs and workflows that the document does not have; SandboxUnavailableError
+ * @throws ConfigError for inputs and workflows that the document does not have.
+ * @throws SandboxUnavailableError
  */
 export async function runDocument(
   client: SandboxClient,
@@ -203,7 +204,7 @@ export async function runDocument(
   return { name: document.info.title, succeeded, steps: run.steps, outputs };
 }
 
-/** @throws ConfigError for an unknown workflow, or one that depends on itself. */
+/** @throws ConfigError for an unknown workflow, or a workflow that depends on itself. */
 function inOrder({ workflows }: ArazzoDocument, wanted: string | undefined): Workflow[] {
   const ordered: Workflow[] = [];
   const add = (id: string, above: readonly string[]): void => {
@@ -260,7 +261,7 @@ interface WorkflowState {
   readonly workflow: Workflow;
   readonly scope: Scope;
   readonly outputsOfSteps: Map<string, Readonly<Record<string, unknown>>>;
-  /** How often each action has retried its step. */
+  /** The number of times that each action has retried its step. */
   readonly retries: Map<string, number>;
 }
 
@@ -291,7 +292,7 @@ async function doStep(step: Step, state: WorkflowState, place: Place): Promise<F
   return (await runOther(action, scope, place)) ?? { succeeded: true, next: action.stepId };
 }
 
-/** Runs the workflow that an action names; undefined if it names none. */
+/** Runs the workflow that an action names. Returns undefined if it names none. */
 async function runOther(
   { workflowId }: Action,
   { inputs }: Scope,
@@ -303,7 +304,7 @@ async function runOther(
   return { succeeded, next: undefined };
 }
 
-/** Sends the request of a step, or runs its workflow. `after`: what expressions see then. */
+/** Sends the request of a step, or runs its workflow. `after` is the scope of expressions afterwards. */
 async function resultOf(
   step: Step,
   { workflow, scope }: WorkflowState,
@@ -333,7 +334,10 @@ function unsent(...failures: readonly string[]): StepResult {
   return { operation: '', exchange: undefined, requestId: null, failures };
 }
 
-/** The first action whose criteria are satisfied. Actions of the step come before those of the workflow. */
+/**
+ * Returns the first action whose criteria are satisfied. Actions of the step take precedence over actions of the
+ * workflow.
+ */
 function actionOf(
   step: Step,
   { workflow, hasFailed, scope }: { workflow: Workflow; hasFailed: boolean; scope: Scope },

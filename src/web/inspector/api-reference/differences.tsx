@@ -2,7 +2,7 @@ import { control } from '../control.ts';
 import { Prose } from '../parts/prose.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 
-/** The simulated parts of an operation, and its choices where the specification is silent. */
+/** The simulated parts of an operation, and the choices that Custos made where the specification is silent. */
 export function Differences({ operation }: { readonly operation: string }) {
   const { value, error } = useLoaded(
     (signal) => control('listDivergences', { query: { operation } }, signal),

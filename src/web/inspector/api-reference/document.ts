@@ -1,4 +1,4 @@
-/** As much of the OpenAPI document as the page of operations reads. */
+/** The members of the OpenAPI document that the page of operations reads. */
 export interface ApiDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, RawOperation>>>>;
   readonly components?: { readonly parameters?: Readonly<Record<string, RawParameter>> };
@@ -36,20 +36,20 @@ interface ApiExample {
   readonly value: unknown;
 }
 
-/** An operation of the API as its page shows it. */
+/** An operation of the API in the form of its page. */
 export interface ApiOperation {
   readonly id: string;
   readonly method: string;
   readonly path: string;
   readonly summary: string;
   readonly description: string;
-  /** Names and examples of the parameters of its path. */
+  /** The names and examples of its path parameters. */
   readonly parameters: Readonly<Record<string, string>>;
   readonly examples: readonly ApiExample[];
   readonly responses: readonly (ApiExample & { readonly status: string })[];
 }
 
-/** The operations of a document, by name. */
+/** Returns the operations of a document, by name. */
 export function operationsOf({ paths, components }: ApiDocument): ApiOperation[] {
   const shared = components?.parameters ?? {};
   return Object.entries(paths)
@@ -92,7 +92,7 @@ function examplesOf(message: RawMessage | undefined): ApiExample[] {
   }));
 }
 
-/** The operations whose name, path or summary contains a text. */
+/** Returns the operations whose name, path or summary contains a text. */
 export function matchingOperations(operations: readonly ApiOperation[], text: string): ApiOperation[] {
   const wanted = text.trim().toLowerCase();
   return operations.filter(({ id, path, summary }) =>
@@ -100,7 +100,7 @@ export function matchingOperations(operations: readonly ApiOperation[], text: st
   );
 }
 
-/** The text of a request that can be edited and sent. */
+/** The text of a request, which the user can edit and send. */
 export function draftRequest({ parameters }: Pick<ApiOperation, 'parameters'>, body: unknown): string {
   const draft = {
     ...(Object.keys(parameters).length === 0 ? {} : { path: parameters }),
@@ -112,9 +112,9 @@ export function draftRequest({ parameters }: Pick<ApiOperation, 'parameters'>, b
 }
 
 /**
- * The request that an edited text describes.
+ * Parses an edited text.
  *
- * @throws Error for a text that is not the JSON of an object, or has other members.
+ * @throws Error for a text that is not a JSON object, or has other members.
  */
 export function readDraft(text: string): {
   path?: Record<string, string>;

@@ -18,7 +18,7 @@ const columns: readonly Column<KnownAction>[] = [
   { title: 'Id', name: 'wallet', cell: ({ id }) => id },
 ];
 
-/** The wallet actions of all wallets, kept up to date by their events, and one of them with its steps. */
+/** The wallet actions of all wallets, which their events keep up to date, and the steps of the open action. */
 export function Page() {
   const { events, interruption } = useEventFeed('wallet_action.*');
   const listed = useLoaded(

@@ -18,7 +18,7 @@ import { useLoaded } from '../parts/use-loaded.tsx';
 import { route, setQuery } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
 
-/** The operations of the API: what they do, examples, and a form that sends them. */
+/** The operations of the API: descriptions, examples, and a form that sends requests. */
 export function Page() {
   const { value, error } = useLoaded(async (signal) => {
     const response = await fetch('/openapi.json', { signal });
@@ -139,12 +139,12 @@ function Operation({ operation }: { readonly operation: ApiOperation }) {
   );
 }
 
-/** An example that can be sent more than once. */
+/** Returns an example that can be sent more than once. */
 function freshly(example: unknown): unknown {
   return withFreshNames(example, newSuffix());
 }
 
-/** The operation with the values of path parameters that the address gives. */
+/** Returns the operation with the values of path parameters that the address contains. */
 function withGiven(operation: ApiOperation): ApiOperation {
   const given = Object.keys(operation.parameters).flatMap((name) => {
     const value = route.value.query[name];

@@ -13,7 +13,7 @@ const columns: readonly Column<SandboxApp>[] = [
   { title: 'Id', name: 'wallet', cell: ({ id }) => id },
 ];
 
-/** The apps of the sandbox, and one of them. */
+/** The apps of the sandbox, and the open app. */
 export function Page() {
   const { value, error, reload } = useLoaded((signal) => control('listApps', {}, signal), []);
   return (

@@ -22,7 +22,10 @@ const columns: readonly Column<ChainTransaction>[] = [
   { title: 'Block', name: 'code', cell: ({ block_number: block }) => String(block) },
 ];
 
-/** What blocks of the EVM chains include, of wallets and of any other sender, in the words of known interfaces. */
+/**
+ * The transactions in blocks of the EVM chains, from wallets and from any other sender, decoded with known
+ * interfaces.
+ */
 export function Page() {
   const [named, hash] = route.value.path;
   const chains = useLoaded((signal) => control('listChains', {}, signal), []);
@@ -179,7 +182,7 @@ function Item({ title, item }: { readonly title: string; readonly item: DecodedI
   );
 }
 
-/** In a few words. */
+/** A short description of the transaction. */
 function whatOf({
   is_deposit: isDeposit,
   call,
@@ -195,7 +198,7 @@ function whatOf({
   return logs.length === 0 ? 'payment' : 'payment to a contract';
 }
 
-/** The interfaces that were uploaded, and the files to upload. */
+/** The uploaded interfaces, and the form that uploads files. */
 function Interfaces({ changed }: { readonly changed: () => void }) {
   const { value, error, reload } = useLoaded((signal) => control('listAbis', {}, signal), []);
   const note = useSignal('');
@@ -260,13 +263,15 @@ function Interfaces({ changed }: { readonly changed: () => void }) {
   );
 }
 
-/** A contract and its interface, as a compiler wrote it. */
+/** A contract and its interface, as written by a compiler. */
 interface ContractAbi {
   readonly name: string;
   readonly abi: Record<string, unknown>[];
 }
 
-/** Reads a file with an ABI: a list of items, or an artifact of Foundry or Hardhat. Undefined for other files. */
+/**
+ * Reads a file with an ABI: a list of items, or an artifact of Foundry or Hardhat. Returns undefined for other files.
+ */
 async function abiOf(file: Pick<File, 'name' | 'text'>): Promise<ContractAbi | undefined> {
   let content: unknown;
   try {
@@ -282,7 +287,7 @@ async function abiOf(file: Pick<File, 'name' | 'text'>): Promise<ContractAbi | u
   return { name, abi: abi as Record<string, unknown>[] };
 }
 
-/** The contracts among the files, each once. */
+/** Returns the contracts in the files, each once. */
 function contractsIn(files: readonly (ContractAbi | undefined)[]): readonly ContractAbi[] {
   return [...new Map(files.flatMap((file) => (file === undefined ? [] : [[file.name, file]]))).values()];
 }

@@ -19,7 +19,7 @@ const steps: readonly [string, number][] = [
   ['1 week', 604_800_000],
 ];
 
-/** The clock of the sandbox, by which everything but the duration of requests is timed. */
+/** The clock of the sandbox. All times except the duration of requests come from it. */
 export function Page() {
   const { value, error, reload } = useLoaded((signal) => control('getClock', {}, signal), []);
   const clock = value.value;
@@ -62,7 +62,7 @@ interface UpcomingProps {
   readonly reload: () => void;
 }
 
-/** Upcoming events, each with a button that advances the clock to it. */
+/** The upcoming events. A button next to each advances the clock to it. */
 function Upcoming({ upcoming: { now_ms: nowMs, data }, set, reload }: UpcomingProps) {
   const [next] = data;
   return (
@@ -104,7 +104,10 @@ interface SliderProps {
   readonly set: UpcomingProps['set'];
 }
 
-/** Chooses a time to go to. Its positions are now and what becomes due, which may be seconds or days apart. */
+/**
+ * A slider that selects a time. Its positions are the current time and the times of upcoming events, which may be
+ * seconds or days apart.
+ */
 function Slider({ nowMs, marks, set }: SliderProps) {
   const position = useSignal(0);
   const chosen = marks[Math.min(position.value, marks.length) - 1];
@@ -146,7 +149,7 @@ function Slider({ nowMs, marks, set }: SliderProps) {
   );
 }
 
-/** Pages that show what becomes due. */
+/** The pages that show the upcoming events of each kind. */
 const pageOf: Partial<Record<SandboxUpcomingEntry['kind'], string>> = {
   intent_expires: 'intents',
   transaction_check: 'transactions',

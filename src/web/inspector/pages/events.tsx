@@ -19,7 +19,7 @@ const columns: readonly Column<SandboxEvent>[] = [
   { title: 'Id', name: 'wallet', cell: ({ id }) => id },
 ];
 
-/** The events of the sandbox as they are recorded, and the deliveries of one of them. */
+/** The events of the sandbox as they are recorded, and the deliveries of the open event. */
 export function Page() {
   const { events, interruption } = useEventFeed();
   const { path, query } = route.value;

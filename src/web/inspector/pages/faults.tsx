@@ -16,10 +16,10 @@ import {
 import { Prose } from '../parts/prose.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 
-/** The numbers of hits are read again this often. */
+/** The interval at which the numbers of hits are read again. */
 const READ_MS = 2000;
 
-/** The fault rules of the sandbox: what fails on purpose, and how often it has. */
+/** The fault rules of the sandbox: which requests fail on purpose, and how often they have failed. */
 export function Page() {
   const { value, error, reload } = useLoaded((signal) => control('listFaults', {}, signal), []);
   const note = useSignal('');
@@ -77,7 +77,7 @@ export function Page() {
   );
 }
 
-/** Runs a change, shows what it says, and reads the rules again. */
+/** Runs a change, shows its message, and reads the rules again. */
 type Change = (run: () => Promise<string>) => Promise<void>;
 
 interface RulesProps {

@@ -19,7 +19,7 @@ const statuses: readonly IntentStatus[] = [
   'dismissed',
 ];
 
-/** Intents by status, and who still has to sign them. */
+/** Intents by status, and the members whose signatures are missing. */
 export function Page() {
   const { path, query } = route.value;
   const [opened] = path;

@@ -6,7 +6,7 @@ import { UnitList } from '../requests/policy-tree.tsx';
 import { route } from '../router.tsx';
 import { dateAndTime } from '../texts.ts';
 
-/** A policy is edited, explained for one request, and replayed against the requests of a wallet. */
+/** A page on which a policy can be edited, explained for one request, and replayed against the requests of a wallet. */
 export function Page() {
   const [stored] = route.value.path;
   const policy = useSignal(stored === undefined ? explainDraft.policy : '');

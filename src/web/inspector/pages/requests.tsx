@@ -29,7 +29,7 @@ const columns: readonly Column<RecordedRequest>[] = [
   { title: 'ms', name: 'ms', cell: ({ duration_ms }) => duration_ms.toFixed(1) },
 ];
 
-/** The requests of the sandbox as they come, and one of them. */
+/** The requests of the sandbox as they arrive, and the open request. */
 export function Page() {
   useEffect(() => {
     const leaving = new AbortController();
@@ -64,9 +64,9 @@ export function Page() {
 
 interface FilterBarProps {
   readonly filters: Filters;
-  /** The requests that match them. */
+  /** The requests that match the filters. */
   readonly shown: readonly RecordedRequest[];
-  /** How many requests there are with those that do not match. */
+  /** The number of all requests, including those that do not match. */
   readonly recorded: number;
 }
 

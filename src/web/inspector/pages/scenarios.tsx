@@ -10,7 +10,7 @@ import { useLoaded } from '../parts/use-loaded.tsx';
 import { hrefOf } from '../routes.ts';
 import { resourceHref } from '../texts.ts';
 
-/** Unhappy paths by name, and what happened when they were run. */
+/** The failure scenarios by name, and the steps of the ones that were run. */
 export function Page() {
   const { value, error } = useLoaded((signal) => control('listScenarios', {}, signal), []);
   return (

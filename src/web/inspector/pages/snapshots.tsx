@@ -6,7 +6,7 @@ import { useLoaded } from '../parts/use-loaded.tsx';
 import { readFileBase64, saveFile } from '../snapshots/files.tsx';
 import { dateAndTime, nameOfFile, savedText, sizeText } from '../texts.ts';
 
-/** The whole state of the sandbox under names, and the state after its start. */
+/** The named snapshots of the sandbox's whole state, and a button that returns to the state after the start. */
 export function Page() {
   const { value, error, reload } = useLoaded((signal) => control('listSnapshots', {}, signal), []);
   const note = useSignal('');
@@ -55,7 +55,7 @@ export function Page() {
 }
 
 interface ChangeProps {
-  /** Runs a change, shows what it says, and reads the snapshots again. */
+  /** Runs a change, shows its message, and reads the snapshots again. */
   readonly change: (run: () => Promise<string>) => Promise<void>;
   readonly isRunning: boolean;
 }
@@ -92,7 +92,7 @@ function Save({ change, isRunning }: ChangeProps) {
   );
 }
 
-/** Stores the file of a snapshot under the name of the file. It is not loaded. */
+/** Uploads a snapshot under the name of its file. It is stored, but not loaded. */
 function Upload({ change, isRunning }: ChangeProps) {
   const upload = (input: HTMLInputElement): void => {
     const file = input.files?.[0];

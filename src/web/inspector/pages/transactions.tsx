@@ -21,7 +21,7 @@ const columns: readonly Column<KnownTransaction>[] = [
   { title: 'Chain', name: 'wallet', cell: ({ caip2 }) => caip2 },
 ];
 
-/** The transactions of all wallets, kept up to date by their events, and one of them. */
+/** The transactions of all wallets, which their events keep up to date, and the open transaction. */
 export function Page() {
   const { events, interruption } = useEventFeed('transaction.*');
   const [opened] = route.value.path;

@@ -15,7 +15,7 @@ const columns: readonly Column<User>[] = [
   { title: 'Id', name: 'wallet', cell: ({ id }) => id },
 ];
 
-/** The users of the sandbox's app, and one of them. */
+/** The users of the sandbox's app, and the open user. */
 export function Page() {
   const { value, error, reload } = useLoaded(
     (signal) => allPages((cursor) => readApi('listUsers', { query: { limit: 100, ...cursor } }, signal)),

@@ -23,7 +23,7 @@ const columns: readonly Column<Wallet>[] = [
   { title: 'Address', name: 'wallet', cell: ({ address }) => address },
 ];
 
-/** The wallets of the sandbox's app, and one of them. */
+/** The wallets of the sandbox's app, and the open wallet. */
 export function Page() {
   const { value, error, reload } = useLoaded(
     (signal) => allPages((cursor) => readApi('listWallets', { query: { limit: 100, ...cursor } }, signal)),

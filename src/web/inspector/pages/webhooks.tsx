@@ -17,7 +17,7 @@ const columns: readonly Column<WebhookEndpoint>[] = [
   { title: 'Id', name: 'wallet', cell: ({ id }) => id },
 ];
 
-/** The webhook endpoints of the sandbox's app, and one of them with its deliveries. */
+/** The webhook endpoints of the sandbox's app, and the open endpoint with its deliveries. */
 export function Page() {
   const { value, error, reload } = useLoaded(
     (signal) =>

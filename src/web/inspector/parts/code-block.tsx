@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals';
 
-/** Longer texts make the page slow. */
+/** The maximum length of a text, because longer texts make the page slow. */
 const MOST_CHARACTERS = 200_000;
 
-/** A value as indented JSON, or a text as it is. */
+/** A value as indented JSON. A text stays unchanged. */
 export function CodeBlock({ value, label }: { readonly value: unknown; readonly label: string }) {
   const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2);
   return (
@@ -13,7 +13,7 @@ export function CodeBlock({ value, label }: { readonly value: unknown; readonly 
   );
 }
 
-/** Copies a text, and says so. */
+/** A button that copies a text and confirms it. */
 export function CopyButton({ text, children }: { readonly text: () => string; readonly children: string }) {
   const note = useSignal('');
   const copy = async (): Promise<void> => {

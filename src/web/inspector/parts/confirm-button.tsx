@@ -2,14 +2,14 @@ import { useSignal } from '@preact/signals';
 
 interface ConfirmButtonProps {
   readonly children: string;
-  /** The action, as a question on the second press: `Delete funded?`. */
+  /** The question that the second press confirms, such as `Delete funded?`. */
   readonly question: string;
   readonly label?: string;
   readonly disabled?: boolean;
   readonly onConfirm: () => void;
 }
 
-/** A button that has to be pressed twice. Escape, or leaving it, takes the first press back. */
+/** A button that must be pressed twice. Escape, or moving the focus away, cancels the first press. */
 export function ConfirmButton({ children, question, label, disabled, onConfirm }: ConfirmButtonProps) {
   const isAsking = useSignal(false);
   const press = (): void => {

@@ -1,4 +1,4 @@
-/** The rows of which a text contains what is searched for, in either case. */
+/** Returns the rows whose text contains the searched text, regardless of case. */
 export function matching<Row>(
   rows: readonly Row[],
   text: string,

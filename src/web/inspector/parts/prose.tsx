@@ -1,4 +1,4 @@
-/** A sentence in which names are between backticks. */
+/** A sentence in which backticks mark names. */
 export function Prose({ text }: { readonly text: string }) {
   return (
     <p>

@@ -5,26 +5,26 @@ import { matching } from './matching.ts';
 import { type Column, VirtualTable } from './virtual-table.tsx';
 
 interface SearchableListProps<Row> {
-  /** The first segment of the page's address; the second is the id of the row that is open. */
+  /** The first segment of the page's address. The second segment is the id of the open row. */
   readonly page: string;
   readonly title: string;
-  /** One row, and several, in words: `['user', 'users']`. */
+  /** The words for one row and for several rows, such as `['user', 'users']`. */
   readonly nouns: readonly [string, string];
-  /** The searchable text. */
+  /** The label of the search field. */
   readonly searchLabel: string;
   readonly rows: readonly Row[] | undefined;
-  /** Why the rows cannot be read, or empty. */
+  /** The reason why the rows cannot be read. Empty if they can. */
   readonly error: string;
   readonly reload?: () => void;
   readonly columns: readonly Column<Row>[];
   readonly idOf: (row: Row) => string;
   readonly textsOf: (row: Row) => readonly (string | null | undefined)[];
   readonly rowClass?: (row: Row) => string;
-  /** The content of the open row; `row` is undefined if it is not in the list. */
+  /** The content of the open row. `row` is undefined if the row is not in the list. */
   readonly detail: (id: string, row: Row | undefined) => ComponentChildren;
 }
 
-/** A page with a searchable table, and the open row next to it. */
+/** A page with a searchable table, and the open row beside it. */
 export function SearchableList<Row>(props: SearchableListProps<Row>) {
   const { page, title, nouns, rows = [], reload, idOf } = props;
   const { path, query } = route.value;

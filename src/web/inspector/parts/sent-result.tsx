@@ -4,7 +4,7 @@ import { errorOf, signers } from '../api.ts';
 import { hrefOf } from '../routes.ts';
 import { CodeBlock } from './code-block.tsx';
 
-/** A request that a page sends: its response, or why there is none. */
+/** A request that a page sends: its response, or the reason why there is none. */
 export interface Sending {
   readonly result: Signal<SentRequest | undefined>;
   readonly error: Signal<string>;
@@ -31,7 +31,7 @@ export function useSending(): Sending {
   return { result, error, isRunning, run };
 }
 
-/** The response to a request that was sent from a page, with a link to its record. */
+/** The response to a request that a page sent, with a link to the record of the request. */
 export function SentResult({ sending }: { readonly sending: Sending }) {
   const { result, error } = sending;
   const sent = result.value;
@@ -52,12 +52,12 @@ export function SentResult({ sending }: { readonly sending: Sending }) {
   );
 }
 
-/** Status 0 is a connection that was closed without a response. */
+/** Whether the status is an error. Status 0 means that the connection was closed without a response. */
 export function isRefusal(status: number): boolean {
   return status >= 400 || status === 0;
 }
 
-/** Check boxes for the keys that sign. */
+/** Check boxes that select the keys to sign with. */
 export function SignerChoice({ chosen }: { readonly chosen: Signal<readonly SandboxSigner[]> }) {
   const toggle = (name: SandboxSigner): void => {
     chosen.value = chosen.value.includes(name)

@@ -6,7 +6,7 @@ import { appendEvents, eventFeed } from '../event-list.ts';
 
 const WAIT_MS = 20_000;
 
-/** The events of some types, or all, as they are recorded, and what interrupts them. */
+/** Returns the events of one type, or all events, as they are recorded, and the reason of an interruption. */
 export function useEventFeed(type?: string): {
   readonly events: Signal<readonly SandboxEvent[]>;
   readonly interruption: Signal<string>;

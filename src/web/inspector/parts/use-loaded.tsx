@@ -1,17 +1,17 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 
-/** The data of a page. `value` is kept while it is loaded again. */
+/** The data of a page. `value` stays while it is loaded again. */
 export interface Loaded<Value> {
   readonly value: Signal<Value | undefined>;
-  /** The message of the failure, or empty. */
+  /** The error message of a failure. Empty if there is none. */
   readonly error: Signal<string>;
   readonly reload: () => void;
 }
 
 const MOST_PAGES = 10;
 
-/** All rows of a list of the control plane, at most ten pages of a thousand. */
+/** Reads all rows of a list of the control plane, at most ten pages of a thousand. */
 export async function everyPage<Row>(
   read: (query: { readonly limit: number; readonly cursor?: string }) => Promise<{
     readonly data: readonly Row[];

@@ -3,12 +3,12 @@ import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { rowAfterKey, topShowing, visibleRows } from './visible-rows.ts';
 
-/** In pixels, as in the style sheet. */
+/** In pixels. The style sheet contains the same height. */
 const ROW_HEIGHT = 32;
 
 export interface Column<Row> {
   readonly title: string;
-  /** Class of its cells, which gives it its width. */
+  /** The class of the column's cells, which sets its width. */
   readonly name: string;
   readonly cell: (row: Row) => ComponentChildren;
 }
@@ -18,14 +18,14 @@ interface TableProps<Row> {
   readonly rows: readonly Row[];
   readonly columns: readonly Column<Row>[];
   readonly idOf: (row: Row) => string;
-  /** The id of the row that is open. */
+  /** The id of the open row. */
   readonly opened: string | undefined;
   readonly open: (row: Row) => void;
-  /** Class of a row. */
+  /** Returns the class of a row. */
   readonly rowClass?: (row: Row) => string;
 }
 
-/** A table of any length, of which only the visible rows are drawn. Arrow keys move, Enter opens. */
+/** A table of any length that draws only the visible rows. Arrow keys move, and Enter opens a row. */
 export function VirtualTable<Row>(props: TableProps<Row>) {
   const { rows, columns, idOf, opened, open } = props;
   const grid = useRef<HTMLDivElement>(null);
@@ -47,7 +47,8 @@ export function VirtualTable<Row>(props: TableProps<Row>) {
   const openedAt = opened === undefined ? -1 : rows.findIndex((row) => idOf(row) === opened);
   const shownFor = useRef<string | undefined>(undefined);
   useLayoutEffect(() => {
-    // A row that an address opens is scrolled to once, when it is there; later rows do not move the reader.
+    // When an address opens a row, the table scrolls to it once, as soon as it is loaded. Later rows do not move the
+    // scroll position.
     if (openedAt === -1 || shownFor.current === opened) return;
     shownFor.current = opened;
     const element = grid.current!;

@@ -1,13 +1,16 @@
-/** The part of a list that is drawn, as indexes: from `first` up to, not including, `end`. */
+/** The part of a list that is drawn, as indexes from `first` up to but not including `end`. */
 export interface VisibleRows {
   readonly first: number;
   readonly end: number;
 }
 
-/** Rows that are drawn above and below the visible ones, so that scrolling shows no gap. */
+/** The number of rows that are drawn above and below the visible ones, so that scrolling shows no gap. */
 const MARGIN = 10;
 
-/** The rows to draw of a list of `count` rows that is scrolled down by `top` pixels in a window of `height` pixels. */
+/**
+ * Returns the rows to draw in a list of `count` rows, when it is scrolled down by `top` pixels in a window of
+ * `height` pixels.
+ */
 export function visibleRows(list: {
   readonly count: number;
   readonly rowHeight: number;
@@ -21,7 +24,7 @@ export function visibleRows(list: {
   return { first: limited(first), end: limited(end) };
 }
 
-/** The row that a key moves to; undefined for other keys. `current` is -1 when no row is active. */
+/** Returns the row to which a key moves. Undefined for other keys. `current` is -1 when no row is active. */
 export function rowAfterKey(
   key: string,
   list: { readonly current: number; readonly count: number; readonly pageRows: number },
@@ -39,7 +42,10 @@ export function rowAfterKey(
   return target === undefined || count === 0 ? undefined : Math.min(count - 1, Math.max(0, target));
 }
 
-/** The scroll position at which a row is in view below its heading; `top` if it already is. */
+/**
+ * Returns the scroll position at which a row is visible below the heading. Returns `top` if the row is already
+ * visible.
+ */
 export function topShowing(
   row: number,
   list: { readonly rowHeight: number; readonly top: number; readonly height: number },

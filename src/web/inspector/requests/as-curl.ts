@@ -3,13 +3,13 @@ import type { RecordedExchange } from '../../../sandbox/generated/schemas.ts';
 type Sent = Pick<RecordedExchange, 'method' | 'path' | 'request'>;
 
 const REMOVED = '[removed]';
-/** The client sets them itself. */
+/** Headers that the client sets itself. */
 const ownHeaders =
   /^(host|connection|content-length|accept|accept-encoding|accept-language|user-agent|transfer-encoding|expect|sec-.*|keep-alive)$/i;
 
 /**
- * A command that repeats a request. Removed values become variables of the shell: the credentials `$APP_ID` and
- * `$APP_SECRET`, and others by the name of their header.
+ * A command that repeats a request. Redacted values become shell variables: the credentials `$APP_ID` and
+ * `$APP_SECRET`, and other values under the name of their header.
  */
 export function curlCommand({ method, path, request }: Sent, baseUrl: string): string {
   const lines = [`curl --cacert .custos/ca.pem -X ${method} ${quote(baseUrl + path)}`];
@@ -22,7 +22,7 @@ export function curlCommand({ method, path, request }: Sent, baseUrl: string): s
   return lines.join(' \\\n  ');
 }
 
-/** A test of vitest that sends a request and expects the recorded status and error code. */
+/** The code of a vitest test that sends a request and expects the recorded status and error code. */
 export function testOf(
   exchange: Sent & Pick<RecordedExchange, 'operation' | 'status' | 'code'>,
   baseUrl: string,
@@ -81,7 +81,7 @@ function textOf(body: unknown): string {
   return typeof body === 'string' ? body : JSON.stringify(body);
 }
 
-/** As one word for a POSIX shell. */
+/** Quotes a text as one word for a POSIX shell. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,10 +1,10 @@
 import type { HttpArchive, RecordedRequest } from '../../../sandbox/generated/schemas.ts';
 
-/** The criteria for showing a request. An empty criterion matches everything. */
+/** The criteria that select requests. An empty criterion matches everything. */
 export interface Filters {
   /** A part of the operation's name, of the method or of the path. */
   readonly text: string;
-  /** `404`, or `4xx` for all from 400 to 499. */
+  /** A status such as `404`, or `4xx` for all statuses from 400 to 499. */
   readonly status: string;
   /** A part of the error code. */
   readonly code: string;
@@ -12,13 +12,13 @@ export interface Filters {
   readonly wallet: string;
 }
 
-/** The filters in the query of an address. */
+/** Reads the filters from the query of an address. */
 export function filtersIn(query: Readonly<Record<string, string>>): Filters {
   const { text = '', status = '', code = '', wallet = '' } = query;
   return { text, status, code, wallet };
 }
 
-/** The requests that match all filters, newest first. */
+/** Returns the requests that match all filters, newest first. */
 export function filterRequests(requests: readonly RecordedRequest[], filters: Filters): RecordedRequest[] {
   const text = filters.text.trim().toLowerCase();
   const code = filters.code.trim().toLowerCase();
@@ -40,7 +40,7 @@ function hasStatus(status: number, wanted: string): boolean {
   return wanted === '' || String(status).startsWith(wanted);
 }
 
-/** An HTTP Archive with the chosen requests alone. */
+/** Returns an HTTP Archive with only the chosen requests. */
 export function archiveOf(archive: HttpArchive, chosen: readonly Pick<RecordedRequest, 'id'>[]): HttpArchive {
   const ids = new Set<unknown>(chosen.map(({ id }) => id));
   const entries = archive.log.entries.filter((entry) =>
@@ -49,7 +49,7 @@ export function archiveOf(archive: HttpArchive, chosen: readonly Pick<RecordedRe
   return { ...archive, log: { ...archive.log, entries } };
 }
 
-/** The log after further requests; only the newest `most` are kept. */
+/** Returns the log with further requests. Only the newest `most` are kept. */
 export function withNewer(
   kept: readonly RecordedRequest[],
   newer: readonly RecordedRequest[],

@@ -7,7 +7,7 @@ import type {
 import { hrefOf } from '../routes.ts';
 import { observedText, outcomeText } from '../texts.ts';
 
-/** How each policy judged a request: policy, unit, rule, condition, what was observed and the result. */
+/** How each policy evaluated a request: policy, unit, rule, condition, the observed value and the result. */
 export function PolicyTree({ trace }: { readonly trace: PolicyTrace }) {
   return (
     <section aria-label="Policy trace">

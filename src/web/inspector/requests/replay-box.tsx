@@ -3,7 +3,7 @@ import type { SandboxSigner } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
 import { SentResult, SignerChoice, useSending } from '../parts/sent-result.tsx';
 
-/** Sends a recorded request again: as it was, or signed with keys of the seed data. */
+/** A box that sends a recorded request again, either unchanged or signed with keys of the seed data. */
 export function ReplayBox({ id }: { readonly id: string }) {
   const sending = useSending();
   const chosen = useSignal<readonly SandboxSigner[]>(['alice']);

@@ -12,7 +12,7 @@ import { ReplayBox } from './replay-box.tsx';
 import { signatureCheckIn } from './signature-check.ts';
 import { SignatureReport } from './signature-report.tsx';
 
-/** One request with everything that is known of it. `back`: the address of the list. */
+/** One request with all recorded facts. `back` is the address of the list. */
 export function RequestDetail({ id, back }: { readonly id: string; readonly back: string }) {
   const { value, error } = useLoaded(
     (signal) => control('getRequest', { path: { request_id: id } }, signal),

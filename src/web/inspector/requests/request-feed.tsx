@@ -3,19 +3,19 @@ import type { RecordedRequest } from '../../../sandbox/generated/schemas.ts';
 import { ControlError, control } from '../control.ts';
 import { archiveOf, withNewer } from './filters.ts';
 
-/** As many as the sandbox keeps. */
+/** The maximum number of requests, which is also the sandbox's limit. */
 const MOST_REQUESTS = 10_000;
 const WAIT_MS = 20_000;
 const RETRY_MS = 1000;
 
-/** The requests of the sandbox, oldest first. They stay while another page is open. */
+/** The requests of the sandbox, oldest first. They stay in memory while another page is open. */
 export const requests = signal<readonly RecordedRequest[]>([]);
-/** Why there are no further requests; empty while the sandbox responds. */
+/** The reason why no further requests arrive. Empty while the sandbox responds. */
 export const interruption = signal('');
 
 let cursor = 'start';
 
-/** Adds requests as they come, until `leaving` is aborted. */
+/** Adds requests as they arrive, until `leaving` is aborted. */
 export async function followRequests(leaving: AbortSignal): Promise<void> {
   while (!leaving.aborted) {
     try {
@@ -27,14 +27,14 @@ export async function followRequests(leaving: AbortSignal): Promise<void> {
     } catch (error) {
       if (leaving.aborted) return;
       interruption.value = (error as Error).message;
-      // The log that the cursor belongs to may be gone.
+      // The log to which the cursor belongs may no longer exist.
       if (error instanceof ControlError && error.status > 0) cursor = 'start';
       await pause(RETRY_MS, leaving);
     }
   }
 }
 
-/** Deletes the requests, here and in the sandbox. */
+/** Deletes the requests on this page and in the sandbox. */
 export async function deleteRequests(): Promise<void> {
   await control('deleteRequests', {});
 }

@@ -1,4 +1,4 @@
-/** The signature check of a refusal, in `data.signature_check`. */
+/** The `data.signature_check` of an error response. */
 export interface SignatureCheck {
   readonly expected_payloads: readonly string[];
   readonly signatures: readonly CheckedSignature[];
@@ -10,7 +10,7 @@ interface CheckedSignature {
   readonly verified: boolean;
   readonly counts?: boolean;
   readonly reason?: string;
-  /** The member of the payload in which it differs. */
+  /** The member of the payload that differs. */
   readonly differs_in?: string;
   readonly public_key?: string;
 }
@@ -26,7 +26,7 @@ interface Party {
   readonly key_quorums: readonly { readonly key_quorum_id: string; readonly satisfied: boolean }[];
 }
 
-/** The check in the body of a response; undefined if there is none. */
+/** Returns the check in the body of a response. Undefined if there is none. */
 export function signatureCheckIn(body: unknown): SignatureCheck | undefined {
   const check = (body as { data?: { signature_check?: SignatureCheck } } | null)?.data?.signature_check;
   return Array.isArray(check?.expected_payloads) ? check : undefined;
@@ -39,8 +39,8 @@ export interface MarkedText {
 }
 
 /**
- * A canonical payload in parts: each top-level member, of which those in `marked` are marked, and the punctuation
- * between them. The parts together are the payload, to the byte.
+ * A canonical payload in parts: each top-level member, and the punctuation between them. The members in `marked` are
+ * marked. The parts together are exactly the payload.
  */
 export function markedPayload(payload: string, marked: ReadonlySet<string>): MarkedText[] {
   // The client wrote the members in another order or with other escapes.
@@ -60,7 +60,7 @@ export function markedPayload(payload: string, marked: ReadonlySet<string>): Mar
   return parts;
 }
 
-/** Names and places of the members of the object that a JSON text is. */
+/** Returns the names and positions of the members of a JSON object. */
 function topLevelMembers(json: string): { name: string; from: number; to: number }[] {
   const members: { name: string; from: number; to: number }[] = [];
   let depth = 0;

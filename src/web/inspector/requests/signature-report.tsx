@@ -6,7 +6,7 @@ function outcomeOf({ verified, counts, reason }: SignatureCheck['signatures'][nu
   return reason ?? 'does not count';
 }
 
-/** Why signatures were not accepted: the payload that was expected, and the keys that are missing. */
+/** The reason why signatures were not accepted: the expected payload, and the missing keys. */
 export function SignatureReport({ check }: { readonly check: SignatureCheck }) {
   const differing = new Set(check.signatures.flatMap(({ differs_in: part }) => part ?? []));
   const [payload] = check.expected_payloads;

@@ -1,4 +1,4 @@
-/** Hands the content of a snapshot, gzip in base64, to the user as the file that `custos sandbox --load` reads. */
+/** Saves the content of a snapshot, gzip in base64, as a file that `custos sandbox --load` can read. */
 export async function saveFile(name: string, content: string): Promise<void> {
   const packed = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
   const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
@@ -10,7 +10,7 @@ export async function saveFile(name: string, content: string): Promise<void> {
   URL.revokeObjectURL(address);
 }
 
-/** The file of a snapshot as a request body contains it. */
+/** Reads the file of a snapshot into the format of the request body. */
 export async function readFileBase64(file: File): Promise<string> {
   const packed = await new Response(file.stream().pipeThrough(new CompressionStream('gzip'))).blob();
   return new Promise((resolve, reject) => {
