@@ -237,20 +237,49 @@ function signatureOf({ signatures }: Transaction): string {
   return getBase58Decoder().decode(Object.values(signatures)[0] ?? new Uint8Array(64));
 }
 
-// In the order of the machine's enumeration.
-const plainErrors = [
+// In the order of the machine's enumerations. Source: solana-transaction-error, solana-instruction-error.
+
+const transactionErrors = [
   ...['AccountInUse', 'AccountLoadedTwice', 'AccountNotFound', 'ProgramAccountNotFound'],
   ...['InsufficientFundsForFee', 'InvalidAccountForFee', 'AlreadyProcessed', 'BlockhashNotFound'],
   ...['CallChainTooDeep', 'MissingSignatureForFee', 'InvalidAccountIndex', 'SignatureFailure'],
+  ...['InvalidProgramForExecution', 'SanitizeFailure', 'ClusterMaintenance'],
 ];
 
-function errorOf(failed: FailedTransactionMetadata): unknown {
+const instructionErrors = [
+  ...['GenericError', 'InvalidArgument', 'InvalidInstructionData', 'InvalidAccountData'],
+  ...['AccountDataTooSmall', 'InsufficientFunds', 'IncorrectProgramId', 'MissingRequiredSignature'],
+  ...['AccountAlreadyInitialized', 'UninitializedAccount', 'UnbalancedInstruction', 'ModifiedProgramId'],
+  ...['ExternalAccountLamportSpend', 'ExternalAccountDataModified', 'ReadonlyLamportChange'],
+  ...['ReadonlyDataModified', 'DuplicateAccountIndex', 'ExecutableModified', 'RentEpochModified'],
+  ...['NotEnoughAccountKeys', 'AccountDataSizeChanged', 'AccountNotExecutable', 'AccountBorrowFailed'],
+  ...['AccountBorrowOutstanding', 'DuplicateAccountOutOfSync', 'InvalidError', 'ExecutableDataModified'],
+  ...['ExecutableLamportChange', 'ExecutableAccountNotRentExempt', 'UnsupportedProgramId', 'CallDepth'],
+  ...['MissingAccount', 'ReentrancyNotAllowed', 'MaxSeedLengthExceeded', 'InvalidSeeds', 'InvalidRealloc'],
+  ...['ComputationalBudgetExceeded', 'PrivilegeEscalation', 'ProgramEnvironmentSetupFailure'],
+  ...['ProgramFailedToComplete', 'ProgramFailedToCompile', 'Immutable', 'IncorrectAuthority'],
+  ...[
+    'AccountNotRentExempt',
+    'InvalidAccountOwner',
+    'ArithmeticOverflow',
+    'UnsupportedSysvar',
+    'IllegalOwner',
+  ],
+];
+
+/** The error of a failed transaction, in the JSON of nodes. */
+export function errorOf(failed: FailedTransactionMetadata): unknown {
   const err = failed.err() as unknown;
-  if (typeof err === 'number') return plainErrors[err] ?? `Error${err}`;
+  if (typeof err === 'number') return transactionErrors[err] ?? `Error${err}`;
   const { index, accountIndex } = err as { index?: number; accountIndex?: number };
   if (accountIndex !== undefined) return { InsufficientFundsForRent: { account_index: accountIndex } };
   const cause = (err as { err(): number | { code: number } }).err();
-  return { InstructionError: [index, typeof cause === 'number' ? `Error${cause}` : { Custom: cause.code }] };
+  return {
+    InstructionError: [
+      index,
+      typeof cause === 'number' ? (instructionErrors[cause] ?? `Error${cause}`) : { Custom: cause.code },
+    ],
+  };
 }
 
 function tokenAccountsOf(svm: LiteSVM, owner: string, { mint }: { mint: string }) {

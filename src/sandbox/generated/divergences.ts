@@ -22,7 +22,7 @@ export const simulatedParts: readonly SandboxSimulatedPart[] = [
  },
  {
   "name": "chains",
-  "sandbox": "balances, fees, blocks and transactions are those of a simulated chain, which executes the real signed bytes. EVM chains run the bytecode of any contract. The sandbox's own contracts are compiled from contracts/. Only the entry point and the accounts of sponsored operations are simulated without bytecode. Solana runs the programs for accounts, tokens and memos, and calls of other programs fail. Tron runs only the contracts that this server uses.",
+  "sandbox": "balances, fees, blocks and transactions are those of a simulated chain, which executes the real signed bytes. EVM chains run the bytecode of any contract. The sandbox's own contracts are compiled from contracts/. Only the entry point and the accounts of sponsored operations are simulated without bytecode. Solana runs the programs for accounts, tokens and memos, and calls of other programs fail, unless the package litesvm is installed, which runs all. Tron runs only the contracts that this server uses.",
   "production": "the nodes of the operator; 400 `not_supported` on chains without one.",
   "setting": "`--rpc` for one EVM or Solana chain; `CUSTOS_RPC` for `custos serve`."
  },

@@ -42,8 +42,9 @@ import {
  * SIMULATED chains: balances, fees, blocks and transactions are those of a simulated chain, which executes the real
  * signed bytes. EVM chains run the bytecode of any contract. The sandbox's own contracts are compiled from
  * contracts/. Only the entry point and the accounts of sponsored operations are simulated without bytecode. Solana
- * runs the programs for accounts, tokens and memos, and calls of other programs fail. Tron runs only the contracts
- * that this server uses. PRODUCTION: the nodes of the operator; 400 `not_supported` on chains without one.
+ * runs the programs for accounts, tokens and memos, and calls of other programs fail, unless the package litesvm is
+ * installed, which runs all. Tron runs only the contracts that this server uses.
+ * PRODUCTION: the nodes of the operator; 400 `not_supported` on chains without one.
  * SETTING: `--rpc` for one EVM or Solana chain; `CUSTOS_RPC` for `custos serve`.
  */
 
@@ -231,7 +232,7 @@ function bundlerProxy(make: () => Promise<Simulated>): Bundler {
  * file is independent of the server's database, so calls inside transactions of the database are safe.
  */
 export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedChains {
-  const { file, clock, confirmAfterMs, drawFault, knownTokens = () => [] } = options;
+  const { file, clock, confirmAfterMs, drawFault, liteSvm, knownTokens = () => [] } = options;
   const chains = new Map<string, { chain: AnyChain; make: LoadOnce<Simulated> }>();
   const planned = new Map<string, VaultPlan>();
   let tokenList: readonly KnownToken[] | undefined;
@@ -260,7 +261,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       const plannedVaults = (named: string) =>
         [...planned].filter(([key]) => key.startsWith(`${named} `)).map(([, plan]) => plan);
       const named = { knownTokens: tokens, nativeSymbol, plannedVaults, abis };
-      const common = { store, clock, confirmAfterMs, drawFault, ...named };
+      const common = { store, clock, confirmAfterMs, drawFault, liteSvm, ...named };
       return simulate(common, caip2);
     });
     const entry = { chain: kind.proxy(caip2, make), make };

@@ -14,6 +14,7 @@ import type { EvmParts } from './evm/parts.ts';
 import { type Ledger, type Movement, NATIVE } from './ledger.ts';
 import { type Block, recordTransfer } from './pool.ts';
 import type { RpcCall, RpcCaller, RpcOutcome } from './rpc-calls.ts';
+import type { LiteSvmModule } from './solana/litesvm.ts';
 import type { ChainStore } from './store.ts';
 
 /** A token that exists on simulated chains from the start. */
@@ -32,6 +33,8 @@ export interface World {
   readonly confirmAfterMs: number | undefined;
   /** When undefined, transactions have no faults. */
   readonly drawFault?: DrawTransactionFault | undefined;
+  /** The package that executes transactions of Solana chains; by default, the installed one, if any. */
+  readonly liteSvm?: (() => Promise<LiteSvmModule | undefined>) | undefined;
   knownTokens(): readonly KnownToken[];
   /** Returns the symbol of a chain's native asset, in lower case. */
   nativeSymbol(caip2: string): string;

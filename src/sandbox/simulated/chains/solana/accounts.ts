@@ -101,8 +101,10 @@ export function tokenAccountOf({ owner: program, data }: SolanaAccount): TokenAc
   };
 }
 
-export function tokenAccountBytes(account: TokenAccountData): Uint8Array {
+/** @param before the data so far, of which nodes keep the bytes of a key that is no longer there. */
+export function tokenAccountBytes(account: TokenAccountData, before?: Uint8Array): Uint8Array {
   const bytes = Buffer.alloc(TOKEN_ACCOUNT_BYTES + account.extensions.length);
+  if (before !== undefined) bytes.set(before);
   bytes.set(base58ToBytes(account.mint), 0);
   bytes.set(base58ToBytes(account.owner), 32);
   bytes.writeBigUInt64LE(account.amount, 64);
@@ -132,8 +134,10 @@ export function mintOf({ owner: program, data }: SolanaAccount): MintData | unde
   };
 }
 
-export function mintBytes(mint: MintData): Uint8Array {
+/** @param before the data so far, of which nodes keep the bytes of a key that is no longer there. */
+export function mintBytes(mint: MintData, before?: Uint8Array): Uint8Array {
   const bytes = Buffer.alloc(MINT_BYTES + mint.extensions.length);
+  if (before !== undefined) bytes.set(before);
   writeKeyOption(bytes, 0, mint.mintAuthority);
   bytes.writeBigUInt64LE(mint.supply, 36);
   bytes[44] = mint.decimals;
@@ -152,7 +156,7 @@ function readKeyOption(bytes: Buffer, offset: number): string | null {
 }
 
 function writeKeyOption(bytes: Buffer, offset: number, key: string | null): void {
+  bytes.writeUInt32LE(key === null ? 0 : 1, offset);
   if (key === null) return;
-  bytes.writeUInt32LE(1, offset);
   bytes.set(base58ToBytes(key), offset + 4);
 }

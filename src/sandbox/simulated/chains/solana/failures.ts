@@ -124,6 +124,10 @@ const transactionTexts: Readonly<Record<string, string>> = {
   CommitCancelled: 'CommitCancelled',
 };
 
+/** The names of the errors without content, by their number in the enumerations of the runtime. */
+export const instructionErrorNames = Object.keys(instructionTexts);
+export const transactionErrorNames = Object.keys(transactionTexts);
+
 function describeInstructionError(error: InstructionError): string {
   if (typeof error === 'string') return instructionTexts[error] ?? error;
   return `custom program error: 0x${error.Custom.toString(16)}`;

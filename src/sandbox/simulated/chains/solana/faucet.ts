@@ -22,6 +22,7 @@ import {
   MINT_BYTES,
   mintBytes,
   mintOf,
+  NATIVE_MINT,
   NO_DATA,
   rentExemption,
   type SolanaAccount,
@@ -32,6 +33,7 @@ import { withReceipt } from './deposit-receipt.ts';
 import type { SolanaParts } from './parts.ts';
 import { holding, type SolanaState } from './state.ts';
 
+const NATIVE_DECIMALS = 9;
 const U64_MAX = 2n ** 64n - 1n;
 
 /** The parts of a chain that hold its accounts. */
@@ -125,14 +127,18 @@ function fundToken(
   if (from === undefined) {
     const account = state.account(mint);
     const known = mintOf(account)!;
-    state.write(mint, { ...account, data: mintBytes({ ...known, supply: known.supply + amount }) });
+    state.write(mint, {
+      ...account,
+      data: mintBytes({ ...known, supply: known.supply + amount }, account.data),
+    });
   }
 }
 
 function changeToken(state: SolanaState, address: string, change: bigint): void {
   const { address: _, ...token } = state.tokenAccount(address)!;
-  const data = tokenAccountBytes({ ...token, amount: token.amount + change });
-  state.write(address, { ...state.account(address), data });
+  const account = state.account(address);
+  const data = tokenAccountBytes({ ...token, amount: token.amount + change }, account.data);
+  state.write(address, { ...account, data });
 }
 
 /** Pays the rent exemption of an account and sets its data. Lamports that it already has stay there. */
@@ -152,14 +158,17 @@ function createAccount(
   recordTransfer(store, caip2, { sender, recipient: address, asset: NATIVE, amount: rent, hash, block });
 }
 
-/** Creates the account of a mint that the faucet or the list of known tokens names. */
+/** Creates the account of a mint that the faucet or the list of known tokens names, unless there is one. */
 function createMint(parts: Accounts, address: string, block: Block): void {
   const { world, caip2, state } = parts;
-  const { decimals, program } = state.mint(address) ?? registered(world, caip2, address);
   if (mintOf(state.account(address)) !== undefined) return;
+  const isNative = address === NATIVE_MINT;
+  const { decimals, program } = isNative
+    ? { decimals: NATIVE_DECIMALS, program: TOKEN_PROGRAM }
+    : (state.mint(address) ?? registered(world, caip2, address));
   const data = mintBytes({
-    ...{ mintAuthority: FAUCET_ADDRESS, supply: state.ledger.total(address), decimals },
-    ...{ freezeAuthority: null, extensions: NO_DATA },
+    ...{ mintAuthority: isNative ? null : FAUCET_ADDRESS, decimals },
+    ...{ supply: isNative ? 0n : state.ledger.total(address), freezeAuthority: null, extensions: NO_DATA },
   });
   const rent = rentExemption(MINT_BYTES);
   createAccount(parts, { address, owner: program, data, rent, sender: FAUCET_ADDRESS, block });
@@ -174,8 +183,8 @@ function registered({ store }: World, caip2: string, address: string): { decimal
 }
 
 /**
- * Creates the mints of known tokens. Versions before 0.2 stored no data of accounts; in their stores, also creates
- * the other mints and the data of token accounts.
+ * Creates the mints of wrapped SOL and of known tokens. Versions before 0.2 stored no data of accounts; in their
+ * stores, also creates the other mints and the data of token accounts.
  */
 export function prepareAccounts(parts: Accounts, block: Block): void {
   const { world, caip2, state } = parts;
@@ -183,7 +192,8 @@ export function prepareAccounts(parts: Accounts, block: Block): void {
   store.atomically(() => {
     const known = world.knownTokens().filter((token) => token.caip2 === caip2);
     const rows = store.all<{ address: string }>('select address from tokens where caip2 = ?', caip2);
-    for (const { address } of [...known, ...rows]) createMint(parts, address, block);
+    for (const { address } of [{ address: NATIVE_MINT }, ...known, ...rows])
+      createMint(parts, address, block);
     const older = store.all<{
       address: string;
       owner: string;

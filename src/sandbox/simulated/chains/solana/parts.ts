@@ -58,7 +58,12 @@ export function makeSolanaParts(world: World, caip2: string): SolanaParts {
     return false;
   };
   // Loaded with the first transaction, because a chain that only holds balances needs no executor.
-  const executor = loadOnce(async (): Promise<Executor> => (await import('./runtime.ts')).ownExecutor);
+  const executor = loadOnce(async (): Promise<Executor> => {
+    const { loadLiteSvm, makeLiteSvmExecutor } = await import('./litesvm.ts');
+    const module = await (world.liteSvm ?? loadLiteSvm)();
+    if (module !== undefined) return makeLiteSvmExecutor(module, blockhashAt);
+    return (await import('./runtime.ts')).ownExecutor;
+  });
   const machine = makeSolanaMachine(caip2, { state, executor, isBlockhashAlive: isAlive });
   const terms = termsOf(caip2);
   const blocks = makeBlocks({

@@ -77,10 +77,10 @@ interface Budget {
 }
 
 export const COMPUTE_BUDGET_PROGRAM = 'ComputeBudget111111111111111111111111111111';
-const LOOKUP_TABLE_PROGRAM = 'AddressLookupTab1e1111111111111111111111111';
+export const LOOKUP_TABLE_PROGRAM = 'AddressLookupTab1e1111111111111111111111111';
 const VOTE_PROGRAM = 'Vote111111111111111111111111111111111111111';
 /** The programs that verify signatures. The first byte of their data is the number of signatures. */
-const PRECOMPILES = [
+export const PRECOMPILES = [
   'Ed25519SigVerify111111111111111111111111111',
   'KeccakSecp256k11111111111111111111111111111',
   'Secp256r1SigVerify1111111111111111111111111',

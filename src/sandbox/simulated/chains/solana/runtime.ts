@@ -1,3 +1,4 @@
+import { equalBytes } from '../../../../engine/crypto/encoding.ts';
 import {
   ASSOCIATED_TOKEN_PROGRAM,
   TOKEN_2022_PROGRAM,
@@ -58,11 +59,17 @@ export interface Invocation {
   /**
    * Returns the address of an account of the instruction.
    *
-   * @throws InstructionFailureError NotEnoughAccountKeys
+   * @throws InstructionFailureError
    */
   at(index: number): string;
   account(address: string): SolanaAccount;
   isSigner(address: string): boolean;
+  /**
+   * Sets lamports. The account must be writable even if they stay the same.
+   *
+   * @throws InstructionFailureError
+   */
+  pay(address: string, lamports: bigint): void;
   /**
    * Changes an account under the rules of the runtime.
    *
@@ -135,6 +142,8 @@ export const ownExecutor: Executor = {
       logs.push(`Program ${id} invoke [${height}]`);
       const signers = new Set(metas.filter(({ isSigner }) => isSigner).map(({ address }) => address));
       const writable = new Set(metas.filter(({ isWritable }) => isWritable).map(({ address }) => address));
+      /** What bytecode has changed is checked when it ends. */
+      const touched = new Map<string, SolanaAccount>();
       const consumed = (): void => {
         if (program.isBytecode)
           logs.push(`Program ${id} consumed ${before - left} of ${before} compute units`);
@@ -145,12 +154,23 @@ export const ownExecutor: Executor = {
           ...{ program: id, accounts: metas, data, account: load, charge },
           at(index) {
             const meta = metas[index];
-            if (meta === undefined) throw new InstructionFailureError('NotEnoughAccountKeys');
+            if (meta === undefined)
+              throw new InstructionFailureError(
+                program.isBytecode ? 'NotEnoughAccountKeys' : 'MissingAccount',
+              );
             return meta.address;
           },
           isSigner: (address) => signers.has(address),
+          pay(address, lamports) {
+            const account = load(address);
+            requireAllowed(id, account, { ...account, lamports }, writable.has(address));
+            if (!writable.has(address)) throw new InstructionFailureError('ReadonlyLamportChange');
+            if (lamports !== account.lamports) accounts.set(address, { ...account, lamports });
+          },
           set(address, account) {
-            requireAllowed(id, load(address), account, writable.has(address));
+            const earlier = load(address);
+            if (!program.isBytecode) requireAllowed(id, earlier, account, writable.has(address));
+            else if (!touched.has(address)) touched.set(address, earlier);
             accounts.set(address, account);
           },
           log: (text) => void logs.push(text),
@@ -176,6 +196,15 @@ export const ownExecutor: Executor = {
         throw error;
       }
       consumed();
+      try {
+        for (const { address } of metas) {
+          const earlier = touched.get(address);
+          if (earlier !== undefined) requireAllowed(id, earlier, load(address), writable.has(address));
+        }
+      } catch (error) {
+        if (error instanceof InstructionFailureError) logs.push(`Program ${id} failed: ${error.message}`);
+        throw error;
+      }
       logs.push(`Program ${id} success`);
     }
 
@@ -204,17 +233,20 @@ function requireAllowed(
   isWritable: boolean,
 ): void {
   const isOwn = before.owner === program;
-  if (after.owner !== before.owner && !(isOwn && isWritable))
-    throw new InstructionFailureError('ModifiedProgramId');
+  const isSystem = program === SYSTEM_PROGRAM;
   if (after.lamports !== before.lamports) {
     if (after.lamports < before.lamports && !isOwn)
       throw new InstructionFailureError('ExternalAccountLamportSpend');
     if (!isWritable) throw new InstructionFailureError('ReadonlyLamportChange');
   }
-  if (after.data !== before.data) {
+  // The system program also changes data that stays the same.
+  const hasChanged = isSystem ? after.data !== before.data : !equalBytes(after.data, before.data);
+  if (hasChanged) {
     if (!isWritable) throw new InstructionFailureError('ReadonlyDataModified');
     if (!isOwn) throw new InstructionFailureError('ExternalAccountDataModified');
   }
+  if (after.owner !== before.owner && !(isOwn && isWritable))
+    throw new InstructionFailureError('ModifiedProgramId');
 }
 
 /**

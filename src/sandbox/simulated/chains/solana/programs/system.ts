@@ -22,6 +22,9 @@ const NEGATIVE_LAMPORTS = 1;
 const INVALID_LENGTH = 3;
 const SEED_MISMATCH = 5;
 
+/** PubkeyError::MaxSeedLengthExceeded */
+const SEED_TOO_LONG = 0;
+
 const MOST_BYTES = 10n * 1024n * 1024n;
 const MOST_SEED_BYTES = 32;
 
@@ -122,7 +125,7 @@ function derived(
 
 function addressWithSeed(base: string, seed: string, owner: string): string {
   const bytes = Buffer.from(seed);
-  if (bytes.length > MOST_SEED_BYTES) throw new InstructionFailureError('MaxSeedLengthExceeded');
+  if (bytes.length > MOST_SEED_BYTES) throw custom(SEED_TOO_LONG);
   return bytesToBase58(sha256(concatBytes(base58ToBytes(base), bytes, base58ToBytes(owner))));
 }
 
@@ -154,7 +157,7 @@ function allocate(call: Invocation, target: Target, space: bigint): void {
     call.log(`Allocate: requested ${space}, max allowed ${MOST_BYTES}`);
     throw custom(INVALID_LENGTH);
   }
-  if (space > 0n) call.set(target.address, { ...account, data: new Uint8Array(Number(space)) });
+  call.set(target.address, { ...account, data: new Uint8Array(Number(space)) });
 }
 
 function assign(call: Invocation, target: Target, owner: string): void {
@@ -202,10 +205,8 @@ function move(call: Invocation, from: string, to: string, lamports: bigint): voi
     call.log(`Transfer: insufficient lamports ${sender.lamports}, need ${lamports}`);
     throw custom(NEGATIVE_LAMPORTS);
   }
-  if (lamports === 0n) return;
-  call.set(from, { ...sender, lamports: sender.lamports - lamports });
-  const recipient = call.account(to);
-  call.set(to, { ...recipient, lamports: recipient.lamports + lamports });
+  call.pay(from, sender.lamports - lamports);
+  call.pay(to, call.account(to).lamports + lamports);
 }
 
 function shown({ address, signer }: Target): string {

@@ -8,8 +8,6 @@ import { TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../../../../../engine/signing
 import {
   isMintSize,
   isTokenAccountSize,
-  type MintData,
-  mintBytes,
   mintOf,
   NATIVE_MINT,
   NO_DATA,
@@ -18,7 +16,6 @@ import {
   SYSTEM_PROGRAM,
   TOKEN_ACCOUNT_BYTES,
   type TokenAccountData,
-  tokenAccountBytes,
   tokenAccountOf,
 } from '../accounts.ts';
 import { InstructionFailureError } from '../failures.ts';
@@ -32,18 +29,24 @@ import {
   IMMUTABLE_OWNER_ERROR,
   INSUFFICIENT_FUNDS,
   INVALID_INSTRUCTION,
-  INVALID_MINT,
   INVALID_STATE,
   MINT_CANNOT_FREEZE,
   MINT_DECIMALS_MISMATCH,
   MINT_MISMATCH,
+  mintAt,
   NATIVE_NOT_SUPPORTED,
   NON_NATIVE_HAS_BALANCE,
   NON_NATIVE_NOT_SUPPORTED,
   NOT_RENT_EXEMPT,
   OVERFLOW,
-  OWNER_MISMATCH,
-} from './token-errors.ts';
+  requireAuthority,
+  requireDecimals,
+  requireMint,
+  requireOwned,
+  tokenAccount,
+  write,
+  writeMint,
+} from './token-state.ts';
 
 /*
  * The token program, and Token-2022 without extensions except the immutable owner of associated accounts. Multisigs
@@ -51,6 +54,8 @@ import {
  */
 
 const U64_MAX = 2n ** 64n - 1n;
+/** The authorities of mints are 0 and 1, those of token accounts 2 and 3. */
+const MOST_AUTHORITY_TYPE = 3;
 const INCINERATOR = '1nc1nerator11111111111111111111111111111111';
 /**
  * The end of a Token-2022 account: the account type, then the extension for an immutable owner, which has no content.
@@ -62,12 +67,23 @@ export function accountSize(program: string): number {
   return program === TOKEN_2022_PROGRAM ? TOKEN_ACCOUNT_BYTES + IMMUTABLE_OWNER.length : TOKEN_ACCOUNT_BYTES;
 }
 
+// The position of the rent sysvar, which older instructions need.
+const RENT_OF_MINT = 1;
+const RENT_OF_ACCOUNT = 3;
+const RENT_OF_ACCOUNT_2 = 2;
+
 type Handler = (call: Invocation, reader: ByteReader) => void;
 
 // The handlers by discriminator. Source: spl-token instruction.rs.
 const handlers: Readonly<Record<number, Handler>> = {
-  0: (call, reader) => initializeMint(call, reader),
-  1: (call) => initializeAccount(call, call.at(2)),
+  0: (call, reader) => {
+    call.at(RENT_OF_MINT);
+    initializeMint(call, reader);
+  },
+  1: (call) => {
+    call.at(RENT_OF_ACCOUNT);
+    initializeAccount(call, call.at(2));
+  },
   3: (call, reader) => transfer(call, reader.u64(), undefined),
   4: (call, reader) => approve(call, reader.u64(), undefined),
   5: (call) => revoke(call),
@@ -81,7 +97,10 @@ const handlers: Readonly<Record<number, Handler>> = {
   13: (call, reader) => approve(call, reader.u64(), reader.u8()),
   14: (call, reader) => mintTo(call, reader.u64(), reader.u8()),
   15: (call, reader) => burn(call, reader.u64(), reader.u8()),
-  16: (call, reader) => initializeAccount(call, bytesToBase58(reader.bytes(32))),
+  16: (call, reader) => {
+    call.at(RENT_OF_ACCOUNT_2);
+    initializeAccount(call, bytesToBase58(reader.bytes(32)));
+  },
   17: (call) => syncNative(call),
   18: (call, reader) => initializeAccount(call, bytesToBase58(reader.bytes(32))),
   20: (call, reader) => initializeMint(call, reader),
@@ -106,58 +125,6 @@ export function runToken(call: Invocation): void {
     if (error instanceof InvalidBytesError) throw failed(call, INVALID_INSTRUCTION);
     throw error;
   }
-}
-
-/** Returns an initialized token account. The owning program is checked when the account is changed. */
-function tokenAccount(call: Invocation, address: string): TokenAccountData {
-  const account = call.account(address);
-  if (!isTokenAccountSize(account.data, call.program))
-    throw new InstructionFailureError('InvalidAccountData');
-  const found = tokenAccountOf({ ...account, owner: call.program });
-  if (found === undefined) throw new InstructionFailureError('UninitializedAccount');
-  return found;
-}
-
-function mintAt(call: Invocation, address: string): MintData {
-  const account = call.account(address);
-  if (!isMintSize(account.data, call.program)) throw new InstructionFailureError('InvalidAccountData');
-  const found = mintOf({ ...account, owner: call.program });
-  if (found === undefined) throw new InstructionFailureError('UninitializedAccount');
-  return found;
-}
-
-function requireMint(call: Invocation, address: string): MintData {
-  const mint = mintOf({ ...call.account(address), owner: call.program });
-  if (mint === undefined) throw failed(call, INVALID_MINT);
-  return mint;
-}
-
-function requireOwned(call: Invocation, ...addresses: string[]): void {
-  for (const address of addresses) {
-    if (call.account(address).owner !== call.program) throw new InstructionFailureError('IncorrectProgramId');
-  }
-}
-
-function write(call: Invocation, address: string, account: TokenAccountData): void {
-  call.set(address, { ...call.account(address), data: tokenAccountBytes(account) });
-}
-
-function writeMint(call: Invocation, address: string, mint: MintData): void {
-  call.set(address, { ...call.account(address), data: mintBytes(mint) });
-}
-
-function requireAuthority(call: Invocation, expected: string, authority: string): void {
-  if (expected !== authority) throw failed(call, OWNER_MISMATCH);
-  if (!call.isSigner(authority)) throw new InstructionFailureError('MissingRequiredSignature');
-}
-
-function requireDecimals(
-  call: Invocation,
-  { mint }: TokenAccountData,
-  { address, decimals }: { address: string; decimals: number },
-): void {
-  if (mint !== address) throw failed(call, MINT_MISMATCH);
-  if (mintAt(call, address).decimals !== decimals) throw failed(call, MINT_DECIMALS_MISMATCH);
 }
 
 function initializeMint(call: Invocation, reader: ByteReader): void {
@@ -277,15 +244,17 @@ function approve(call: Invocation, amount: bigint, decimals: number | undefined)
 }
 
 function revoke(call: Invocation): void {
-  const [address, authority] = [call.at(0), call.at(1)];
+  const address = call.at(0);
   const account = tokenAccount(call, address);
   if (account.state === 'frozen') throw failed(call, ACCOUNT_FROZEN);
+  const authority = call.at(1);
   requireAuthority(call, account.delegate === authority ? authority : account.owner, authority);
   write(call, address, { ...account, delegate: null, delegatedAmount: 0n });
 }
 
 function setAuthority(call: Invocation, reader: ByteReader): void {
   const kind = reader.u8();
+  if (kind > MOST_AUTHORITY_TYPE) throw failed(call, INVALID_INSTRUCTION);
   const next = readOption(reader);
   const [address, authority] = [call.at(0), call.at(1)];
   const { data } = call.account(address);
@@ -302,7 +271,7 @@ function setAuthority(call: Invocation, reader: ByteReader): void {
       requireAuthority(call, account.closeAuthority ?? account.owner, authority);
       write(call, address, { ...account, closeAuthority: next });
     } else {
-      throw failed(call, kind > 3 ? INVALID_INSTRUCTION : AUTHORITY_TYPE_NOT_SUPPORTED);
+      throw failed(call, AUTHORITY_TYPE_NOT_SUPPORTED);
     }
     return;
   }
@@ -317,7 +286,7 @@ function setAuthority(call: Invocation, reader: ByteReader): void {
     requireAuthority(call, mint.freezeAuthority, authority);
     writeMint(call, address, { ...mint, freezeAuthority: next });
   } else {
-    throw failed(call, kind > 3 ? INVALID_INSTRUCTION : AUTHORITY_TYPE_NOT_SUPPORTED);
+    throw failed(call, AUTHORITY_TYPE_NOT_SUPPORTED);
   }
 }
 

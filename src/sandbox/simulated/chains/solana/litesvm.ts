@@ -1,0 +1,267 @@
+import { createRequire } from 'node:module';
+import { bytesToBase58, equalBytes } from '../../../../engine/crypto/encoding.ts';
+import { decodeSolanaTransaction } from '../../../../engine/signing/solana/wire.ts';
+import { EMPTY_ACCOUNT, type SolanaAccount, UPGRADEABLE_LOADER } from './accounts.ts';
+import {
+  type InstructionError,
+  instructionErrorNames,
+  type TransactionError,
+  transactionErrorNames,
+} from './failures.ts';
+import { LOOKUP_TABLE_PROGRAM, PRECOMPILES } from './plan.ts';
+import type { Executor, InnerInstruction, Outcome, Task } from './runtime.ts';
+
+/*
+ * Transactions in the real virtual machine of Solana, of the optional package `litesvm`. The accounts of a transaction
+ * are taken from the store of the chain, and what changed is returned: the machine keeps nothing that the store lacks.
+ */
+
+/** The part of the package that is used. It has no types of its own here, because it need not be installed. */
+export interface LiteSvmModule {
+  readonly LiteSVM: new () => LiteSvm;
+  readonly Clock: new (
+    slot: bigint,
+    epochStart: bigint,
+    epoch: bigint,
+    leaderScheduleEpoch: bigint,
+    seconds: bigint,
+  ) => object;
+}
+
+interface LiteSvm {
+  withSigverify(isOn: boolean): LiteSvm;
+  withBlockhashCheck(isOn: boolean): LiteSvm;
+  withTransactionHistory(capacity: bigint): LiteSvm;
+  getAccount(address: string): EncodedAccount | { readonly exists: false };
+  setAccount(account: Omit<EncodedAccount, 'exists'>): void;
+  setClock(clock: object): void;
+  setSlotHashes(hashes: readonly { readonly slot: bigint; readonly hash: string }[]): void;
+  sendTransaction(transaction: {
+    readonly messageBytes: Uint8Array;
+    readonly signatures: Readonly<Record<string, Uint8Array>>;
+  }): Metadata | Failure;
+}
+
+interface EncodedAccount {
+  readonly exists: true;
+  readonly address: string;
+  readonly lamports: bigint;
+  readonly programAddress: string;
+  readonly executable: boolean;
+  readonly data: Uint8Array;
+  readonly space: bigint;
+}
+
+interface Metadata {
+  logs(): string[];
+  computeUnitsConsumed(): bigint;
+  innerInstructions(): {
+    instruction(): { programIdIndex(): number; accounts(): Uint8Array; data(): Uint8Array };
+    stackHeight(): number;
+  }[][];
+  returnData(): { programId(): Uint8Array; data(): Uint8Array };
+}
+
+interface Failure {
+  err(): number | { readonly index?: number; readonly accountIndex?: number; err?(): unknown };
+  meta(): Metadata;
+}
+
+/** CHOICE: the machine is made anew when it has seen this many accounts or bytes of their data. */
+const MOST_ACCOUNTS = 20_000;
+const MOST_BYTES = 256_000_000;
+const SLOTS_PER_EPOCH = 432_000n;
+const SLOT_HASHES = 512;
+const SLOT_HASHES_SYSVAR = 'SysvarS1otHashes111111111111111111111111111';
+/** A program account: its kind, then the address of its code. */
+const PROGRAM_BYTES = 36;
+
+/** An executor for one chain. @param blockhashAt the hash of a block, for programs that read recent ones. */
+export function makeLiteSvmExecutor(
+  { LiteSVM, Clock }: LiteSvmModule,
+  blockhashAt: (slot: number) => string,
+): Executor {
+  const make = (): LiteSvm =>
+    new LiteSVM().withSigverify(false).withBlockhashCheck(false).withTransactionHistory(0n);
+  /** Never changed: it tells which accounts the machine has from the start. */
+  const fresh = make();
+  const native = new Map<string, boolean>();
+  let svm = make();
+  let known = new Map<string, SolanaAccount>();
+  let bytes = 0;
+
+  function isNative(address: string): boolean {
+    const found = native.get(address) ?? fresh.getAccount(address).exists;
+    if (native.size < MOST_ACCOUNTS) native.set(address, found);
+    return found;
+  }
+
+  function put(address: string, account: SolanaAccount): void {
+    const { lamports, owner, executable, data } = account;
+    svm.setAccount({
+      ...{ address, lamports, programAddress: owner, executable, data, space: BigInt(data.length) },
+    });
+    known.set(address, account);
+    bytes += data.length;
+  }
+
+  /** Whether the account was different before. */
+  function sync(address: string, account: SolanaAccount): boolean {
+    if (isNative(address) || isSame(known.get(address) ?? EMPTY_ACCOUNT, account)) return false;
+    put(address, account);
+    return true;
+  }
+
+  function load({ resolved, account }: Task): void {
+    const programs = new Map<string, SolanaAccount>();
+    for (const { address } of resolved.accounts) {
+      const found = account(address);
+      if (found.executable) programs.set(address, found);
+      else sync(address, found);
+    }
+    // A program is compiled when its account is set, from the account with its code.
+    for (const [address, program] of programs) {
+      const isUpgradeable = program.owner === UPGRADEABLE_LOADER && program.data.length === PROGRAM_BYTES;
+      const code = isUpgradeable ? bytesToBase58(program.data.subarray(4)) : undefined;
+      const hasChanged = code !== undefined && sync(code, account(code));
+      if (!sync(address, program) && hasChanged) put(address, program);
+    }
+  }
+
+  function readBack(address: string): SolanaAccount {
+    const found = svm.getAccount(address);
+    if (!found.exists || found.lamports === 0n) return EMPTY_ACCOUNT;
+    const { lamports, programAddress: owner, executable, data } = found;
+    return { lamports, owner, executable, data };
+  }
+
+  function setTime({ slot, seconds, resolved }: Task): void {
+    const epoch = BigInt(slot) / SLOTS_PER_EPOCH;
+    svm.setClock(new Clock(BigInt(slot), BigInt(seconds), epoch, epoch + 1n, BigInt(seconds)));
+    const readsHashes = resolved.accounts.some(
+      ({ address }) => address === LOOKUP_TABLE_PROGRAM || address === SLOT_HASHES_SYSVAR,
+    );
+    if (!readsHashes) return;
+    const count = Math.min(SLOT_HASHES, slot);
+    svm.setSlotHashes(
+      Array.from({ length: count }, (_, age) => ({
+        ...{ slot: BigInt(slot - 1 - age), hash: blockhashAt(slot - 1 - age) },
+      })),
+    );
+  }
+
+  return {
+    has: (program) => isNative(program) || PRECOMPILES.includes(program),
+    run(task) {
+      if (known.size > MOST_ACCOUNTS || bytes > MOST_BYTES) {
+        svm = make();
+        known = new Map();
+        bytes = 0;
+      }
+      const { resolved, account, fee } = task;
+      const addresses = resolved.accounts.map(({ address }) => address);
+      const payer = addresses[0]!;
+      load({
+        ...task,
+        account: (address) => (address === payer ? withLamports(account(address), fee) : account(address)),
+      });
+      setTime(task);
+      const nativeBefore = new Map(
+        addresses.filter(isNative).map((address) => [address, readBack(address).lamports] as const),
+      );
+      const result = svm.sendTransaction(messageOf(task.wire, addresses));
+      const changed = new Map<string, SolanaAccount>();
+      for (const { address, isWritable } of resolved.accounts) {
+        if (!isWritable) continue;
+        const after = readBack(address);
+        const before = nativeBefore.get(address);
+        if (before === undefined) {
+          known.set(address, after);
+          bytes += after.data.length;
+          if (!isSame(account(address), after)) changed.set(address, after);
+        } else if (after.lamports !== before) {
+          // The chain counts what was paid to an account that the machine has from the start.
+          changed.set(address, withLamports(account(address), after.lamports - before));
+        }
+      }
+      return outcomeOf(task, result, changed);
+    },
+  };
+}
+
+function withLamports(account: SolanaAccount, more: bigint): SolanaAccount {
+  return { ...account, lamports: account.lamports + more };
+}
+
+function isSame(one: SolanaAccount, other: SolanaAccount): boolean {
+  return (
+    one.lamports === other.lamports &&
+    one.owner === other.owner &&
+    one.executable === other.executable &&
+    equalBytes(one.data, other.data)
+  );
+}
+
+function messageOf(wire: Uint8Array, addresses: readonly string[]) {
+  const { message, signatures } = decodeSolanaTransaction(wire);
+  const signed = signatures.map((signature, index) => [addresses[index]!, signature] as const);
+  return { messageBytes: message, signatures: Object.fromEntries(signed) };
+}
+
+function outcomeOf(
+  { resolved }: Task,
+  result: Metadata | Failure,
+  changed: ReadonlyMap<string, SolanaAccount>,
+): Outcome {
+  const isFailure = 'err' in result;
+  const meta = isFailure ? result.meta() : result;
+  const { accounts } = resolved;
+  const inner = meta.innerInstructions().map((instructions) =>
+    instructions.map((each): InnerInstruction => {
+      const instruction = each.instruction();
+      return {
+        program: accounts[instruction.programIdIndex()]!.address,
+        accounts: [...instruction.accounts()].map((index) => accounts[index]!),
+        ...{ data: instruction.data(), height: each.stackHeight() },
+      };
+    }),
+  );
+  const returned = meta.returnData();
+  const data = returned.data();
+  return {
+    error: isFailure ? errorOf(result) : null,
+    logs: meta.logs(),
+    units: meta.computeUnitsConsumed(),
+    inner,
+    returned: data.length === 0 ? null : { program: bytesToBase58(returned.programId()), data },
+    changed: isFailure ? new Map() : changed,
+  };
+}
+
+function errorOf(failure: Failure): TransactionError {
+  const error = failure.err();
+  if (typeof error === 'number') return transactionErrorNames[error] ?? `Error${error}`;
+  const { index = 0, accountIndex } = error;
+  if (accountIndex !== undefined) return { InsufficientFundsForRent: { account_index: accountIndex } };
+  if (error.err === undefined) return { DuplicateInstruction: index };
+  return { InstructionError: [index, instructionErrorOf(error.err())] };
+}
+
+function instructionErrorOf(cause: unknown): InstructionError {
+  if (typeof cause === 'number') return instructionErrorNames[cause] ?? `Error${cause}`;
+  const { code } = cause as { readonly code?: number };
+  return code === undefined ? 'BorshIoError' : { Custom: code };
+}
+
+/** Loads the package. Returns undefined where it is not installed. */
+export function loadLiteSvm(): LiteSvmModule | undefined {
+  // Not imported: no bundle includes it, and it need not exist.
+  const require = createRequire(import.meta.url);
+  let file: string;
+  try {
+    file = require.resolve('litesvm');
+  } catch {
+    return undefined;
+  }
+  return require(file) as LiteSvmModule;
+}
