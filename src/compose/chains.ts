@@ -72,7 +72,7 @@ export function sandboxChains(
   });
   // As on simulated chains, a deposit is reported as soon as a block includes it.
   const real = connectChains(
-    rpc.map((endpoints) => ({ ...endpoints, confirmations: 1 })),
+    rpc.map((endpoints) => ({ confirmations: 1, ...endpoints })),
     log,
     { namedTokens: tokensNamedOn, observe: observeNode, observeDisagreement },
   );

@@ -1,13 +1,12 @@
-import { statfsSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { Client } from 'pg';
 import type { TestProject } from 'vitest/node';
 import { entities } from '../../../src/domain/tables.ts';
 import { migrate } from '../../../src/storage/migrate.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
+import { folderInMemory } from '../temporary-files.ts';
 import { startEmbeddedPostgres } from './embedded-postgres.ts';
 
 declare module 'vitest' {
@@ -113,23 +112,6 @@ async function startPostgres(): Promise<RunningPostgres> {
       await stop();
     },
   };
-}
-
-/** The databases that are used at once take less than 2 GB. */
-const MOST_BYTES = 4 * 1024 ** 3;
-
-/**
- * A copy of the template is 700 files, which take two to ten times as long on a disk. Where no file system in memory
- * is large enough, as in a container by default, the temporary folder.
- */
-function folderInMemory(): string {
-  const folder = '/dev/shm';
-  try {
-    const { bavail, bsize } = statfsSync(folder);
-    return bavail * bsize >= MOST_BYTES ? folder : tmpdir();
-  } catch {
-    return tmpdir();
-  }
 }
 
 function listenLocally(server: Server): Promise<number> {
