@@ -43,7 +43,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts', 'examples/**/*.test.ts', 'templates/vitest/**/*.test.ts'],
     globalSetup: [
       'test/install-judges.ts',
-      'test/support/temporary-files.ts',
+      'test/temporary-files.ts',
       'test/support/postgres/postgres-on-demand.ts',
       'test/ledger/global-setup.ts',
     ],

@@ -549,135 +549,6 @@ describe('executeWalletSwap', () => {
     expect(await holds(wallet.address, usdc)).toEqual([999_000_000n]);
   });
 
-  describe('refusals', () => {
-    const on = (source: object, destination: object, base_amount = '1000000', extra: object = {}) => ({
-      ...{ source, destination, base_amount, ...extra },
-    });
-    const from = (asset_address: string, caip2 = base) => ({ asset_address, caip2 });
-    const invalid = (pointer: string) => ({
-      status: 400,
-      code: 'invalid_data',
-      error: expect.stringContaining(pointer),
-    });
-    const unsupported = (pointer: string) => ({
-      ...{ status: 400, code: 'not_supported', error: expect.stringMatching(new RegExp(`^${pointer}`)) },
-    });
-
-    test.each([
-      ['a chain of another type', on(from(usdcOnSolana, solana), from(usdc)), unsupported('/source/caip2')],
-      ['an unknown chain', on(from(usdc, 'eip155:999999'), from('native')), unsupported('/source/caip2')],
-      [
-        'native where there is none',
-        on(from('native', 'eip155:4217'), from(usdc)),
-        unsupported('/source/caip2'),
-      ],
-      ['no address', on(from('usdc'), from('native')), invalid('/source/asset_address')],
-      ['the zero address', on(from(`0x${'0'.repeat(40)}`), from('native')), invalid('/source/asset_address')],
-      [
-        'the placeholder of other interfaces',
-        on(from(`0x${'e'.repeat(40)}`), from(usdc)),
-        invalid('/source/asset_address: expected the address of a token or `native`'),
-      ],
-      ['an invalid destination', on(from(usdc), from('eth')), invalid('/destination/asset_address')],
-      ['nothing', on(from(usdc), { asset_address: 'native' }, '0'), invalid('/base_amount')],
-      [
-        'more than 256 bits',
-        on(from(usdc), { asset_address: 'native' }, '9'.repeat(78)),
-        invalid('/base_amount'),
-      ],
-      [
-        'too little for any output',
-        on(from('native'), { asset_address: usdc }, '1'),
-        invalid('/base_amount'),
-      ],
-      [
-        'more than there is',
-        on(from(usdc), { asset_address: eurc }, '2000000000000', { amount_type: 'exact_output' }),
-        invalid('/base_amount'),
-      ],
-      ['the same asset', on(from(usdc), { asset_address: usdc.toLowerCase() }), unsupported('/destination')],
-      [
-        'a test network against a main network',
-        on(from(usdc), from('native', 'eip155:84532')),
-        unsupported('/destination'),
-      ],
-      ['a token without a pool', on(from(receiver), { asset_address: usdc }), unsupported('/destination')],
-      [
-        'a token without a name across chains',
-        on(from(weth), from(usdcOnArbitrum, arbitrum)),
-        unsupported('/source/asset_address'),
-      ],
-      [
-        'another chain type without an address',
-        on(from(usdc), from(usdcOnSolana, solana)),
-        invalid('/destination/destination_address'),
-      ],
-      [
-        'an address of another chain type',
-        on(from(usdc), { ...from(usdcOnSolana, solana), destination_address: receiver }),
-        invalid('/destination/destination_address'),
-      ],
-    ])('%s', async (_, body, expected) => {
-      const wallet = await makeWallet();
-      expect(await refused('executeWalletSwap', wallet, body)).toMatchObject(expected);
-      expect(await refused('quoteWalletSwap', wallet, body)).toMatchObject(expected);
-    });
-
-    test('too little to pay it, or its gas', async () => {
-      const wallet = await makeWallet();
-      const poor = { status: 400, code: 'insufficient_funds' };
-      expect(await refused('executeWalletSwap', wallet, usdcToEth(1_000_000_001n))).toMatchObject(poor);
-      expect(await refused('executeWalletSwap', wallet, swapBody('native', usdc, ether))).toMatchObject(poor);
-      const { body: gasless } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
-      await fund(sandbox, gasless.address, { chain: 'base', asset: 'usdc', rawAmount: 10_000_000n });
-      expect(await refused('executeWalletSwap', gasless, usdcToEth(1_000_000n))).toMatchObject(poor);
-      const exact = swapBody(usdc, eurc, 907_000_000n, { amount_type: 'exact_output', slippage_bps: 100 });
-      expect(await refused('executeWalletSwap', wallet, exact)).toMatchObject(poor);
-    });
-
-    test('a simulation that fails', async () => {
-      const wallet = await makeWallet();
-      // A pair does not pay out to one of its own tokens.
-      const destination = { asset_address: eurc, destination_address: usdc };
-      expect(
-        await refused('executeWalletSwap', wallet, { ...usdcToEth(1_000_000n), destination }),
-      ).toMatchObject({ status: 400, code: 'transaction_execution_failure' });
-    });
-
-    test('a router and an exchange that cannot be reached: nothing is signed', async () => {
-      const wallet = await makeWallet();
-      const { services } = sandbox;
-      const { swapRoutes, exchange } = services;
-      const down = () => Promise.reject(new Error('connect ECONNREFUSED'));
-      Object.assign(services, {
-        swapRoutes: { ...swapRoutes, route: down },
-        exchange: { ...exchange, quote: down },
-      });
-      try {
-        const unreachable = { status: 400, code: 'transaction_broadcast_failure' };
-        const far = { ...usdcToEth(1_000_000n), destination: from(usdcOnArbitrum, arbitrum) };
-        for (const body of [usdcToEth(1_000_000n), far]) {
-          expect(await refused('executeWalletSwap', wallet, body)).toMatchObject(unreachable);
-          expect(await refused('quoteWalletSwap', wallet, body)).toMatchObject(unreachable);
-        }
-      } finally {
-        Object.assign(services, { swapRoutes, exchange });
-      }
-      const { body } = await call(sandbox, 'listWalletActions', { path: { wallet_id: wallet.id } });
-      expect(body.data).toEqual([]);
-    });
-
-    test('a wallet that does not exist, or is archived', async () => {
-      const absent = { status: 404, error: 'Wallet not found' };
-      expect(
-        await refused('executeWalletSwap', { id: 'fmfdj6yqly31huorjqzq38zc' }, usdcToEth(1n)),
-      ).toMatchObject(absent);
-      expect(
-        await refused('quoteWalletSwap', { id: 'fmfdj6yqly31huorjqzq38zc' }, usdcToEth(1n)),
-      ).toMatchObject(absent);
-    });
-  });
-
   test('a sentinel recipient makes the swap fail on chain', async () => {
     const wallet = await makeWallet();
     const destination = {
@@ -689,5 +560,137 @@ describe('executeWalletSwap', () => {
       status: 'failed',
       steps: [{ status: 'confirmed' }, { status: 'reverted' }],
     });
+  });
+});
+
+describe('swaps that are refused', () => {
+  let sandbox: TestSandbox;
+  let wallet: Wallet;
+  // A refusal changes nothing, so all of them share the wallet.
+  beforeAll(async () => {
+    sandbox = await startSandbox();
+    wallet = await makeWallet(1_000_000_000n);
+  });
+  afterAll(() => sandbox[Symbol.asyncDispose]());
+
+  const { refused, makeWallet } = swapsIn(() => sandbox);
+  const fromUsdc = (amount: bigint) => swapBody(usdc, 'native', amount);
+  const on = (source: object, destination: object, base_amount = '1000000', extra: object = {}) => ({
+    ...{ source, destination, base_amount, ...extra },
+  });
+  const from = (asset_address: string, caip2 = base) => ({ asset_address, caip2 });
+  const invalid = (pointer: string) => ({
+    status: 400,
+    code: 'invalid_data',
+    error: expect.stringContaining(pointer),
+  });
+  const unsupported = (pointer: string) => ({
+    ...{ status: 400, code: 'not_supported', error: expect.stringMatching(new RegExp(`^${pointer}`)) },
+  });
+
+  test.each([
+    ['a chain of another type', on(from(usdcOnSolana, solana), from(usdc)), unsupported('/source/caip2')],
+    ['an unknown chain', on(from(usdc, 'eip155:999999'), from('native')), unsupported('/source/caip2')],
+    [
+      'native where there is none',
+      on(from('native', 'eip155:4217'), from(usdc)),
+      unsupported('/source/caip2'),
+    ],
+    ['no address', on(from('usdc'), from('native')), invalid('/source/asset_address')],
+    ['the zero address', on(from(`0x${'0'.repeat(40)}`), from('native')), invalid('/source/asset_address')],
+    [
+      'the placeholder of other interfaces',
+      on(from(`0x${'e'.repeat(40)}`), from(usdc)),
+      invalid('/source/asset_address: expected the address of a token or `native`'),
+    ],
+    ['an invalid destination', on(from(usdc), from('eth')), invalid('/destination/asset_address')],
+    ['nothing', on(from(usdc), { asset_address: 'native' }, '0'), invalid('/base_amount')],
+    [
+      'more than 256 bits',
+      on(from(usdc), { asset_address: 'native' }, '9'.repeat(78)),
+      invalid('/base_amount'),
+    ],
+    ['too little for any output', on(from('native'), { asset_address: usdc }, '1'), invalid('/base_amount')],
+    [
+      'more than there is',
+      on(from(usdc), { asset_address: eurc }, '2000000000000', { amount_type: 'exact_output' }),
+      invalid('/base_amount'),
+    ],
+    ['the same asset', on(from(usdc), { asset_address: usdc.toLowerCase() }), unsupported('/destination')],
+    [
+      'a test network against a main network',
+      on(from(usdc), from('native', 'eip155:84532')),
+      unsupported('/destination'),
+    ],
+    ['a token without a pool', on(from(receiver), { asset_address: usdc }), unsupported('/destination')],
+    [
+      'a token without a name across chains',
+      on(from(weth), from(usdcOnArbitrum, arbitrum)),
+      unsupported('/source/asset_address'),
+    ],
+    [
+      'another chain type without an address',
+      on(from(usdc), from(usdcOnSolana, solana)),
+      invalid('/destination/destination_address'),
+    ],
+    [
+      'an address of another chain type',
+      on(from(usdc), { ...from(usdcOnSolana, solana), destination_address: receiver }),
+      invalid('/destination/destination_address'),
+    ],
+  ])('%s', async (_, body, expected) => {
+    expect(await refused('executeWalletSwap', wallet, body)).toMatchObject(expected);
+    expect(await refused('quoteWalletSwap', wallet, body)).toMatchObject(expected);
+  });
+
+  test('too little to pay it, or its gas', async () => {
+    const poor = { status: 400, code: 'insufficient_funds' };
+    expect(await refused('executeWalletSwap', wallet, fromUsdc(1_000_000_001n))).toMatchObject(poor);
+    expect(await refused('executeWalletSwap', wallet, swapBody('native', usdc, ether))).toMatchObject(poor);
+    const { body: gasless } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+    await fund(sandbox, gasless.address, { chain: 'base', asset: 'usdc', rawAmount: 10_000_000n });
+    expect(await refused('executeWalletSwap', gasless, fromUsdc(1_000_000n))).toMatchObject(poor);
+    const exact = swapBody(usdc, eurc, 907_000_000n, { amount_type: 'exact_output', slippage_bps: 100 });
+    expect(await refused('executeWalletSwap', wallet, exact)).toMatchObject(poor);
+  });
+
+  test('a simulation that fails', async () => {
+    // A pair does not pay out to one of its own tokens.
+    const destination = { asset_address: eurc, destination_address: usdc };
+    expect(
+      await refused('executeWalletSwap', wallet, { ...fromUsdc(1_000_000n), destination }),
+    ).toMatchObject({ status: 400, code: 'transaction_execution_failure' });
+  });
+
+  test('a router and an exchange that cannot be reached: nothing is signed', async () => {
+    const { services } = sandbox;
+    const { swapRoutes, exchange } = services;
+    const down = () => Promise.reject(new Error('connect ECONNREFUSED'));
+    Object.assign(services, {
+      swapRoutes: { ...swapRoutes, route: down },
+      exchange: { ...exchange, quote: down },
+    });
+    try {
+      const unreachable = { status: 400, code: 'transaction_broadcast_failure' };
+      const far = { ...fromUsdc(1_000_000n), destination: from(usdcOnArbitrum, arbitrum) };
+      for (const body of [fromUsdc(1_000_000n), far]) {
+        expect(await refused('executeWalletSwap', wallet, body)).toMatchObject(unreachable);
+        expect(await refused('quoteWalletSwap', wallet, body)).toMatchObject(unreachable);
+      }
+    } finally {
+      Object.assign(services, { swapRoutes, exchange });
+    }
+    const { body } = await call(sandbox, 'listWalletActions', { path: { wallet_id: wallet.id } });
+    expect(body.data).toEqual([]);
+  });
+
+  test('a wallet that does not exist, or is archived', async () => {
+    const absent = { status: 404, error: 'Wallet not found' };
+    expect(
+      await refused('executeWalletSwap', { id: 'fmfdj6yqly31huorjqzq38zc' }, fromUsdc(1n)),
+    ).toMatchObject(absent);
+    expect(await refused('quoteWalletSwap', { id: 'fmfdj6yqly31huorjqzq38zc' }, fromUsdc(1n))).toMatchObject(
+      absent,
+    );
   });
 });

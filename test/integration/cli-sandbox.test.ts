@@ -75,12 +75,12 @@ test('--rpc-port serves JSON-RPC over plain HTTP, which `custos env` and `custos
   const response = await fetch(`${url}/ethereum`, { method: 'POST', body });
   expect(await response.json()).toEqual({ jsonrpc: '2.0', id: 1, result: '0x1' });
   const at = ['--ready-file', custos.readyFile];
-  expect((await runCustos(['env', '--format', 'json', ...at])).stdout).toContain(
+  expect((await runCommand(['env', '--format', 'json', ...at])).stdout).toContain(
     `"CUSTOS_RPC_URL": "${url}"`,
   );
-  const asked = await runCustos(['rpc', 'base', 'eth_getBalance', `0x${'0e'.repeat(20)}`, 'latest', ...at]);
+  const asked = await runCommand(['rpc', 'base', 'eth_getBalance', `0x${'0e'.repeat(20)}`, 'latest', ...at]);
   expect(asked).toMatchObject({ code: 0, stdout: '0x0\n' });
-  const block = await runCustos([
+  const block = await runCommand([
     'rpc',
     '8453',
     'eth_getBlockByNumber',
@@ -90,7 +90,7 @@ test('--rpc-port serves JSON-RPC over plain HTTP, which `custos env` and `custos
     ...at,
   ]);
   expect(JSON.parse(block.stdout)).toMatchObject({ number: '0x0' });
-  const refused = await runCustos(['rpc', 'base', 'eth_mineForever', ...at]);
+  const refused = await runCommand(['rpc', 'base', 'eth_mineForever', ...at]);
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('(-32601)') });
   await custos.stop('SIGINT');
 });

@@ -1,4 +1,3 @@
-import supertest from 'supertest';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type OperationId, operations } from '../../../src/generated/operations.ts';
 import { call, judgeOf, refusal } from '../../support/call.ts';
@@ -31,19 +30,17 @@ async function sendTo(id: OperationId, { headers = {}, body }: Sent) {
   const { method, path } = operations[id];
   const own = { authorization: basic(sandbox.appId, sandbox.appSecret), 'service-app-id': sandbox.appId };
   const sent = Object.entries({ ...own, ...headers }).filter((entry) => entry[1] !== undefined);
-  const verb = method.toLowerCase() as 'get' | 'post' | 'put' | 'patch' | 'delete';
-  const request = supertest(sandbox.baseUrl)
-    [verb](path.replaceAll(/\{[^}]+\}/g, 'fmfdj6yqly31huorjqzq38zc'))
-    .ca(sandbox.caPem)
-    .set(Object.fromEntries(sent) as Record<string, string>);
-  const answer = await (body === undefined ? request : request.send(body));
-  judge({
-    operationId: id,
-    status: answer.status,
-    contentType: answer.type,
-    body: answer.body as object,
+  const answer = await sandbox.dispatcher.request({
+    origin: sandbox.baseUrl,
+    path: path.replaceAll(/\{[^}]+\}/g, 'fmfdj6yqly31huorjqzq38zc'),
+    method: method as 'GET',
+    headers: Object.fromEntries(sent) as Record<string, string>,
+    body: body ?? null,
   });
-  return { status: answer.status, body: answer.body as object };
+  const response = (await answer.body.json()) as object;
+  const contentType = String(answer.headers['content-type']);
+  judge({ operationId: id, status: answer.statusCode, contentType, body: response });
+  return { status: answer.statusCode, body: response };
 }
 
 describe('every operation that is not open to all', () => {

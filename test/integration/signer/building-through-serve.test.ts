@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { type Hex, toHex } from 'viem';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectBridge } from '../../../src/adapters/bridge/connect.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
 import { systemClock } from '../../../src/adapters/runtime.ts';
@@ -119,61 +119,6 @@ const swap = {
   ...{ destination: { asset_address: 'native' }, base_amount: String(300n * million), slippage_bps: 300 },
 };
 
-test('a swap of an owned wallet passes the signer and is executed, once its owner has signed it', async () => {
-  const wallet = await makeWallet();
-  const ended = await outcomeOf(wallet, await acts(wallet, 'swap', swap));
-  expect(ended).toMatchObject({ type: 'swap', status: 'succeeded', input_amount: String(300n * million) });
-  expect(await held(wallet)).toBe(700n * million);
-});
-
-test('deposits in a vault and withdrawals pass the signer, once their owner has signed them', async () => {
-  const wallet = await makeWallet();
-  const vault = await contracts.deploy('Vault', usdc, 12);
-  const added = await runCommand(
-    [
-      ...['apps', 'vaults', 'add', server.app.id, '--chain', chain, '--provider', 'morpho'],
-      ...['--address', vault, '--admin-wallet', wallet.id, '--json'],
-    ],
-    { env: server.env },
-  );
-  const { id: vault_id } = JSON.parse(added.stdout) as { id: string };
-  const deposit = await acts(wallet, 'earn/ethereum/deposit', { vault_id, amount: '7.5' });
-  expect(await outcomeOf(wallet, deposit)).toMatchObject({ type: 'earn_deposit', status: 'succeeded' });
-  expect(await held({ address: vault })).toBe(7_500_000n);
-  const withdrawal = await acts(wallet, 'earn/ethereum/withdraw', { vault_id, amount: '2.5' });
-  expect(await outcomeOf(wallet, withdrawal)).toMatchObject({ type: 'earn_withdraw', status: 'succeeded' });
-  expect(await held(wallet)).toBe(995n * million);
-});
-
-test('a payout of an owned wallet passes the signer and pays the provider, once its owner has signed it', async () => {
-  const { body: user } = await server.call('/v1/users', {
-    linked_accounts: [{ type: 'email', address: `alice-${randomUUID()}@example.com` }],
-  });
-  const { id: userId } = user as { id: string };
-  await using database = await reopenTestDatabase({ kind: 'postgres', url: server.databaseUrl, poolSize: 1 });
-  const { baseUrl, apiKey } = bridge;
-  const account = { environment: 'sandbox', baseUrl, apiKey, webhookKey: undefined } as const;
-  const fiatProviders = connectBridge([account], { clock: systemClock, log: silentLog });
-  const services = { clock: systemClock, fiatProviders };
-  const entity = { type: 'user', id: userId } as const;
-  await verify({ services, database, fiat: bank.controls, appId: server.app.id }, entity);
-  const answer = await server.call(`/v1/users/${userId}/external_fiat_accounts`, {
-    ...{ provider: 'bridge', environment: 'sandbox', account_owner_name: 'Alice Example', currency: 'eur' },
-    account: { type: 'iban', account_number: 'DE89370400440532013000', bic: 'COBADEFFXXX', country: 'DEU' },
-  });
-  const { external_fiat_account: registered } = answer.body as { external_fiat_account: { id: string } };
-  const wallet = await makeWallet({ entity });
-  const payout = await acts(wallet, 'payout/fiat', {
-    source: { asset: 'usdc', chain, amount: '25' },
-    destination: { fiat_account_id: registered.id },
-  });
-  await anvil.ask('evm_mine');
-  expect(await held(wallet)).toBe(975n * million);
-  // The bank has chains of its own, on which it receives what it was paid on the node.
-  await bank.pay(wallet.address.toLowerCase(), await payeeOf(wallet), 25n * million);
-  expect(await outcomeOf(wallet, payout)).toMatchObject({ type: 'payout', status: 'succeeded' });
-});
-
 /** To whom the last tokens of a wallet went. */
 async function payeeOf({ address }: Wallet): Promise<string> {
   const payer = toHex(BigInt(address), { size: 32 });
@@ -181,6 +126,68 @@ async function payeeOf({ address }: Wallet): Promise<string> {
   const logs = (await anvil.ask('eth_getLogs', filter)) as { topics: readonly string[] }[];
   return `0x${logs.at(-1)!.topics[2]!.slice(-40)}`;
 }
+
+// They wait for the jobs of the server beside each other, each with a wallet of its own.
+describe.concurrent('what a server builds for an owned wallet', () => {
+  test('a swap of an owned wallet passes the signer and is executed, once its owner has signed it', async () => {
+    const wallet = await makeWallet();
+    const ended = await outcomeOf(wallet, await acts(wallet, 'swap', swap));
+    expect(ended).toMatchObject({ type: 'swap', status: 'succeeded', input_amount: String(300n * million) });
+    expect(await held(wallet)).toBe(700n * million);
+  });
+
+  test('deposits in a vault and withdrawals pass the signer, once their owner has signed them', async () => {
+    const wallet = await makeWallet();
+    const vault = await contracts.deploy('Vault', usdc, 12);
+    const added = await runCommand(
+      [
+        ...['apps', 'vaults', 'add', server.app.id, '--chain', chain, '--provider', 'morpho'],
+        ...['--address', vault, '--admin-wallet', wallet.id, '--json'],
+      ],
+      { env: server.env },
+    );
+    const { id: vault_id } = JSON.parse(added.stdout) as { id: string };
+    const deposit = await acts(wallet, 'earn/ethereum/deposit', { vault_id, amount: '7.5' });
+    expect(await outcomeOf(wallet, deposit)).toMatchObject({ type: 'earn_deposit', status: 'succeeded' });
+    expect(await held({ address: vault })).toBe(7_500_000n);
+    const withdrawal = await acts(wallet, 'earn/ethereum/withdraw', { vault_id, amount: '2.5' });
+    expect(await outcomeOf(wallet, withdrawal)).toMatchObject({ type: 'earn_withdraw', status: 'succeeded' });
+    expect(await held(wallet)).toBe(995n * million);
+  });
+
+  test('a payout of an owned wallet passes the signer and pays the provider, once its owner has signed it', async () => {
+    const { body: user } = await server.call('/v1/users', {
+      linked_accounts: [{ type: 'email', address: `alice-${randomUUID()}@example.com` }],
+    });
+    const { id: userId } = user as { id: string };
+    await using database = await reopenTestDatabase({
+      kind: 'postgres',
+      url: server.databaseUrl,
+      poolSize: 1,
+    });
+    const { baseUrl, apiKey } = bridge;
+    const account = { environment: 'sandbox', baseUrl, apiKey, webhookKey: undefined } as const;
+    const fiatProviders = connectBridge([account], { clock: systemClock, log: silentLog });
+    const services = { clock: systemClock, fiatProviders };
+    const entity = { type: 'user', id: userId } as const;
+    await verify({ services, database, fiat: bank.controls, appId: server.app.id }, entity);
+    const answer = await server.call(`/v1/users/${userId}/external_fiat_accounts`, {
+      ...{ provider: 'bridge', environment: 'sandbox', account_owner_name: 'Alice Example', currency: 'eur' },
+      account: { type: 'iban', account_number: 'DE89370400440532013000', bic: 'COBADEFFXXX', country: 'DEU' },
+    });
+    const { external_fiat_account: registered } = answer.body as { external_fiat_account: { id: string } };
+    const wallet = await makeWallet({ entity });
+    const payout = await acts(wallet, 'payout/fiat', {
+      source: { asset: 'usdc', chain, amount: '25' },
+      destination: { fiat_account_id: registered.id },
+    });
+    await anvil.ask('evm_mine');
+    expect(await held(wallet)).toBe(975n * million);
+    // The bank has chains of its own, on which it receives what it was paid on the node.
+    await bank.pay(wallet.address.toLowerCase(), await payeeOf(wallet), 25n * million);
+    expect(await outcomeOf(wallet, payout)).toMatchObject({ type: 'payout', status: 'succeeded' });
+  });
+});
 
 test('a server with another router than its signer gets no swap signed, and says so at its start', async () => {
   const folder = join(temporaryFolder(), 'signer');

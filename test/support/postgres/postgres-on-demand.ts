@@ -6,7 +6,7 @@ import type { TestProject } from 'vitest/node';
 import { entities } from '../../../src/domain/tables.ts';
 import { migrate } from '../../../src/storage/migrate.ts';
 import { openDatabase } from '../../../src/storage/open-database.ts';
-import { folderInMemory } from '../temporary-files.ts';
+import { folderInMemory } from '../../temporary-files.ts';
 import { startEmbeddedPostgres } from './embedded-postgres.ts';
 
 declare module 'vitest' {
