@@ -60,15 +60,22 @@ export function sandboxChains(
     dataFolder,
     confirmAfterMs,
     rpc,
+    forks,
+    forkFolder,
     swapRouters,
     rewards,
-  }: Pick<SandboxConfig, 'dataFolder' | 'confirmAfterMs' | 'rpc' | 'swapRouters' | 'rewards'>,
+  }: Pick<
+    SandboxConfig,
+    'dataFolder' | 'confirmAfterMs' | 'rpc' | 'forks' | 'forkFolder' | 'swapRouters' | 'rewards'
+  >,
   { clock, log, ids, pageOf, cardSecret, image, drawFault, observeNode, observeDisagreement }: SandboxWorld,
 ): SandboxChains {
   const file = dataFolder === undefined ? ':memory:' : chainsOf(dataFolder);
   const simulated = openSimulatedChains({
     ...{ file, image, clock, confirmAfterMs, drawFault, knownTokens: namedTokens },
     nativeSymbol: (caip2) => chainOfCaip2(caip2)?.native?.asset,
+    forks,
+    forkFolder,
   });
   // As on simulated chains, a deposit is reported as soon as a block includes it.
   const real = connectChains(
@@ -77,10 +84,12 @@ export function sandboxChains(
     { namedTokens: tokensNamedOn, observe: observeNode, observeDisagreement },
   );
   const has = (caip2: string): boolean => real.find(caip2) === undefined && simulated.has(caip2);
+  // CHOICE: on a chain that continues a real one, the bank, the exchange and the issuer of the sandbox have no money.
+  const supports = (caip2: string): boolean => has(caip2) && !forks.some((fork) => fork.caip2 === caip2);
   const { prices } = simulated;
   // Both environments are simulated, independently of each other.
   const environments = ['sandbox', 'production'] as const;
-  const office = { ids, prices, pageOf, supports: has, environments };
+  const office = { ids, prices, pageOf, supports, environments };
   const fiat = simulated.fiat(office);
   const cards = simulated.cards({ ...office, secret: cardSecret });
   const chains: Chains = {
@@ -92,9 +101,9 @@ export function sandboxChains(
     ],
   };
   const routerOf = (caip2: string): string | undefined =>
-    has(caip2) ? simulatedRouterOn(caip2) : swapRouters.get(caip2)?.router;
+    supports(caip2) ? simulatedRouterOn(caip2) : swapRouters.get(caip2)?.router;
   const wrappedOf = (caip2: string): string | undefined =>
-    has(caip2) ? undefined : swapRouters.get(caip2)?.wrapped;
+    supports(caip2) ? undefined : swapRouters.get(caip2)?.wrapped;
   const realRewards = merklRewards({ ...rewards, chains, log });
   return {
     chains,
@@ -104,12 +113,12 @@ export function sandboxChains(
     cardControls: cards.controls,
     swapRoutes: routersOnChain({ chains, clock, routerOf, wrappedOf }),
     // The exchange does not support real chains, because the simulated exchange would not see deposits on them.
-    exchange: simulated.exchange({ ids, prices, supports: has }),
+    exchange: simulated.exchange({ ids, prices, supports }),
     incentives: {
-      rewards: (caip2, address) => (has(caip2) ? simulated.earn : realRewards).rewards(caip2, address),
+      rewards: (caip2, address) => (supports(caip2) ? simulated.earn : realRewards).rewards(caip2, address),
     },
     vaultRates: {
-      rateOf: async (caip2, address) => (has(caip2) ? simulated.earn.rateOf(caip2, address) : undefined),
+      rateOf: async (caip2, address) => (supports(caip2) ? simulated.earn.rateOf(caip2, address) : undefined),
     },
     simulated: { ...simulated, has },
   };

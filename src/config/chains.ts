@@ -127,6 +127,32 @@ export function rpcEndpoints(
   });
 }
 
+/** A real chain that a simulated one continues after a block; undefined for its latest. */
+export interface ForkEntry {
+  readonly caip2: string;
+  readonly url: string;
+  readonly block?: number | undefined;
+}
+
+/** Parses entries such as `eip155:1=https://a.example@23000000`. Faults never repeat URLs. */
+export function forks(faults: Faults, name: string, entries: readonly string[]): readonly ForkEntry[] {
+  const parsed = entries.map((entry) => {
+    const [, caip2 = '', url = '', block] = /^([^=]*)=(.*?)(?:@(\d{1,15}))?$/s.exec(entry) ?? [];
+    if (!/^eip155:[1-9]\d{0,15}$/.test(caip2)) {
+      faults.push(
+        `${name}: expected the CAIP-2 id of an EVM chain before \`=\`, e.g. \`eip155:1=https://…\``,
+      );
+    } else if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+      faults.push(`${name}: expected an http(s) URL after \`${caip2}=\`, and \`@\` before a block`);
+    }
+    return { caip2, url, block: block === undefined ? undefined : Number(block) };
+  });
+  const named = parsed.map(({ caip2 }) => caip2);
+  const repeated = named.find((caip2, index) => named.indexOf(caip2) !== index);
+  if (repeated !== undefined) faults.push(`${name}: expected \`${repeated}\` once`);
+  return parsed;
+}
+
 /** The router of a chain, and the token that it takes for the native asset, if that is named. */
 export interface RouterEntry {
   readonly router: string;

@@ -1,4 +1,5 @@
-import { resolve } from 'node:path';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { type AdmissionSettings, admission, sandboxAdmission } from './admission.ts';
 import * as chains from './chains.ts';
 import * as check from './checks.ts';
@@ -84,6 +85,12 @@ export function readSandboxConfig(flags: SandboxFlags, command: 'sandbox' | 'exe
   const reader = readerOf(settings, command, { flags });
   const { faults, value } = reader;
   const rpc = value('rpc');
+  const forks = value('fork');
+  for (const { caip2 } of forks) {
+    if (rpc.some((each) => each.caip2 === caip2)) {
+      faults.push(`--fork: \`${caip2}\` has nodes by --rpc, so it is not simulated`);
+    }
+  }
   const config = {
     ...listenSettings(reader),
     /** Undefined: everything is admitted. */
@@ -107,7 +114,11 @@ export function readSandboxConfig(flags: SandboxFlags, command: 'sandbox' | 'exe
     confirmAfterMs: value('confirmAfter'),
     /** Chains backed by real nodes; all others are simulated. */
     rpc,
-    ...contractSettings(reader, rpc),
+    /** Simulated chains that continue real ones. */
+    forks,
+    /** Where their state is kept, for all sandboxes of a user: it never changes. */
+    forkFolder: join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'custos', 'forks'),
+    ...contractSettings(reader, [...rpc, ...forks.map(({ caip2, url }) => ({ caip2, urls: [url] }))]),
     /** Whether requests are recorded for `/_sandbox/requests`. */
     record: value('record') === 'on',
     /** Whether requests and jobs are recorded in the audit log, as in production. What operators do always is. */

@@ -128,6 +128,11 @@ const chainSettings = {
     absent: { serve: 'no chain', sandbox: 'all chains are simulated', exec: 'all chains are simulated' },
     help: 'nodes of EVM and Solana chains, e.g. eip155:1=https://a.example,https://b.example; several nodes of a chain are compared',
   },
+  fork: {
+    ...{ flag: '--fork <caip2=url[@block]>', on: sandbox, list: 'words', secret: true, read: chains.forks },
+    absent: { sandbox: 'all chains begin empty', exec: 'all chains begin empty' },
+    help: 'simulated EVM chains that continue a real one, e.g. eip155:1=https://a.example@23000000; missing state is read from the node and kept on disk, nothing is sent there',
+  },
   feeCeilings: {
     ...{ variable: 'CUSTOS_FEE_CEILINGS', of: signing, list: 'words' },
     absent: 'price 2000 gwei, tip 500 gwei, gas 16777216, fee 1 ether on most chains',

@@ -1,3 +1,4 @@
+import { isUnavailable } from '../errors.ts';
 import type { ControlContext } from './control-plane.ts';
 import type { RpcConnection } from './controllable-chains.ts';
 import { moveBefore, moveTime, noteSnapshot, RpcTimeError } from './rpc-clock.ts';
@@ -22,6 +23,7 @@ type Response = Record<string, unknown>;
 const INVALID_REQUEST = -32_600;
 const INVALID_PARAMS = -32_602;
 const INTERNAL_ERROR = -32_603;
+const SERVER_ERROR = -32_000;
 const TIMED_OUT = -32_002;
 const TOO_LARGE = -32_003;
 const MOST_CALLS = 1_000;
@@ -79,6 +81,7 @@ export async function answerMessage(
       return { jsonrpc: '2.0', id, ...(await run({ method, params })) };
     } catch (error) {
       if (error instanceof RpcTimeError) return failure(id, INVALID_PARAMS, error.message);
+      if (isUnavailable(error)) return failure(id, SERVER_ERROR, (error as Error).message);
       context.log.error({ err: error, method, caip2 }, 'a call of JSON-RPC failed');
       return failure(id, INTERNAL_ERROR, 'internal error');
     }

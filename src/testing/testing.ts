@@ -63,6 +63,8 @@ export interface StartOptions {
   readonly port?: number;
   /** A port for JSON-RPC over plain HTTP and WebSocket. 0 selects a free port. Default: none. */
   readonly rpcPort?: number;
+  /** Simulated EVM chains that continue a real one, after its latest block unless one is named. */
+  readonly forks?: readonly { readonly caip2: string; readonly url: string; readonly block?: number }[];
   /**
    * The time after which each transaction on simulated chains is confirmed; 0 means immediately. Default: with the
    * next block.

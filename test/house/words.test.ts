@@ -44,7 +44,7 @@ test('only storage, and the code that opens a database, know which database it i
     /\w*(sqlite|postgres|dialect)\w*|\b(pg_\w+|hasRowLocks|isPostgres|getPlatform|supportsSchemas|\w*advisory\w*)\b|::(text|numeric|json|int|bigint)\b/gi;
   // The simulated chain keeps a file of its own; requests are counted by code that is handed its table.
   const known =
-    /^src\/(sandbox\/simulated\/chains\/store(-history)?|adapters\/sandbox-folder|server\/rate-limit|server\/rate-levels)\.ts: /;
+    /^src\/(sandbox\/simulated\/chains\/store(-answers|-history)?|adapters\/sandbox-folder|server\/rate-limit|server\/rate-levels)\.ts: /;
   const places = placesOf(words, allowed);
   expect(places.filter((place) => !known.test(place))).toEqual([]);
 });

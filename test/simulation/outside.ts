@@ -74,6 +74,8 @@ export function makeOutside(options: OutsideOptions) {
       dataFolder: undefined,
       confirmAfterMs: undefined,
       rpc: [],
+      forks: [],
+      forkFolder: '/nowhere',
       swapRouters: new Map(),
       rewards: { distributors: new Map(), url: 'https://rewards.test', apiKey: undefined },
     },

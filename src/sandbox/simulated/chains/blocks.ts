@@ -67,7 +67,9 @@ interface BlocksOptions<Plan> {
   readonly onBlock?: (number: number) => void;
   /** Called in a transaction of the store when the blocks from this number on are abandoned. */
   readonly onAbandoned?: (from: number) => void;
-  /** Called once, when the chain is first used. */
+  /** The height of a chain that continues another one. By default it follows from the clock. */
+  readonly firstHeight?: number | undefined;
+  /** Called once, when the chain is first used, in a transaction of the store. */
   readonly begin?: (block: Block) => void;
 }
 
@@ -218,25 +220,23 @@ function chainRow({
   caip2,
   terms,
   begin,
-}: Pick<BlocksOptions<never>, 'store' | 'caip2' | 'terms' | 'begin'>) {
+  firstHeight,
+}: Pick<BlocksOptions<never>, 'store' | 'caip2' | 'terms' | 'begin' | 'firstHeight'>) {
   return {
     read(nowMs: number): ChainRow {
       const known = store.first<ChainRow>('select * from chains where caip2 = ?', caip2);
       if (known !== undefined) return known;
-      const height = Math.max(0, Math.floor(nowMs / terms.blockMs));
-      const row = {
-        ...{ base_height: height, base_ms: height * terms.blockMs, seen_ms: nowMs, height },
-        next_seconds: null,
-      };
-      store.run(
-        'insert into chains values (?, ?, ?, ?, ?, 0, null)',
-        caip2,
-        row.base_height,
-        row.base_ms,
-        nowMs,
-        height,
-      );
-      begin?.({ number: height, seconds: Math.floor(nowMs / 1000) });
+      const byClock = Math.max(0, Math.floor(nowMs / terms.blockMs));
+      const height = firstHeight ?? byClock;
+      const baseMs = firstHeight === undefined ? byClock * terms.blockMs : nowMs;
+      const row = { base_height: height, base_ms: baseMs, seen_ms: nowMs, height, next_seconds: null };
+      store.atomically(() => {
+        store.run(
+          'insert into chains values (?, ?, ?, ?, ?, 0, null)',
+          ...[caip2, row.base_height, row.base_ms, nowMs, height],
+        );
+        begin?.({ number: height, seconds: Math.floor(nowMs / 1000) });
+      });
       return row;
     },
     write: (row: ChainRow) =>

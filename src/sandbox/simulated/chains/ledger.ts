@@ -42,16 +42,17 @@ export interface Ledger {
   total(asset: string): bigint;
 }
 
-/**
- * The stored balances of a chain.
- *
- * @param begun the balance that one account has of the native asset as long as no balance is stored for it.
- */
-export function makeLedger(
-  store: ChainStore,
-  caip2: string,
-  begun: () => { readonly owner: string; readonly amount: bigint } | undefined = () => undefined,
-): Ledger {
+/** The balances of the native asset for accounts that have no stored balance. */
+interface NativeBeginning {
+  native(owner: string): bigint;
+  /** The account that counts in the total supply. */
+  counted(): { readonly owner: string; readonly amount: bigint } | undefined;
+}
+
+const nothing: NativeBeginning = { native: () => 0n, counted: () => undefined };
+
+/** The stored balances of a chain. */
+export function makeLedger(store: ChainStore, caip2: string, begun: NativeBeginning = nothing): Ledger {
   const stored = (owner: string, asset: string): bigint | undefined => {
     const row = store.first<{ amount: string }>(
       'select amount from balances where caip2 = ? and owner = ? and asset = ?',
@@ -59,11 +60,8 @@ export function makeLedger(
     );
     return row && BigInt(row.amount);
   };
-  const begunWith = (owner: string, asset: string): bigint => {
-    const account = asset === NATIVE ? begun() : undefined;
-    return account?.owner === owner ? account.amount : 0n;
-  };
-  const balance = (owner: string, asset: string): bigint => stored(owner, asset) ?? begunWith(owner, asset);
+  const balance = (owner: string, asset: string): bigint =>
+    stored(owner, asset) ?? (asset === NATIVE ? begun.native(owner) : 0n);
   const write = (owner: string, asset: string, amount: bigint): void =>
     store.run('insert or replace into balances values (?, ?, ?, ?)', caip2, owner, asset, String(amount));
   return {
@@ -92,8 +90,9 @@ export function makeLedger(
           asset,
         ),
       ];
-      const { owner = '' } = begun() ?? {};
-      const unchanged = stored(owner, asset) === undefined ? begunWith(owner, asset) : 0n;
+      const counted = asset === NATIVE ? begun.counted() : undefined;
+      const isUnchanged = counted !== undefined && stored(counted.owner, asset) === undefined;
+      const unchanged = isUnchanged ? counted.amount : 0n;
       return rows.reduce((sum, { amount }) => sum + BigInt(amount), unchanged);
     },
   };
@@ -111,26 +110,40 @@ export interface ContractAccounts {
   token(address: string): { decimals: number; symbol: string } | undefined;
 }
 
-export function makeContractAccounts(store: ChainStore, caip2: string): ContractAccounts {
+/** @param begun what accounts begin with, as long as nothing is stored for them. */
+export function makeContractAccounts(
+  store: ChainStore,
+  caip2: string,
+  begun: {
+    nonce(address: string): number;
+    delegate(address: string): string | undefined;
+  } = { nonce: () => 0, delegate: () => undefined },
+): ContractAccounts {
   const row = (address: string, lane: string) =>
     store.first<{ nonce: number; delegate: string | null }>(
       'select nonce, delegate from accounts where caip2 = ? and address = ? and lane = ?',
       ...[caip2, address, lane],
     );
+  const nonce = (address: string, lane: string): number =>
+    row(address, lane)?.nonce ?? (lane === '' ? begun.nonce(address) : 0);
+  const delegate = (address: string): string | undefined => {
+    const stored = row(address, '');
+    return stored === undefined ? begun.delegate(address) : (stored.delegate ?? undefined);
+  };
   return {
-    nonce: (address, lane) => row(address, lane)?.nonce ?? 0,
-    setNonce: (address, lane, nonce) =>
+    nonce,
+    setNonce: (address, lane, next) =>
       store.run(
-        `insert into accounts values (?, ?, ?, ?, null)
+        `insert into accounts values (?, ?, ?, ?, ?)
          on conflict (caip2, address, lane) do update set nonce = excluded.nonce`,
-        ...[caip2, address, lane, nonce],
+        ...[caip2, address, lane, next, lane === '' ? (delegate(address) ?? null) : null],
       ),
-    delegate: (address) => row(address, '')?.delegate ?? undefined,
+    delegate,
     setDelegate: (address, contract) =>
       store.run(
-        `insert into accounts values (?, ?, '', 0, ?)
+        `insert into accounts values (?, ?, '', ?, ?)
          on conflict (caip2, address, lane) do update set delegate = excluded.delegate`,
-        ...[caip2, address, contract ?? null],
+        ...[caip2, address, nonce(address, ''), contract ?? null],
       ),
     allowance: ({ token, owner, spender }) =>
       BigInt(

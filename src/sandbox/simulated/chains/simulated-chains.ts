@@ -2,15 +2,7 @@ import assert from 'node:assert/strict';
 import { lazyMethods } from '../../../adapters/lazy-methods.ts';
 import { type LoadOnce, loadOnce } from '../../../engine/load-once.ts';
 import type { CardIssuers } from '../../../ports/cards.ts';
-import type {
-  AnyChain,
-  Bundler,
-  Chains,
-  EvmChain,
-  PlainChain,
-  SolanaChain,
-  TronChain,
-} from '../../../ports/chains.ts';
+import type { AnyChain, Chains } from '../../../ports/chains.ts';
 import type { Exchange } from '../../../ports/exchange.ts';
 import type { FiatEnvironment, FiatProviders } from '../../../ports/fiat.ts';
 import { type CardControls, simulateCardIssuers } from '../cards/issuers.ts';
@@ -19,14 +11,15 @@ import type { FiatParts } from '../fiat/parts.ts';
 import { type FiatControls, simulateFiatProviders } from '../fiat/providers.ts';
 import { type MovablePrices, movablePrices } from '../prices.ts';
 import type { AssetBooks } from './books.ts';
+import { kindOf } from './chain-kinds.ts';
 import { type SimulatedEarn, simulateEarn } from './earn.ts';
 import type { Abis } from './evm/abis.ts';
 import type { VaultPlan } from './evm/contracts/vaults.ts';
 import type { ListedTransaction } from './evm/transaction-list.ts';
+import type { ForkSource, Upstream } from './evm/upstream.ts';
 import { NATIVE } from './ledger.ts';
 import type { Block } from './pool.ts';
 import type { RpcCall, RpcCaller, RpcOutcome } from './rpc-calls.ts';
-import { FEE_PAYER_ADDRESS, PAYMASTER_ADDRESS, tempoChains } from './sponsors.ts';
 import { steerPending, type TransactionEffect } from './steer-transaction.ts';
 import type { ChainStore } from './store.ts';
 import {
@@ -123,108 +116,10 @@ interface SimulatedChainsOptions
   knownTokens?: World['knownTokens'];
   /** CHOICE: the symbol is `eth` when it is not known. */
   nativeSymbol?(caip2: string): string | undefined;
-}
-
-/** The implementation for one CAIP-2 namespace. It is imported on the first call to one of its chains. */
-interface ChainKind {
-  /** The format of the references in the namespace (CAIP-2). */
-  readonly reference: RegExp;
-  readonly load: () => Promise<(world: World, caip2: string) => Simulated>;
-  /** Returns a chain whose methods call `make` first. */
-  readonly proxy: (caip2: string, make: () => Promise<Simulated>) => AnyChain;
-}
-
-const commonMethods = ['balances', 'broadcast', 'statusOf', 'transfersOf', 'transfersAfter'] as const;
-
-const reference = /^[-_a-zA-Z0-9]{1,32}$/;
-
-const plain: ChainKind = {
-  reference,
-  load: async () => (await import('./plain/chain.ts')).simulatePlain,
-  proxy: (caip2, make) => ({
-    kind: 'plain',
-    caip2,
-    ...lazyMethods(chainOf<PlainChain>(make))(...commonMethods),
-  }),
-};
-
-// CHOICE: a chain type without a registered CAIP-2 namespace uses its own name as the namespace.
-const kinds: Readonly<Record<string, ChainKind>> = {
-  aptos: plain,
-  bip122: plain,
-  cosmos: plain,
-  movement: plain,
-  near: plain,
-  pearl: plain,
-  starknet: plain,
-  stellar: plain,
-  sui: plain,
-  ton: plain,
-  xrpl: plain,
-  eip155: {
-    reference: /^[1-9]\d{0,15}$/,
-    load: async () => (await import('./evm/chain.ts')).simulateEvm,
-    proxy: (caip2, make) => ({
-      kind: 'evm',
-      caip2,
-      chainId: BigInt(caip2.slice('eip155:'.length)),
-      ...lazyMethods(chainOf<EvmChain>(make))(
-        ...commonMethods,
-        'nonce',
-        'fees',
-        'latestSeconds',
-        'simulate',
-        'simulateSequence',
-        'movementsOf',
-        'read',
-        'code',
-      ),
-      ...(tempoChains.has(caip2) ? {} : { bundler: bundlerProxy(make) }),
-    }),
-  },
-  tron: {
-    reference,
-    load: async () => (await import('./tron/chain.ts')).simulateTron,
-    proxy: (caip2, make) => ({
-      kind: 'tron',
-      caip2,
-      ...lazyMethods(chainOf<TronChain>(make))(...commonMethods, 'referenceBlock', 'simulate'),
-    }),
-  },
-  spark: {
-    reference: /^(mainnet|regtest)$/,
-    load: async () => (await import('./spark/chain.ts')).simulateSpark,
-    proxy: (caip2, make) => ({
-      kind: 'plain',
-      caip2,
-      spark: lazyMethods(async () => (await chainOf<PlainChain>(make)()).spark!)(
-        ...(['holdings', 'quoteDeposit', 'quoteWithdrawal'] as const),
-        ...(['makeInvoice', 'readInvoice', 'quotePayment'] as const),
-      ),
-      ...lazyMethods(chainOf<PlainChain>(make))(...commonMethods),
-    }),
-  },
-  solana: {
-    reference,
-    load: async () => (await import('./solana/chain.ts')).simulateSolana,
-    proxy: (caip2, make) => ({
-      kind: 'solana',
-      caip2,
-      ...lazyMethods(chainOf<SolanaChain>(make))(
-        ...commonMethods,
-        ...(['latestBlockhash', 'simulate', 'tokenAccounts', 'mint', 'rentExemption'] as const),
-      ),
-      feePayer: {
-        address: FEE_PAYER_ADDRESS,
-        ...lazyMethods(async () => (await chainOf<SolanaChain>(make)()).feePayer!)('sign'),
-      },
-    }),
-  },
-};
-
-function bundlerProxy(make: () => Promise<Simulated>): Bundler {
-  const bundler = async () => (await chainOf<EvmChain>(make)()).bundler!;
-  return { paymaster: PAYMASTER_ADDRESS, ...lazyMethods(bundler)('broadcast', 'statusOf') };
+  /** The EVM chains that continue real ones, each once. */
+  readonly forks?: readonly ForkSource[] | undefined;
+  /** The folder that keeps the state of real chains. */
+  readonly forkFolder?: string | undefined;
 }
 
 /**
@@ -232,7 +127,8 @@ function bundlerProxy(make: () => Promise<Simulated>): Bundler {
  * file is independent of the server's database, so calls inside transactions of the database are safe.
  */
 export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedChains {
-  const { file, clock, confirmAfterMs, drawFault, liteSvm, knownTokens = () => [] } = options;
+  const { file, clock, confirmAfterMs, drawFault, liteSvm, knownTokens = () => [], forks = [] } = options;
+  const isForked = (caip2: string): boolean => forks.some((fork) => fork.caip2 === caip2);
   const chains = new Map<string, { chain: AnyChain; make: LoadOnce<Simulated> }>();
   const planned = new Map<string, VaultPlan>();
   let tokenList: readonly KnownToken[] | undefined;
@@ -250,6 +146,18 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     return makeAbis(store);
   });
 
+  /** The real chain that a chain continues. */
+  async function upstreamOf(store: ChainStore, caip2: string): Promise<Upstream | undefined> {
+    const source = forks.find((fork) => fork.caip2 === caip2);
+    if (source === undefined) return undefined;
+    assert(options.forkFolder, 'expected a folder for the state of real chains');
+    const [{ openUpstream }, { forkBlockOf }] = await Promise.all([
+      import('./evm/upstream.ts'),
+      import('./evm/parts.ts'),
+    ]);
+    return openUpstream(source, { folder: options.forkFolder, begun: forkBlockOf(store, caip2) });
+  }
+
   function get(caip2: string) {
     const known = chains.get(caip2);
     if (known !== undefined) return known;
@@ -257,12 +165,13 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     if (kind === undefined) return undefined;
     const make = loadOnce(async (): Promise<Simulated> => {
       const [store, simulate] = await Promise.all([open(), kind.load()]);
+      const upstream = await upstreamOf(store, caip2);
       const nativeSymbol = (named: string): string => options.nativeSymbol?.(named) ?? 'eth';
       const plannedVaults = (named: string) =>
         [...planned].filter(([key]) => key.startsWith(`${named} `)).map(([, plan]) => plan);
       const named = { knownTokens: tokens, nativeSymbol, plannedVaults, abis };
       const common = { store, clock, confirmAfterMs, drawFault, liteSvm, ...named };
-      return simulate(common, caip2);
+      return simulate(common, caip2, upstream);
     });
     const entry = { chain: kind.proxy(caip2, make), make };
     chains.set(caip2, entry);
@@ -298,6 +207,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       const [chain, store] = [await simulatedOf(caip2), await open()];
       try {
         await chain.catchUp();
+        if (chain.fundContinued !== undefined) return await chain.fundContinued(deposit);
         return store.atomically(() => chain.fund(deposit));
       } catch (error) {
         return faultOf(error);
@@ -334,14 +244,20 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     abis,
     total: async (caip2, tokenAddress) => (await simulatedOf(caip2)).ledger.total(assetOf(tokenAddress)),
     async books() {
-      const listed = (await used()).filter((caip2) => /^(eip155|solana|tron):/.test(caip2));
+      const listed = (await used()).filter(
+        // What exists on a real chain is not known.
+        (caip2) => /^(eip155|solana|tron):/.test(caip2) && !isForked(caip2),
+      );
       if (listed.length === 0) return [];
       const [store, { booksOf }] = await Promise.all([open(), import('./books.ts')]);
       return (
         await Promise.all(listed.map(async (caip2) => booksOf(store, await simulatedOf(caip2))))
       ).flat();
     },
-    earn: simulateEarn({ open, planned, chain: caughtUp, has: (caip2) => kindOf(caip2) === kinds.eip155 }),
+    earn: simulateEarn({
+      ...{ open, planned, chain: caughtUp },
+      has: (caip2) => kindOf(caip2)?.isEvm === true && !isForked(caip2),
+    }),
     exchange({ ids, prices, supports }) {
       const chain = async (caip2: string) => (supports(caip2) ? caughtUp(caip2) : undefined);
       const make = loadOnce(async (): Promise<Exchange> => {
@@ -374,18 +290,6 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     },
     close: async () => (await open.begun())?.close(),
   };
-}
-
-function kindOf(caip2: string): ChainKind | undefined {
-  const colon = caip2.indexOf(':');
-  const namespace = caip2.slice(0, Math.max(colon, 0));
-  const kind = Object.hasOwn(kinds, namespace) ? kinds[namespace] : undefined;
-  return kind?.reference.test(caip2.slice(colon + 1)) === true ? kind : undefined;
-}
-
-// The table above determines the kind of chain for each namespace.
-function chainOf<C extends AnyChain>(make: () => Promise<Simulated>): () => Promise<C> {
-  return async () => (await make()).chain as C;
 }
 
 function faultOf(error: unknown): { fault: InvalidDepositError['field']; message: string } {

@@ -83,9 +83,11 @@ export interface Simulated<C extends AnyChain = AnyChain> {
   readonly chain: C;
   readonly ledger: Ledger;
   /** Returns the number of decimals of a token or the native asset. Undefined for a token that does not exist. */
-  decimalsOf(tokenAddress: string | null): number | undefined;
+  decimalsOf(tokenAddress: string | null): number | undefined | Promise<number | undefined>;
   /** @throws InvalidDepositError; RevertError when the payer's balance is too low. */
   fund(deposit: Deposit): Funded;
+  /** Deposits by the faucet on a chain that continues a real one. Must not be called in a transaction of the store. */
+  fundContinued?(deposit: Deposit): Promise<Funded>;
   /** Processes the blocks that are due. Must be called before a transaction of the store that reads the chain. */
   catchUp(): Promise<void>;
   /** Returns the latest block that was processed. */

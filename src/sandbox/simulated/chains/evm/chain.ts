@@ -12,15 +12,41 @@ import { acceptTransaction } from './accept-transaction.ts';
 import { simulateBundler } from './bundler.ts';
 import { tokenAt } from './contracts/tokens.ts';
 import { dryRun, dryRunAll } from './dry-run.ts';
-import { fundEvm } from './faucet.ts';
+import { fundContinued, fundEvm } from './faucet.ts';
 import { readContract } from './machine.ts';
 import { type EvmParts, makeEvmParts } from './parts.ts';
 import { decodeSigned } from './plan.ts';
 import { codeAt } from './state.ts';
+import { settle, settled, type Upstream } from './upstream.ts';
 
 /** Simulates one EVM chain. Addresses are lower-case hex internally. */
-export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
-  const parts = makeEvmParts(world, caip2);
+export function simulateEvm(world: World, caip2: string, upstream?: Upstream): Simulated<EvmChain> {
+  const parts = makeEvmParts(world, caip2, upstream);
+  const simulated = simulate(parts);
+  return upstream === undefined ? simulated : continued(parts, simulated);
+}
+
+/** A chain that continues a real one: its methods wait for state that is missing. */
+function continued(
+  parts: EvmParts,
+  { chain, ledger, fund, ...controls }: Simulated<EvmChain>,
+): Simulated<EvmChain> {
+  const { bundler, kind, caip2, chainId, ...methods } = chain;
+  return {
+    ...settled(controls),
+    evm: parts,
+    head: controls.head,
+    chain: {
+      ...{ kind, caip2, chainId, ...settled(methods) },
+      ...(bundler === undefined ? {} : { bundler: settled(bundler) }),
+    },
+    ...{ ledger, fund },
+    fundContinued: (deposit) => settle(() => fundContinued(parts, deposit)),
+  };
+}
+
+function simulate(parts: EvmParts): Simulated<EvmChain> {
+  const { caip2 } = parts;
   const { state, blocks } = parts;
   const { ledger } = state;
   const { broadcast, statusOf } = transactions(parts);
@@ -41,7 +67,7 @@ export function simulateEvm(world: World, caip2: string): Simulated<EvmChain> {
     },
     ledger,
     decimalsOf: (tokenAddress) =>
-      tokenAddress === null ? 18 : tokenAt(state, tokenAddress.toLowerCase())?.decimals,
+      tokenAddress === null ? 18 : decimalsOf(parts, tokenAddress.toLowerCase()),
     fund: (deposit) => fundEvm(parts, deposit),
     catchUp: () => blocks.catchUp(),
     head: () => blocks.head(),
@@ -88,16 +114,31 @@ function queries(
   };
 }
 
-async function balanceOf(
-  { state, blocks, interpreter }: EvmParts,
-  owner: string,
-  tokenAddress: string | null,
-): Promise<bigint> {
+/** The decimals of a token. Undefined for an address without one. */
+async function decimalsOf(parts: EvmParts, token: string): Promise<number | undefined> {
+  const known = tokenAt(parts.state, token)?.decimals;
+  if (known !== undefined) return known;
+  const returned = await readToken(parts, token, { name: 'decimals' });
+  const decimals = returned?.length === 32 ? BigInt(bytesTo0xHex(returned)) : undefined;
+  return decimals !== undefined && decimals < 256n ? Number(decimals) : undefined;
+}
+
+async function balanceOf(parts: EvmParts, owner: string, tokenAddress: string | null): Promise<bigint> {
+  const { state } = parts;
   const token = tokenAddress?.toLowerCase() ?? NATIVE;
   if (token === NATIVE || tokenAt(state, token) !== undefined) return state.ledger.balance(owner, token);
-  const call = { block: blocks.head(), to: token, data: encodeTokenCall({ name: 'balanceOf', owner }) };
-  const returned = await readContract(await interpreter(), state, call);
+  const returned = await readToken(parts, token, { name: 'balanceOf', owner });
   return returned?.length === 32 ? BigInt(bytesTo0xHex(returned)) : 0n;
+}
+
+async function readToken(
+  { state, blocks, interpreter }: EvmParts,
+  token: string,
+  call: Parameters<typeof encodeTokenCall>[0],
+): Promise<Uint8Array | undefined> {
+  if (codeAt(state, token).length === 0) return undefined;
+  const order = { block: blocks.head(), to: token, data: encodeTokenCall(call) };
+  return readContract(await interpreter(), state, order);
 }
 
 function transactions(parts: EvmParts): Pick<EvmChain, 'broadcast' | 'statusOf'> {

@@ -3,13 +3,17 @@ import { NATIVE } from '../ledger.ts';
 import type { Block } from '../pool.ts';
 import { spendAllowance } from '../token-effects.ts';
 import { type Deposit, type Funded, InvalidDepositError } from '../world.ts';
+import { wordOf } from './contracts/storage-layout.ts';
 import { tokenAt } from './contracts/tokens.ts';
 import type { EvmParts } from './parts.ts';
 import type { EvmState } from './state.ts';
+import { findBalanceSlot } from './token-slots.ts';
 
 /** The address that lists of transfers show as the sender of faucet deposits. */
 export const FAUCET_ADDRESS = '0x00000000000000000000000000000000000fa0ce';
 const MAX_AMOUNT = 2n ** 256n - 1n;
+/** Tokens keep flags in the highest bits of balances. */
+const MAX_TOKEN_AMOUNT = 2n ** 127n - 1n;
 
 /**
  * Deposits an asset from the faucet or a payer.
@@ -19,11 +23,40 @@ const MAX_AMOUNT = 2n ** 256n - 1n;
 export function fundEvm({ state, blocks }: EvmParts, deposit: Deposit): Funded {
   const owner = checkAddress(deposit.address, 'address');
   const asset = deposit.tokenAddress === null ? NATIVE : checkAddress(deposit.tokenAddress, 'tokenAddress');
-  if (state.bytecode.code(asset).length > 0 && tokenAt(state, asset) === undefined) {
+  if (asset !== NATIVE && state.bytecode.code(asset).length > 0 && tokenAt(state, asset) === undefined) {
     const hint = 'the contract keeps its balances itself; call one of its functions that mints';
     throw new InvalidDepositError('tokenAddress', `expected a token of the sandbox: ${hint}`);
   }
   return give(state, blocks.head(), { ...deposit, owner, asset });
+}
+
+/**
+ * Deposits an asset on a chain that continues a real one. The balance of a token of the real chain is changed in its
+ * storage; the total supply is not. Throws InvalidDepositError.
+ */
+export async function fundContinued(parts: EvmParts, deposit: Deposit): Promise<Funded> {
+  const { state, blocks } = parts;
+  const owner = checkAddress(deposit.address, 'address');
+  const token = deposit.tokenAddress === null ? NATIVE : checkAddress(deposit.tokenAddress, 'tokenAddress');
+  const isReal = token !== NATIVE && tokenAt(state, token) === undefined;
+  if (!isReal || state.bytecode.code(token).length === 0)
+    return blocks.exclusively(() => fundEvm(parts, deposit));
+  const found = await findBalanceSlot(parts, { token, owner });
+  if (found === undefined) {
+    const hint = 'send it from an account that has it, which JSON-RPC can impersonate';
+    throw new InvalidDepositError('tokenAddress', `expected a token that stores its balances: ${hint}`);
+  }
+  const rawBalance = found.balance + deposit.rawAmount;
+  if (rawBalance > MAX_TOKEN_AMOUNT) {
+    throw new InvalidDepositError('rawAmount', 'expected a balance below 2^127');
+  }
+  return blocks.exclusively(() => {
+    const block = blocks.head();
+    state.bytecode.setWord(found.at.address, found.at.slot, wordOf(rawBalance));
+    const movement = { sender: FAUCET_ADDRESS, recipient: owner, asset: token, amount: deposit.rawAmount };
+    const hash = state.recordDeposit({ ...movement, block });
+    return { hash, rawBalance, blockNumber: BigInt(block.number) };
+  });
 }
 
 /** A deposit in the ledger's notation. */

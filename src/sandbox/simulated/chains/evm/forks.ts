@@ -1,5 +1,6 @@
 import type { ChainStore } from '../store.ts';
 import { hashOf } from './state.ts';
+import type { Upstream } from './upstream.ts';
 
 /**
  * The hashes of the blocks of one chain.
@@ -17,9 +18,15 @@ export interface Forks {
   watch(listener: (from: number) => void): void;
 }
 
-export function makeForks(store: ChainStore, caip2: string): Forks {
+/** @param upstream the real chain that begins this one. */
+export function makeForks(
+  store: ChainStore,
+  caip2: string,
+  upstream: Pick<Upstream, 'block' | 'blockHash'> | undefined,
+): Forks {
   const listeners: ((from: number) => void)[] = [];
   const hash = (number: number): string => {
+    if (upstream !== undefined && number <= upstream.block) return upstream.blockHash(number);
     const { forks } = store.first<{ forks: number }>(
       'select count(*) as forks from reorganizations where caip2 = ? and from_block <= ?',
       ...[caip2, number],
@@ -31,7 +38,8 @@ export function makeForks(store: ChainStore, caip2: string): Forks {
     hashOf: hash,
     numberOf(text) {
       const number = Number(`0x${text.slice(50)}`);
-      return Number.isSafeInteger(number) && hash(number) === text ? number : undefined;
+      const isOwn = Number.isSafeInteger(number) && number > (upstream?.block ?? -1);
+      return isOwn && hash(number) === text ? number : undefined;
     },
     replace(from) {
       for (const listener of listeners) listener(from);

@@ -27,6 +27,7 @@ import { longPrecompiles } from './precompiles.ts';
 import { type EvmLog, TRANSFER_TOPIC } from './receipts.ts';
 import { hashOf } from './state.ts';
 import { stateManagerOf, textOf } from './state-manager.ts';
+import { settle, settled, type Upstream } from './upstream.ts';
 
 // Bytecode runs in @ethereumjs/evm on top of an overlay.
 
@@ -120,13 +121,18 @@ interface Running {
   pauseMs: number;
 }
 
-/**
- * @param forks the hashes of blocks.
- * @param abis decode the errors of contracts.
- */
+interface InterpreterParts {
+  /** The hashes of blocks. */
+  readonly forks: Pick<Forks, 'hashOf'>;
+  /** Decodes the errors of contracts. */
+  readonly abis: Pick<Abis, 'error'>;
+  /** The real chain whose state may be missing. */
+  readonly upstream: Upstream | undefined;
+}
+
 export async function makeInterpreter(
   chainId: bigint,
-  { forks, abis }: { forks: Pick<Forks, 'hashOf'>; abis: Pick<Abis, 'error'> },
+  { forks, abis, upstream }: InterpreterParts,
 ): Promise<Interpreter> {
   const mutex = createMutex();
   let running: Running | undefined;
@@ -136,12 +142,13 @@ export async function makeInterpreter(
   };
   let jumps = 0;
   const rules = chainRules(chainId);
+  const stateManager = stateManagerOf(
+    () => current().overlay,
+    () => pause(current()),
+  );
   const evm = await createEVM({
     common: rules,
-    stateManager: stateManagerOf(
-      () => current().overlay,
-      () => pause(current()),
-    ),
+    stateManager: upstream === undefined ? stateManager : settled(stateManager),
     blockchain: blockchainOf(forks),
     customPrecompiles: [
       ...longPrecompiles(() => current().watch.check?.()),
@@ -362,9 +369,10 @@ function blockOf({ number, seconds }: Block, baseFee: bigint) {
 
 function blockchainOf(forks: Pick<Forks, 'hashOf'>) {
   const blockchain = {
-    getBlock: async (number: number) => ({
-      hash: () => hexToBytes(forks.hashOf(number).slice(2)),
-    }),
+    async getBlock(number: number) {
+      const hash = await settle(() => forks.hashOf(number));
+      return { hash: () => hexToBytes(hash.slice(2)) };
+    },
     putBlock: async () => undefined,
     shallowCopy: () => blockchain,
   };

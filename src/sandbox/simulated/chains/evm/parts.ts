@@ -3,8 +3,10 @@ import { type Blocks, makeBlocks } from '../blocks.ts';
 import { termsOf } from '../chain-terms.ts';
 import { makeContractAccounts, makeLedger, NATIVE } from '../ledger.ts';
 import { type Block, makePool, type Pool } from '../pool.ts';
+import type { ChainStore } from '../store.ts';
 import type { World } from '../world.ts';
 import { recordDeposit, registerToken } from '../world.ts';
+import { beginningOf } from './beginning.ts';
 import { makeContractState } from './contracts/contract-state.ts';
 import { codeOf, genesisOf } from './contracts/genesis.ts';
 import { convertOlderState } from './contracts/older-state.ts';
@@ -16,6 +18,7 @@ import { makeEvmMachine } from './machine.ts';
 import type { EvmPlan } from './plan.ts';
 import { storeReceipt, transferLog } from './receipts.ts';
 import { type EvmState, hashOf, storedBytecode } from './state.ts';
+import { type Upstream, UpstreamUnavailableError } from './upstream.ts';
 
 /** The components of one simulated EVM chain. */
 export interface EvmParts {
@@ -34,22 +37,27 @@ export interface EvmParts {
   atHead<T>(work: () => T): Promise<T>;
 }
 
-export function makeEvmParts(world: World, caip2: string): EvmParts {
+/** @param upstream the real chain that this one continues. */
+export function makeEvmParts(world: World, caip2: string, upstream?: Upstream): EvmParts {
   const { store, clock, confirmAfterMs } = world;
   const terms = termsOf(caip2);
-  const state = makeEvmState(world, caip2);
-  const forks = makeForks(store, caip2);
+  const state = makeEvmState(world, caip2, upstream);
+  const forks = makeForks(store, caip2, upstream);
   const listeners: ((number: number) => void)[] = [];
   const pool = makePool<EvmPlan>(store, caip2, world.drawFault);
   // Loaded with the first execution, because a chain that only holds balances needs no interpreter.
   const interpreter = loadOnce(async () => {
     const { makeInterpreter } = await import('./interpreter.ts');
-    return makeInterpreter(state.chainId, { forks, abis: await world.abis() });
+    return makeInterpreter(state.chainId, { forks, abis: await world.abis(), upstream });
   });
   const machine = makeEvmMachine(state, pool, interpreter);
-  const begin = (block: Block): void => store.atomically(() => deployPlanned(state, block));
+  const begin = (block: Block): void => {
+    if (upstream === undefined) deployPlanned(state, block);
+    else state.contracts.set(FORK, 'block', upstream.block);
+  };
   const blocks = makeBlocks({
     ...{ store, caip2, terms, clock, confirmAfterMs, pool, machine, begin },
+    firstHeight: upstream && upstream.block + 1,
     onBlock: (number) => {
       for (const listener of listeners) listener(number);
     },
@@ -60,6 +68,8 @@ export function makeEvmParts(world: World, caip2: string): EvmParts {
     onBlock: (listener) => void listeners.push(listener),
     prepare() {
       if (store.first('select 1 from chains where caip2 = ?', caip2) === undefined) return;
+      requireSameFork(state);
+      if (upstream !== undefined) return;
       store.atomically(() => {
         convertOlderState(state);
         deployPlanned(state, blocks.head());
@@ -70,6 +80,25 @@ export function makeEvmParts(world: World, caip2: string): EvmParts {
   return parts;
 }
 
+/** The key of the block at which a chain continues a real one, in `contracts`. */
+const FORK = 'fork';
+
+/** The block at which the stored chain continues a real one. */
+export function forkBlockOf(store: ChainStore, caip2: string): number | undefined {
+  return makeContractState(store, caip2).get<number>(FORK, 'block');
+}
+
+/** Throws UpstreamUnavailableError when the stored chain continues another chain, or none. */
+function requireSameFork({ upstream, contracts, caip2 }: EvmState): void {
+  const stored = contracts.get<number>(FORK, 'block');
+  if (stored === upstream?.block) return;
+  throw new UpstreamUnavailableError(
+    stored === undefined
+      ? `${caip2} has begun without --fork in this sandbox: reset it, or use another folder`
+      : `${caip2} continues a real chain at block ${stored}: start with --fork ${caip2}=<url>@${stored}`,
+  );
+}
+
 function deployPlanned(state: EvmState, block: Block): void {
   for (const plan of state.world.plannedVaults(state.caip2)) {
     if (ratesOf(state, plan.address) === undefined) deployVault(state, block, plan);
@@ -77,16 +106,17 @@ function deployPlanned(state: EvmState, block: Block): void {
 }
 
 /** The stored state of a chain. */
-function makeEvmState(world: World, caip2: string): EvmState {
+function makeEvmState(world: World, caip2: string, upstream: Upstream | undefined): EvmState {
   const { store } = world;
-  const chain = { world, caip2, chainId: BigInt(caip2.slice('eip155:'.length)) };
+  const chain = { world, caip2, chainId: BigInt(caip2.slice('eip155:'.length)), upstream };
   const genesis = genesisOf(chain);
-  const bytecode = storedBytecode(store, caip2, genesis);
+  const begun = beginningOf(genesis, upstream);
+  const bytecode = storedBytecode(store, caip2, begun);
   const state: EvmState = {
     ...{ ...chain, genesis, bytecode },
     baseFee: termsOf(caip2).baseFee,
-    ledger: withTokens(makeLedger(store, caip2, genesis.native), bytecode),
-    accounts: { ...makeContractAccounts(store, caip2), ...tokenAllowances(bytecode) },
+    ledger: withTokens(makeLedger(store, caip2, { native: begun.native, counted: genesis.native }), bytecode),
+    accounts: { ...makeContractAccounts(store, caip2, begun), ...tokenAllowances(bytecode) },
     contracts: makeContractState(store, caip2),
     registerToken({ address, ...given }) {
       registerToken(world, caip2, { address, ...given, program: null });

@@ -4,8 +4,10 @@ import type { ContractAccounts, Ledger, Movement } from '../ledger.ts';
 import type { Block } from '../pool.ts';
 import type { ChainStore } from '../store.ts';
 import type { World } from '../world.ts';
+import type { Beginning } from './beginning.ts';
 import type { ContractState } from './contracts/contract-state.ts';
 import type { Genesis } from './contracts/genesis.ts';
+import type { Upstream } from './upstream.ts';
 
 /**
  * The state of one EVM chain, either the stored state or the state in an execution. Addresses are lower-case 0x hex.
@@ -23,6 +25,8 @@ export interface EvmState {
   readonly contracts: ContractState;
   readonly bytecode: Bytecode;
   readonly genesis: Genesis;
+  /** The real chain that this one continues. */
+  readonly upstream: Upstream | undefined;
   /** Registers a token unless it is registered already. */
   registerToken(token: { address: string; decimals: number; symbol: string }): void;
   /** Adds a deposit to the list of transfers and returns its hash. The caller updates the ledger. */
@@ -41,14 +45,13 @@ export interface Bytecode {
 
 export const ZERO_WORD = '0'.repeat(64);
 
-const NO_CODE = new Uint8Array();
 const MOST_CACHED = 1_000;
 
 /** The code and the slots of a chain. Reads return the stored value, or the initial value when nothing is stored. */
 export function storedBytecode(
   store: ChainStore,
   caip2: string,
-  genesis: Pick<Genesis, 'account'>,
+  begun: Pick<Beginning, 'code' | 'word'>,
 ): Bytecode {
   // Equal code is always the same array, so that its hash is calculated once.
   const cached = new Map<string, { text: string; code: Uint8Array }>();
@@ -58,7 +61,7 @@ export function storedBytecode(
         'select code from evm_code where caip2 = ? and address = ?',
         ...[caip2, address],
       );
-      if (row === undefined) return genesis.account(address)?.code ?? NO_CODE;
+      if (row === undefined) return begun.code(address);
       const known = cached.get(address);
       if (known?.text === row.code) return known.code;
       if (cached.size >= MOST_CACHED) cached.clear();
@@ -72,11 +75,9 @@ export function storedBytecode(
       store.first<{ word: string }>(
         'select word from evm_storage where caip2 = ? and address = ? and slot = ?',
         ...[caip2, address, slot],
-      )?.word ??
-      genesis.account(address)?.words.get(slot) ??
-      ZERO_WORD,
+      )?.word ?? begun.word(address, slot),
     setWord: (address, slot, word) =>
-      word === ZERO_WORD && genesis.account(address)?.words.has(slot) !== true
+      word === ZERO_WORD && begun.word(address, slot) === ZERO_WORD
         ? store.run(
             'delete from evm_storage where caip2 = ? and address = ? and slot = ?',
             ...[caip2, address, slot],

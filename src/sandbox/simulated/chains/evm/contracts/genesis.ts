@@ -72,7 +72,10 @@ export interface Genesis {
   pairs(): readonly PlannedPair[];
 }
 
-export function genesisOf(chain: Pick<EvmState, 'world' | 'caip2' | 'chainId'>): Genesis {
+type Chain = Pick<EvmState, 'world' | 'caip2' | 'chainId' | 'upstream'>;
+
+export function genesisOf(chain: Chain): Genesis {
+  if (chain.upstream !== undefined) return continuedGenesis();
   const pairs = once(() => pairsOn(chain));
   const wrapped = hasNativeAsset(chain) ? wrappedNativeOn(chain.caip2) : undefined;
   const allocations = once(() => allocationsOf(pairs(), wrapped));
@@ -82,6 +85,30 @@ export function genesisOf(chain: Pick<EvmState, 'world' | 'caip2' | 'chainId'>):
     native: () => allocations().find(({ asset }) => asset === NATIVE),
     ...{ allocations, pairs },
   };
+}
+
+/** What the sandbox needs on a chain that continues a real one: everything else is the real chain's. */
+function continuedGenesis(): Genesis {
+  const accounts = new Map(
+    accountsOfWallets().map(([address, code]) => [address, { code, words: new Map<string, string>() }]),
+  );
+  return {
+    account: (address) => accounts.get(address),
+    native: () => undefined,
+    allocations: () => [],
+    pairs: () => [],
+  };
+}
+
+/** The contracts that the smart accounts of wallets run. */
+function accountsOfWallets(): [address: string, code: Uint8Array][] {
+  const passive = hexToBytes(PASSIVE_CODE);
+  return [
+    [BATCH_EXECUTOR_ADDRESS, codeOf('BatchExecutor')],
+    [SIMPLE_ACCOUNT_ADDRESS, passive],
+    [ENTRY_POINT_ADDRESS, passive],
+    [PAYMASTER_ADDRESS, passive],
+  ];
 }
 
 /**
@@ -124,7 +151,7 @@ function allocationsOf(pairs: readonly PlannedPair[], wrapped: string | undefine
 }
 
 function accountsOf(
-  chain: Pick<EvmState, 'world' | 'caip2' | 'chainId'>,
+  chain: Chain,
   {
     pairs,
     allocations,
@@ -138,13 +165,10 @@ function accountsOf(
   const accounts = new Map<string, GenesisAccount>();
   const add = (address: string, code: Uint8Array, words: Iterable<readonly [string, string]> = []): void =>
     void accounts.set(address, { code, words: new Map(words) });
-  add(BATCH_EXECUTOR_ADDRESS, codeOf('BatchExecutor'));
+  for (const [address, code] of accountsOfWallets()) add(address, code);
   add(MULTICALL_ADDRESS, codeOf('Multicall3'));
   add(DISTRIBUTOR_ADDRESS, codeOf('Distributor'));
   add(CREATE2_DEPLOYER_ADDRESS, hexToBytes(CREATE2_DEPLOYER_CODE));
-  const passive = hexToBytes(PASSIVE_CODE);
-  for (const address of [SIMPLE_ACCOUNT_ADDRESS, ENTRY_POINT_ADDRESS, PAYMASTER_ADDRESS])
-    add(address, passive);
   const router = solidity.Router.slots;
   add(SWAP_ROUTER_ADDRESS, codeOf('Router'), [
     [wordOf(router.factory), addressWord(PAIR_FACTORY_ADDRESS)],

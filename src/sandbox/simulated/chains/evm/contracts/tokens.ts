@@ -41,9 +41,14 @@ function wrappedTokenOn(chain: Chain): NamedToken | undefined {
   return { address, decimals: 18, symbol: `W${native.toUpperCase()}`, pricedAs: native };
 }
 
-/** Returns the sandbox's token at an address. Undefined for other addresses, and for contracts that users deployed. */
+/**
+ * Returns the sandbox's token at an address. Undefined for other addresses, for contracts that users deployed, and for
+ * tokens of a real chain.
+ */
 export function tokenAt(state: EvmState, address: string): TokenTerms | undefined {
-  const token = state.accounts.token(address) ?? knownToken(state.world, state.caip2, address);
+  const given = state.accounts.token(address);
+  if (given !== undefined || state.upstream !== undefined) return given;
+  const token = knownToken(state.world, state.caip2, address);
   if (token !== undefined) return token;
   const wrapped = wrappedTokenOn(state);
   return wrapped?.address === address ? wrapped : undefined;

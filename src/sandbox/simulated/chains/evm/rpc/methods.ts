@@ -19,6 +19,7 @@ import { findReceipt, receiptsIn } from '../receipts.ts';
 import { codeAt } from '../state.ts';
 import { addressOf, bytesOf, callOf, hashText, numberOf, REVERTED, SERVER_ERROR } from './calls.ts';
 import { type Development, makeDevelopment } from './development.ts';
+import { answerOfUpstream, logsOfUpstream, orUpstream } from './earlier-blocks.ts';
 import { type Feed, makeFeed } from './feed.ts';
 import { knownBlock, logsOf } from './logs.ts';
 import { override } from './overrides.ts';
@@ -55,7 +56,8 @@ const MOST_FEE_BLOCKS = 1_024;
 export function rpcOf(chain: RpcChain): (call: RpcCall, caller: RpcCaller) => Promise<RpcOutcome> {
   const development = makeDevelopment(chain.parts);
   const served: Served = { ...chain, feed: makeFeed(chain.parts), development };
-  return async ({ method, params }, caller) => {
+  return async (call, caller) => {
+    const { method, params } = call;
     try {
       const found = Object.hasOwn(methods, method) ? methods[method] : undefined;
       const own = Object.hasOwn(development.methods, method) ? development.methods[method] : undefined;
@@ -64,7 +66,10 @@ export function rpcOf(chain: RpcChain): (call: RpcCall, caller: RpcCaller) => Pr
       }
       await chain.parts.blocks.catchUp();
       development.begin();
-      return { result: await (own === undefined ? found!(served, params, caller) : own(params)) };
+      const earlier = await answerOfUpstream(chain.parts, call);
+      if (earlier !== undefined) return earlier;
+      const result = await (own === undefined ? found!(served, params, caller) : own(params));
+      return { result: await orUpstream(chain.parts, call, result) };
     } catch (error) {
       if (!(error instanceof RpcError)) throw error;
       const { code, message, data } = error;
@@ -156,7 +161,10 @@ const methods: Readonly<Record<string, Method>> = {
       number === undefined ? undefined : inBlock(parts, number)[Number(numberOf(index, 'index'))];
     return receipt === undefined ? null : transactionBy(parts, receipt.hash);
   },
-  eth_getLogs: ({ parts }, [filter]) => logsOf(parts, filter),
+  eth_getLogs: async ({ parts }, [filter]) => {
+    const { logs, rest } = await logsOfUpstream(parts, filter);
+    return rest === undefined ? logs : [...logs, ...(await logsOf(parts, rest))];
+  },
   eth_createAccessList: ({ parts }, params, caller) => createAccessList(parts, watchOf(caller), params),
   eth_simulateV1: ({ parts }, params, caller) => simulateBlocks(parts, watchOf(caller), params),
   debug_traceTransaction: ({ parts }, params, caller) => traceTransaction(parts, watchOf(caller), params),

@@ -1,0 +1,35 @@
+import type { Genesis } from './contracts/genesis.ts';
+import { ZERO_WORD } from './state.ts';
+
+/** What a chain begins with: what is read where nothing is stored. Addresses are lower-case 0x hex. */
+export interface Beginning {
+  code(address: string): Uint8Array;
+  /** Slot and word: 64 hex digits. */
+  word(address: string, slot: string): string;
+  /** The native asset of an account. */
+  native(address: string): bigint;
+  nonce(address: string): number;
+  /** The contract that the account delegates to (EIP-7702). */
+  delegate(address: string): string | undefined;
+}
+
+const NO_CODE = new Uint8Array();
+
+/** The contracts of the sandbox, over the state of a real chain if there is one. */
+export function beginningOf(genesis: Genesis, upstream: Beginning | undefined): Beginning {
+  return {
+    code: (address) => genesis.account(address)?.code ?? upstream?.code(address) ?? NO_CODE,
+    word(address, slot) {
+      const own = genesis.account(address);
+      if (own !== undefined) return own.words.get(slot) ?? ZERO_WORD;
+      return upstream?.word(address, slot) ?? ZERO_WORD;
+    },
+    native(address) {
+      const own = genesis.native();
+      if (own?.owner === address) return own.amount;
+      return address.startsWith('0x') ? (upstream?.native(address) ?? 0n) : 0n;
+    },
+    nonce: (address) => upstream?.nonce(address) ?? 0,
+    delegate: (address) => (genesis.account(address) === undefined ? upstream?.delegate(address) : undefined),
+  };
+}

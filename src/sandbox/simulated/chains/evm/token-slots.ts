@@ -1,0 +1,62 @@
+import { bytesTo0xHex } from '../../../../engine/crypto/encoding.ts';
+import { encodeTokenCall } from '../../../../engine/signing/ethereum/token-calls.ts';
+import { wordOf } from './contracts/storage-layout.ts';
+import { type Interpreter, type Tracer, watched } from './interpreter.ts';
+import { readContract } from './machine.ts';
+import { makeOverlay } from './overlay.ts';
+import type { EvmParts } from './parts.ts';
+import type { EvmState } from './state.ts';
+import { textOf } from './state-manager.ts';
+
+/*
+ * Tokens of real chains keep balances in storage of their own layout. The slot of a balance is the one that `balanceOf`
+ * reads and whose value it returns.
+ */
+
+/** A balance that no token has by chance. */
+const PROBE = 0x5eed_c0de_5eed_c0den;
+/** More slots than the balance of any known token depends on. */
+const MOST_SLOTS = 64;
+
+interface Slot {
+  readonly address: string;
+  readonly slot: string;
+}
+
+interface Account {
+  readonly token: string;
+  readonly owner: string;
+}
+
+/**
+ * The storage slot that holds the balance of an account in a token, and the balance. Undefined when the token computes
+ * its balances, or is no token.
+ */
+export async function findBalanceSlot(
+  parts: EvmParts,
+  account: Account,
+): Promise<{ readonly at: Slot; readonly balance: bigint } | undefined> {
+  const { state } = parts;
+  const interpreter = await parts.interpreter();
+  const read: Slot[] = [];
+  const tracer: Tracer = {
+    step({ opcode, stack, address }) {
+      if (opcode.name === 'SLOAD') read.push({ address: textOf(address), slot: wordOf(stack.at(-1)!) });
+    },
+  };
+  const balance = await balanceOf(watched(interpreter, { tracer }), state, account);
+  if (balance === undefined || read.length > MOST_SLOTS) return undefined;
+  // The balance is usually read last.
+  for (const at of read.reverse()) {
+    const probed = makeOverlay(state);
+    probed.state.bytecode.setWord(at.address, at.slot, wordOf(PROBE));
+    if ((await balanceOf(interpreter, probed.state, account)) === PROBE) return { at, balance };
+  }
+  return undefined;
+
+  async function balanceOf(by: Interpreter, seen: EvmState, { token, owner }: Account) {
+    const data = encodeTokenCall({ name: 'balanceOf', owner });
+    const returned = await readContract(by, seen, { block: parts.blocks.head(), to: token, data });
+    return returned?.length === 32 ? BigInt(bytesTo0xHex(returned)) : undefined;
+  }
+}
