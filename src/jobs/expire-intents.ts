@@ -1,9 +1,5 @@
-import {
-  EXPIRED_AT_ONCE,
-  expireIntents as expire,
-  SETTLED_AT_ONCE,
-  settleInterruptedIntents,
-} from '../domain/requests/intents/execute-intent.ts';
+import { SETTLED_AT_ONCE, settleInterruptedIntents } from '../domain/requests/intents/execute-intent.ts';
+import { EXPIRED_AT_ONCE, expireIntents as expire } from '../domain/requests/intents/expire-intents.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 

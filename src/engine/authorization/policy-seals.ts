@@ -4,7 +4,7 @@ import {
   type KnownQuorums,
   ownerAfter,
   type ReadQuorums,
-  requireParty,
+  requireQuorumSignature,
   type SentSeal,
 } from './quorum-records.ts';
 import {
@@ -70,7 +70,7 @@ export async function changedPolicy(
   const request = readEvidence(change.evidence);
   requireOccasion(request, occasion);
   if (before.owner !== null) {
-    await requireParty(change, change.evidence, { parties: [before.owner], nowMs: occasion.nowMs });
+    await requireQuorumSignature(change, change.evidence, { parties: [before.owner], nowMs: occasion.nowMs });
   }
   const [, named, isAboutRules, ruleId] =
     /^\/v1\/policies\/([^/]+)(\/rules(?:\/([^/]+))?)?$/.exec(request.path) ?? [];

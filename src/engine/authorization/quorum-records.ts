@@ -300,7 +300,7 @@ export interface ReadQuorums extends KnownQuorums {
  *
  * @throws UnauthorizedUseError
  */
-export async function requireParty(
+export async function requireQuorumSignature(
   { quorums, userKeys, vouching, readVoucher }: ReadQuorums,
   evidence: Evidence,
   { parties, nowMs }: { readonly parties: readonly string[]; readonly nowMs: number },

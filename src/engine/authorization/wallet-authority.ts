@@ -8,7 +8,7 @@ import {
   type QuorumRecord,
   type ReadQuorums,
   referenceOfId,
-  requireParty,
+  requireQuorumSignature,
 } from './quorum-records.ts';
 import { type BuildingSettings, spendingOf } from './requested/built-part.ts';
 import {
@@ -145,7 +145,7 @@ export async function requireAuthorizedTask(
   const part = requireRequested(request, { rest, chainType, appId, building }, task);
   if (feeCeilings !== undefined) requireFeesBelow({ body: request.body, rest }, task, feeCeilings);
   const parties = task.kind === 'sign' ? [authority.owner, ...authority.signers] : [authority.owner];
-  const place = await requireParty(use, evidence, { parties, nowMs: occasion.nowMs });
+  const place = await requireQuorumSignature(use, evidence, { parties, nowMs: occasion.nowMs });
   const pin = authority.policies === undefined ? null : policyOfParty(authority.policies, place);
   const addresses = part?.accounts ?? accountsOf(request, task);
   // Transactions that automations sign without a request use no budget, because no request limits them.
@@ -189,7 +189,7 @@ export async function changedAuthority(
   requireOccasion(request, occasion);
   const rest = restOfWallet(request, occasion);
   if (authority.owner !== null) {
-    await requireParty(use, evidence, { parties: [authority.owner], nowMs: occasion.nowMs });
+    await requireQuorumSignature(use, evidence, { parties: [authority.owner], nowMs: occasion.nowMs });
   }
   if (attachesAutomations(request, rest)) return { ...authority, isAutomated: true };
   if (request.method !== 'PATCH' || rest !== '')
