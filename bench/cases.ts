@@ -4,7 +4,6 @@ import { heldLoad } from './cases/held-load.ts';
 import { overload } from './cases/overload.ts';
 import { policy } from './cases/policy.ts';
 import { recorder } from './cases/recorder.ts';
-import { signing } from './cases/signing.ts';
 import { snapshots } from './cases/snapshots.ts';
 import { startUp } from './cases/start-up.ts';
 import { stateless } from './cases/stateless.ts';
@@ -27,7 +26,6 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   users,
   'held-load': heldLoad,
   policy,
-  signing,
   overload,
   webhooks,
 };

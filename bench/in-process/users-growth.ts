@@ -11,7 +11,7 @@ import { createUser } from '../../src/domain/wallets/users/user.ts';
 import type { OperationContext } from '../../src/ports/operation-context.ts';
 import { unitsOf } from '../../src/server/unit-of-work.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
-import { seededUserId, seedUsers } from '../seed-users.ts';
+import { seededUserId, seedUsers } from './seed-users.ts';
 import { measureOnce, reportProgress, type StorageMeasured } from './storage-rounds.ts';
 
 // Our verbs on a database of 1,000 users and on a large one, alternating.

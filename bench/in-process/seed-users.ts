@@ -1,23 +1,12 @@
-import { parseArgs } from 'node:util';
-import { makeIds, systemEntropy } from '../src/adapters/runtime.ts';
-import { createApp } from '../src/domain/access/apps/app.ts';
-import { getApp } from '../src/domain/access/apps/find-app.ts';
-import { lookupKey } from '../src/domain/base/lookup-keys/lookup-key.ts';
-import { entities, type Tables } from '../src/domain/tables.ts';
-import { searchTermsOf } from '../src/domain/wallets/users/find-users.ts';
-import { encodeLinkedAccount } from '../src/domain/wallets/users/linked-account-kinds.ts';
-import type { LinkedAccountInput } from '../src/generated/schemas.ts';
-import { migrate } from '../src/storage/migrate.ts';
-import { type Database, openDatabase } from '../src/storage/open-database.ts';
-
-const help = `Fills a database with users, each with an email address, an id of the app's own login and a GitHub account.
-
-  node bench/seed-users.ts --sqlite FILE  [--users 100000]  [--app ID]
-  node bench/seed-users.ts --postgres URL [--users 1000000] [--app ID]
-
-User N has the id did:service:cNNN… (24 digits), user-N@example.com, the custom user id user-N and the GitHub name
-user-N. Users that are there already are left out, so a second run with a larger number goes on. A folder of
-\`custos sandbox\` keeps its database in custos.sqlite; its app is custossandboxapp000000000.`;
+import { makeIds, systemEntropy } from '../../src/adapters/runtime.ts';
+import { createApp } from '../../src/domain/access/apps/app.ts';
+import { getApp } from '../../src/domain/access/apps/find-app.ts';
+import { lookupKey } from '../../src/domain/base/lookup-keys/lookup-key.ts';
+import type { Tables } from '../../src/domain/tables.ts';
+import { searchTermsOf } from '../../src/domain/wallets/users/find-users.ts';
+import { encodeLinkedAccount } from '../../src/domain/wallets/users/linked-account-kinds.ts';
+import type { LinkedAccountInput } from '../../src/generated/schemas.ts';
+import type { Database } from '../../src/storage/open-database.ts';
 
 /** Created at this time; each older user a second earlier. */
 const NEWEST_MS = Date.UTC(2026, 0, 1);
@@ -81,7 +70,10 @@ function rowsOf(appId: string, index: number, createdAtMs: number) {
   };
 }
 
-/** Creates the users 0 to `count - 1` of an app, and the app if it does not exist. */
+/**
+ * Creates the users 0 to `count - 1` of an app, and the app if it does not exist; those that are there are left out. User N
+ * has the id did:service:cNNN… (24 digits), user-N@example.com, the custom user id user-N and the GitHub name user-N.
+ */
 export async function seedUsers(
   database: Database,
   {
@@ -118,44 +110,3 @@ export async function seedUsers(
   // The query planner needs statistics of the new rows.
   await database.orm.em.fork().execute('analyze');
 }
-
-async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      sqlite: { type: 'string' },
-      postgres: { type: 'string' },
-      users: { type: 'string' },
-      app: { type: 'string', default: 'custossandboxapp000000000' },
-      help: { type: 'boolean', short: 'h' },
-    },
-  });
-  const { sqlite, postgres, app } = values;
-  const count = Number(values.users ?? (sqlite === undefined ? 1_000_000 : 100_000));
-  if (values.help || (sqlite === undefined) === (postgres === undefined) || !Number.isSafeInteger(count)) {
-    console.log(help);
-    process.exitCode = values.help ? 0 : 2;
-    return;
-  }
-  const database = await openDatabase(
-    entities,
-    sqlite === undefined
-      ? { kind: 'postgres', url: postgres!, poolSize: 2 }
-      : { kind: 'sqlite', file: sqlite },
-  );
-  try {
-    if (database.kind === 'postgres') await migrate(database.orm);
-    const began = performance.now();
-    await seedUsers(database, {
-      appId: app,
-      count,
-      report: (made) => {
-        if (made % 50_000 === 0) console.log(`${made} users`);
-      },
-    });
-    console.log(`${count} users in ${((performance.now() - began) / 1000).toFixed(1)} s`);
-  } finally {
-    await database.close();
-  }
-}
-
-if (import.meta.main) await main();
