@@ -1,6 +1,6 @@
 /** The inputs and outputs of a build. */
 export interface BuildRecord {
-  /** Path relative to the root -> size and modification time. */
+  /** The size and modification time of each input, by its path relative to the root. */
   inputs: { [path: string]: string };
   outputs: string[];
   /** Files of the previous build that are not in `outputs`. */
@@ -13,11 +13,11 @@ export const out: string;
 /** The file of the record, in `out`. */
 export const recordName: string;
 
-/** The record of the last build. */
+/** Reads the record of the last build. */
 export function readRecord(): BuildRecord | undefined;
 
-/** The size and modification time of an input, as the record has them. */
+/** The size and modification time of an input, in the format of the record. */
 export function stateOf(path: string): string;
 
-/** Whether the program is built, and nothing that it is made of has changed since. */
+/** Whether the program is built, and no input has changed since. */
 export function isBuilt(): boolean;

@@ -1,4 +1,5 @@
-// What the last build read and wrote, described in `build-record.d.ts`. JavaScript for `start.js`.
+// Reads the record of the files that the last build read and wrote. It is described in `build-record.d.ts`. It is
+// JavaScript, because `start.js` imports it.
 
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';

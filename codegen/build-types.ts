@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
-// Writes the types of `custos/testing` into `dist/types`: the declarations that its entries refer to, and no others.
+// Writes the types of `custos/testing` into `dist/types`: only the declarations to which its entries refer.
 
 const root = join(import.meta.dirname, '..');
 const out = join(root, 'dist', 'types');
@@ -29,7 +29,10 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Copies a declaration and those that it imports. Types of packages are refused: users do not have them. */
+/**
+ * Copies a declaration and the declarations that it imports. Types of packages are refused, because users do not have
+ * them.
+ */
 function copy(file: string, written: Set<string>): void {
   if (written.has(file)) return;
   written.add(file);
@@ -41,7 +44,7 @@ function copy(file: string, written: Set<string>): void {
       `${relative(join(folder, 'all'), file)}: expected no types of packages, got \`${outside}\``,
     );
   }
-  // Packages contain no TypeScript for `.ts` to name.
+  // Packages contain no `.ts` files, so the extension is replaced.
   const text = source.replaceAll(/(['"])(\.{1,2}\/[^'"]+)\.ts\1/g, (_, quote, path) => {
     imported.push(join(dirname(file), `${path}.d.ts`));
     return `${quote}${path}.js${quote}`;

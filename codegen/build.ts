@@ -7,7 +7,8 @@ import { bundleInspector } from './inspector.ts';
 // Bundles the program into `dist/`. Does nothing when the inputs have not changed since the last build.
 //
 // - `custos.js`: the entry point of the `custos` command.
-// - `program.cjs`: the program, as one script. Node keeps what it has compiled in `cache/`, which makes later starts faster.
+// - `program.cjs`: the program as one script. Node stores its compiled code in `cache/`, which makes later starts
+//   faster.
 // - `precompile-worker.cjs`: a thread of the simulated chains.
 // - `schema.sqlite`: an empty database with the newest schema, from which a sandbox in memory starts.
 // - `testing/`: the library `custos/testing`, as modules.
@@ -17,10 +18,10 @@ import { bundleInspector } from './inspector.ts';
 const root = join(import.meta.dirname, '..');
 const oldestNode = 24;
 
-// A package with native code: the only one that the published program needs installed.
+// A package with native code. It is the only package that must be installed with the published program.
 const external = ['better-sqlite3'];
 
-// Optional packages of the ORM and its drivers that are not installed; importing them is expected to fail.
+// Optional packages of the ORM and its drivers that are not installed. Their import is expected to fail.
 const absent = [
   '@mikro-orm/seeder',
   '@mikro-orm/entity-generator',
@@ -33,11 +34,12 @@ const absent = [
 const banner =
   "import { createRequire as createRequireOfBundle } from 'node:module'; const require = createRequireOfBundle(import.meta.url);";
 
-// Each file of the library has it, so that the first that an old version of Node loads says what is wrong.
+// Each file of the library starts with this check. Whichever file an old version of Node loads first, the error
+// message is clear.
 const libraryBanner = `if (Number(process.versions.node.split('.')[0]) < ${oldestNode}) throw new Error('custos/testing: Node ' + process.versions.node + ' is too old; run the tests with Node ${oldestNode} or newer');
 ${banner}`;
 
-// Must run on old versions of Node, to start a newer one or print an error.
+// It must run on old versions of Node, so that it can start a newer one or print an error.
 const entry = `#!/usr/bin/env node
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -67,8 +69,8 @@ if (Number(process.versions.node.split('.')[0]) >= ${oldestNode}) {
 `;
 
 /**
- * Minifies the generated validators, which are a third of the program and do not appear in stack traces. All other code
- * keeps its names, so that stack traces stay readable.
+ * Minifies the generated validators, which are a third of the program and do not appear in stack traces. All other
+ * code keeps its names, so that stack traces stay readable.
  */
 const minifyValidators: Plugin = {
   name: 'minify-validators',
@@ -81,8 +83,8 @@ const minifyValidators: Plugin = {
 };
 
 /**
- * Node's own modules are taken as objects. An `import` of `node:http` reads all its exports, and one of them loads
- * Node's `fetch`, which takes 30 ms.
+ * Loads Node's own modules as objects. An `import` of `node:http` reads all its exports, and one of them loads Node's
+ * `fetch`, which takes 30 ms.
  */
 const builtinsAsObjects: Plugin = {
   name: 'builtins-as-objects',
@@ -98,8 +100,8 @@ const builtinsAsObjects: Plugin = {
 };
 
 /**
- * What dependencies load but this program does not use, by the name that they import: parsers of bodies and of documents,
- * and a second set of validators. They are a tenth of the program, and take 40 ms to load.
+ * Code that dependencies load but this program does not use, by the imported name: parsers of bodies and of
+ * documents, and a second set of validators. It is a tenth of the program, and takes 40 ms to load.
  */
 const unused: { readonly [name: string]: RegExp } = {
   'body-parser': /[\\/]express[\\/]/,
@@ -110,7 +112,7 @@ const unused: { readonly [name: string]: RegExp } = {
   ajv: /[\\/]openapi-backend[\\/]/,
 };
 
-// openapi-backend calls the parser of documents, with one that is parsed already.
+// openapi-backend calls the parser of documents with a document that is already parsed.
 const leftOut = (path: string): string =>
   path === './refparser'
     ? 'exports.parse = async (document) => document;'
@@ -140,25 +142,25 @@ const common = {
   minifyWhitespace: true,
   minifySyntax: true,
   keepNames: false,
-  // Node prints the line of an uncaught error.
+  // This limits what Node prints for an uncaught error, because it prints the whole line.
   lineLimit: 500,
   legalComments: 'none',
   logLevel: 'warning',
   external: [...external, ...absent],
-  // The main file of the package is a UMD module, whose `require` a bundler cannot follow.
+  // The main file of the package is a UMD module. A bundler cannot resolve its `require` calls.
   alias: { 'jsonc-parser': './node_modules/jsonc-parser/lib/esm/main.js' },
   plugins: [minifyValidators, builtinsAsObjects, withoutUnused],
 } satisfies BuildOptions;
 
-/** The program as one CommonJS script. */
+/** Bundles the program as one CommonJS script. */
 async function bundleProgram() {
   const { outputFiles, metafile } = await build({
     ...common,
     entryPoints: { program: 'src/main.ts' },
     format: 'cjs',
-    // A script takes Node's modules as objects in any case, and without a copy of each for each file that imports it.
+    // A script loads Node's modules as objects anyway, without a copy for each file that imports them.
     plugins: [minifyValidators, withoutUnused],
-    // `import()` of a package with native code becomes `require`.
+    // The `import()` of a package with native code becomes `require`.
     supported: { 'dynamic-import': false },
     define: { 'import.meta.dirname': '__dirname', 'import.meta.url': '__fileUrl' },
     banner: { js: "const __fileUrl = require('node:url').pathToFileURL(__filename).href;" },
@@ -167,7 +169,7 @@ async function bundleProgram() {
   return { text, inputs: Object.keys(metafile.inputs) };
 }
 
-/** The thread of the sandbox's chains that runs long precompiles. */
+/** Bundles the thread of the simulated chains that runs long precompiles. */
 async function bundlePrecompileWorker() {
   const { outputFiles, metafile } = await build({
     ...common,
@@ -179,7 +181,7 @@ async function bundlePrecompileWorker() {
   return { files: outputFiles, inputs: Object.keys(metafile.inputs) };
 }
 
-/** What the migrations of the program make of an empty file. */
+/** Makes an empty database with the program's migrations. */
 async function emptyDatabase(): Promise<Buffer> {
   const [{ default: Sqlite }, { migrations }, { upgradeSqlite }] = await Promise.all([
     import('better-sqlite3'),
@@ -197,7 +199,7 @@ async function emptyDatabase(): Promise<Buffer> {
   return image;
 }
 
-/** The process that holds the master keys: small, because it starts with every server. */
+/** Bundles the process that holds the master keys. It is small, because it starts with every server. */
 async function bundleSigner() {
   const { outputFiles, metafile } = await build({
     ...common,
@@ -261,7 +263,7 @@ async function bundle(previous: BuildRecord | undefined): Promise<void> {
     ...inspector.inputs,
   ];
   const inputs = Object.fromEntries(read.map((path) => [path, stateOf(path)]));
-  // Remove the files that earlier builds left.
+  // Removes files of earlier builds.
   rmSync(join(out, 'cache'), { recursive: true, force: true });
   // Keeps the chunks of the previous build, which a running server may still load, and deletes older ones.
   const older = (previous?.outputs ?? []).filter((path) => !outputs.includes(path));
@@ -271,7 +273,7 @@ async function bundle(previous: BuildRecord | undefined): Promise<void> {
   put(recordName, `${JSON.stringify({ inputs, outputs, older } satisfies BuildRecord)}\n`);
 }
 
-/** The prebuilt binaries of the package `secp256k1`, of which the program uses nothing else but the wrapper. */
+/** Copies the prebuilt binaries of the package `secp256k1`. The program uses only them and the wrapper. */
 function nativeBinaries() {
   const folder = join(root, 'node_modules', 'secp256k1', 'prebuilds');
   return globSync('*/*.node', { cwd: folder }).map((path) => ({
@@ -289,6 +291,6 @@ function put(path: string, contents: string | Uint8Array): void {
   renameSync(temporaryFile, file);
 }
 
-// What is published contains nothing of earlier builds.
+// The published package contains no files of earlier builds.
 if (process.argv.includes('--clean')) rmSync(out, { recursive: true, force: true });
 if (!isBuilt()) await bundle(readRecord());

@@ -67,7 +67,7 @@ function localizeRefs(
   return references;
 }
 
-/** A family document with only the named component of a file outside the contract. */
+/** Returns a family document that contains only the named component of a file outside of the contract. */
 function pick(cache: FileCache, root: string, file: string, section: string, name: string): FamilyDocument {
   let source = cache.get(file);
   if (source === undefined) {
@@ -79,7 +79,7 @@ function pick(cache: FileCache, root: string, file: string, section: string, nam
   return { openapi: '3.1.0', components: { [section]: { [name]: structuredClone(component) } } };
 }
 
-/** The contract's own families, and the components that they use from other files. */
+/** Loads the contract's own families, and the components that they use from other files. */
 function loadFamilies(contract: Contract, root: string): { path: string; family: FamilyDocument }[] {
   const own = contract.sources(root).map((path) => ({ path, family: readFamily(root, path) }));
   const ownPaths = new Set(own.map(({ path }) => path));
@@ -132,7 +132,7 @@ function requireUniqueOperationIds(document: Pick<Document, 'paths' | 'webhooks'
   });
 }
 
-/** Tags in the order of first use, with their descriptions. */
+/** Returns the tags in the order of first use, with their descriptions. */
 function collectTags(families: FamilyDocument[], document: Pick<Document, 'paths' | 'webhooks'>): Tag[] {
   const described = new Map<string, Tag>();
   for (const family of families) {
@@ -146,7 +146,8 @@ function collectTags(families: FamilyDocument[], document: Pick<Document, 'paths
 
 /**
  * Merges the family documents of a contract into one self-contained OpenAPI 3.1 document with local references.
- * Throws ContractError for invalid YAML, unresolved references and duplicate names.
+ *
+ * @throws ContractError for invalid YAML, unresolved references and duplicate names.
  */
 export function bundle(contract: Contract, root: string): Bundle {
   const problems: string[] = [];

@@ -15,7 +15,7 @@ const PLACEHOLDER = 'TODO';
 /** Keys whose values are data, not parts of the document. */
 const DATA_KEYS = ['example', 'examples', 'enum', 'const', 'default', 'value'];
 
-/** Throws ContractError unless every operation has a camelCase id, one tag, texts, and an example of each body. */
+/** @throws ContractError unless every operation has a camelCase id, one tag, texts, and an example of each body. */
 export function requireComplete(document: Document): void {
   const problems: string[] = [];
   for (const { operation, pointer } of operationObjects(document)) {
@@ -34,31 +34,32 @@ export function requireComplete(document: Document): void {
   if (problems.length > 0) throw new ContractError('the contract is incomplete:', problems);
 }
 
-/** Pointers to the summaries and descriptions that are placeholders. */
+/** Returns pointers to the summaries and descriptions that are placeholders. */
 export function findPlaceholders(node: unknown, pointer = '#'): string[] {
   if (typeof node !== 'object' || node === null) return [];
   const isText = (key: string): boolean => key === 'summary' || key === 'description';
   return Object.entries(node).flatMap(([key, value]) => {
     if (isText(key) && typeof value === 'string')
       return value.trim() === PLACEHOLDER ? [`${pointer}/${key}`] : [];
-    // The values of a property named `value` or `example` are schemas, not data.
+    // Below `properties`, `value` and `example` are names of properties, whose values are schemas instead of data.
     if (DATA_KEYS.includes(key) && !pointer.endsWith('/properties')) return [];
     return findPlaceholders(value, `${pointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`);
   });
 }
 
-// Formats of texts that have a greatest length. `date-time`, `email` and `uri` have none.
+// Formats of texts with a maximum length. `date-time`, `email` and `uri` have none.
 const BOUNDED_FORMATS = ['date', 'uuid', 'cuid2', 'user-did'];
 
 /**
- * Throws ContractError unless every array of a request has `maxItems` and every text a greatest length. A body of the
- * permitted size could hold hundreds of thousands of items otherwise, or a name of a megabyte, which is slow to compare,
- * to store and to log.
+ * Checks the bounds of requests. Without them, a body of the permitted size could contain hundreds of thousands of
+ * items, or a name of a megabyte, which is slow to compare, to store and to log.
  *
- * CHOICE: the greatest length of a text is that of the protocol behind it, if it has one (254 for an email address, 2,048
- * for a URL, the largest transaction of a chain); otherwise at least twice what is used. Ids have 256, names of persons
- * and businesses 1,024, explanations 4,096, tokens and signatures 16,384. What only the size of the body limits has that
- * size.
+ * CHOICE: the maximum length of a text is that of the protocol behind it, if it has one (254 for an email address,
+ * 2,048 for a URL, the largest transaction of a chain). Otherwise it is at least twice the length that is used in
+ * practice. Ids have 256, names of persons and businesses 1,024, explanations 4,096, tokens and signatures 16,384. A
+ * text that only the size of the body limits has that maximum.
+ *
+ * @throws ContractError unless every array of a request has `maxItems` and every text a maximum length.
  */
 export function requireBounds(document: Document): void {
   const problems = new Set<string>();
@@ -90,7 +91,7 @@ export function requireBounds(document: Document): void {
   if (problems.size > 0) throw new ContractError('every part of a request must have a bound:', [...problems]);
 }
 
-/** Whether only texts of a limited length are valid. */
+/** Whether the schema limits the length of texts. */
 function isBounded(schema: Schema): boolean {
   return (
     schema.maxLength !== undefined ||
@@ -101,7 +102,7 @@ function isBounded(schema: Schema): boolean {
   );
 }
 
-/** Whether the whole text must match, without a repetition that has no end. */
+/** Whether a pattern matches only the whole text, and has no unlimited repetition. */
 function isBoundedPattern(pattern: string): boolean {
   const plain = pattern.replaceAll(/\\./g, 'x').replaceAll(/\[[^\]]*\]/g, 'x');
   const inGroups = plain.replaceAll(/\([^()]*\)/g, '');

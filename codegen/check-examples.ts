@@ -39,7 +39,7 @@ function examplesOf(holder: ExampleHolder, pointer: string, openness: Openness):
   ];
 }
 
-/** The `example` and `examples` keywords of a schema. */
+/** Returns the `example` and `examples` keywords of a schema. */
 function schemaExamples(schema: Schema, pointer: string): PlacedExample[] {
   const placed = { schema, schemaPointer: pointer, openness: 'as-written' as const };
   return [
@@ -68,7 +68,7 @@ function collectExamples(document: Document): PlacedExample[] {
 
 /**
  * Lists the examples that do not match their schema, as `pointer to the example + pointer within it: reason`.
- * Examples of responses and webhooks are checked against the closed schemas, as the response check does.
+ * Examples of responses and webhooks are checked against the closed schemas, like responses.
  */
 export function findInvalidExamples(document: Document): string[] {
   const compiler = schemaCompiler(document, { coerce: false });

@@ -5,13 +5,13 @@ import type { Operation } from './read-operations.ts';
 /** One contract and the paths of its outputs, relative to the root of the project. */
 export interface Contract {
   readonly name: string;
-  /** The hand-written documents in merge order. Empty when the contract does not exist yet. */
+  /** The hand-written documents in the order in which they are merged. Empty when the contract does not exist yet. */
   sources(root: string): string[];
   readonly document: string;
   readonly generated: string;
-  /** The folder of the handlers, with a file for each tag. */
+  /** The folder of the handlers. Each tag has one file. */
   readonly handlers: string;
-  /** Module of the types `Handler` and `Handlers`, relative to the root. */
+  /** The module of the types `Handler` and `Handlers`, relative to the root. */
   readonly handlerType: string;
   readonly errors: string;
   readonly info: Record<string, unknown>;
@@ -21,7 +21,7 @@ export interface Contract {
   readonly commonErrors: {
     readonly always: readonly string[];
     readonly withCredentials: readonly string[];
-    /** For operations with path or query parameters. */
+    /** The codes for operations with path or query parameters. */
     readonly withParameters: readonly string[];
     readonly withBody: readonly string[];
     readonly ofOauthClients: readonly string[];
@@ -64,7 +64,7 @@ export const contracts: readonly Contract[] = [
     servers,
     security: [{ appCredentials: [] }],
     commonErrors: {
-      // `invalid_data` is returned for a header that was sent twice.
+      // Operations return `invalid_data` for a header that was sent twice.
       always: [
         'invalid_data',
         'https_required',
@@ -77,7 +77,7 @@ export const contracts: readonly Contract[] = [
         'missing_or_invalid_token',
         'invalid_app_credentials',
         'missing_or_invalid_service_app_id',
-        // The request expiry is checked on every operation.
+        // Every operation checks the expiry of the request.
         'request_expired',
       ],
       withParameters: ['invalid_data'],
@@ -107,12 +107,12 @@ export const contracts: readonly Contract[] = [
   },
 ];
 
-/** The path of the file that exports an operation, relative to the root. */
+/** Returns the path of the file that exports an operation, relative to the root. */
 export function handlerPath(contract: Contract, { tag }: Pick<Operation, 'tag'>): string {
   return join(contract.handlers, `${tag.replaceAll('_', '-')}.ts`);
 }
 
-/** An import specifier from a folder to a file, both relative to the root. */
+/** Returns the import specifier from a folder to a file, both relative to the root. */
 export function specifier(fromFolder: string, file: string): string {
   const path = relative(fromFolder, file);
   return path.startsWith('.') ? path : `./${path}`;

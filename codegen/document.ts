@@ -11,7 +11,7 @@ export interface Schema {
   enum?: unknown[];
   const?: unknown;
   format?: string;
-  /** A format of this contract, which other tools need not know. */
+  /** A format that only this contract defines. Other tools may ignore it. */
   'x-format'?: string;
   description?: string;
   deprecated?: boolean;
@@ -20,7 +20,7 @@ export interface Schema {
   discriminator?: { propertyName: string; mapping?: Record<string, string> };
   'x-known-values'?: string[];
   'x-branded'?: boolean;
-  /** A value that no log or record may contain. */
+  /** Whether the value must never appear in a log or record. */
   'x-secret'?: boolean;
   [keyword: string]: unknown;
 }
@@ -71,7 +71,7 @@ export interface OperationObject {
   security?: Record<string, string[]>[];
   'x-errors'?: string[];
   'x-max-body-bytes'?: number;
-  /** Not a GET, but it changes nothing. */
+  /** Set if the operation changes nothing, although it is not a GET. */
   'x-read-only'?: true;
 }
 
@@ -92,7 +92,7 @@ export interface CatalogueEntry {
   status: number;
   message: string;
   wire_code?: boolean;
-  /** The code for OAuth clients (RFC 6749, section 5.2). */
+  /** The error code for OAuth clients (RFC 6749, section 5.2). */
   oauth_error?: string;
 }
 
@@ -122,7 +122,7 @@ export interface Document {
   components: Components & { schemas: Record<string, Schema> };
 }
 
-/** The contract is invalid. `problems`: one line per fault, for the author of the contract. */
+/** Thrown for an invalid contract. `problems` has one line per fault, for the author of the contract. */
 export class ContractError extends Error {
   readonly problems: readonly string[];
 
@@ -135,14 +135,14 @@ export class ContractError extends Error {
 
 const SCHEMA_REF = '#/components/schemas/';
 
-/** `#/components/schemas/Wallet` -> `Wallet`. */
+/** Returns the name in a reference: `#/components/schemas/Wallet` -> `Wallet`. */
 export function schemaName(ref: string): string {
   if (!ref.startsWith(SCHEMA_REF))
     throw new ContractError(`expected a local schema reference, got \`${ref}\``);
   return ref.slice(SCHEMA_REF.length);
 }
 
-/** The schema behind any chain of references. */
+/** Returns the schema after any chain of references. */
 export function resolveSchema(document: Document, schema: Schema): Schema {
   let current = schema;
   while (current.$ref !== undefined) {
@@ -153,7 +153,7 @@ export function resolveSchema(document: Document, schema: Schema): Schema {
   return current;
 }
 
-/** The parameter behind a reference into `components.parameters`. */
+/** Returns the parameter to which a reference into `components.parameters` leads. */
 export function resolveParameter(document: Document, parameter: Parameter): Parameter {
   if (parameter.$ref === undefined) return parameter;
   const target = document.components.parameters?.[parameter.$ref.split('/').at(-1) ?? ''];
@@ -161,12 +161,12 @@ export function resolveParameter(document: Document, parameter: Parameter): Para
   return target;
 }
 
-/** One step of a JSON pointer, RFC 6901. */
+/** Escapes one step of a JSON pointer (RFC 6901). */
 export function pointerStep(step: string | number): string {
   return `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-/** The direct subschemas with their JSON pointers. */
+/** Returns the direct subschemas with their JSON pointers. */
 export function subschemas(schema: Schema, pointer: string): [Schema, string][] {
   const found: [Schema, string][] = [];
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
@@ -184,7 +184,7 @@ export function subschemas(schema: Schema, pointer: string): [Schema, string][] 
   return found;
 }
 
-/** Every media type of the document (request bodies, responses, webhooks) with its pointer. */
+/** Returns every media type of the document (request bodies, responses, webhooks) with its pointer. */
 export function mediaTypes(document: Document): { media: MediaType; pointer: string; sent: 'in' | 'out' }[] {
   const found: { media: MediaType; pointer: string; sent: 'in' | 'out' }[] = [];
   const collect = (
@@ -205,7 +205,7 @@ export function mediaTypes(document: Document): { media: MediaType; pointer: str
   return found;
 }
 
-/** Every operation of `paths` and `webhooks` with its pointer, in document order. */
+/** Returns every operation of `paths` and `webhooks` with its pointer, in document order. */
 export function operationObjects(document: Pick<Document, 'paths' | 'webhooks'>): {
   operation: OperationObject;
   pointer: string;
@@ -230,7 +230,7 @@ export function operationObjects(document: Pick<Document, 'paths' | 'webhooks'>)
   );
 }
 
-/** Every schema of the document, nested ones included, with its pointer. */
+/** Yields every schema of the document with its pointer, including nested ones. */
 export function* allSchemas(document: Document): Generator<[Schema, string]> {
   const open: [Schema, string][] = Object.entries(document.components.schemas).map(([name, schema]) => [
     schema,
@@ -248,7 +248,7 @@ export function* allSchemas(document: Document): Generator<[Schema, string]> {
   }
 }
 
-/** Every parameter with its pointer. A shared parameter occurs once, at its definition. */
+/** Returns every parameter with its pointer. A shared parameter occurs once, at its definition. */
 export function allParameters(document: Document): [Parameter, string][] {
   const shared = Object.entries(document.components.parameters ?? {}).map(
     ([name, parameter]): [Parameter, string] => [parameter, `#/components/parameters${pointerStep(name)}`],

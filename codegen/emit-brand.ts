@@ -10,7 +10,7 @@ interface BrandedUse {
 const BRAND_WORD = 'service';
 const DID_FORMAT = 'user-did';
 
-/** Collects the strings of a property through references, unions and arrays, but not inside nested objects. */
+/** Collects the strings of a property through references, unions and arrays, but not in nested objects. */
 function brandedUse(document: Document, schema: Schema): BrandedUse {
   const target = resolveSchema(document, schema);
   const branches = [
@@ -37,7 +37,10 @@ function list(values: Iterable<string>, indent = ''): string {
   return `[\n${items.map((item) => `${indent}  ${JSON.stringify(item)},\n`).join('')}${indent}]`;
 }
 
-/** `brand.ts`: the places on the wire that contain the neutral brand word, for the mapping to the configured prefix. */
+/**
+ * Emits `brand.ts`: the places in messages that contain the neutral brand word. They are needed to replace it by the
+ * configured prefix.
+ */
 export function emitBrand(
   document: Document,
   brandedProperties: readonly string[],

@@ -25,8 +25,8 @@ interface Definition {
 `;
 
 /**
- * `definition.ts`: the document as the server reads it at its start, with every path, operation and security scheme.
- * Parameters, bodies and responses are left out: the validators are compiled from them.
+ * Emits `definition.ts`: the document that the server reads at its start, with every path, operation and security
+ * scheme. Parameters, bodies and responses are omitted, because the validators are compiled from them.
  */
 export function emitDefinition(document: Document): string {
   const paths: Record<string, Record<string, unknown>> = {};

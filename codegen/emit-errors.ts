@@ -1,7 +1,7 @@
 import type { CatalogueEntry, Document } from './document.ts';
 import { header } from './header.ts';
 
-/** `errors.ts`: the closed set of error codes with status and default text, and whether the code is sent. */
+/** Emits `errors.ts`: all error codes with status and default text, and whether the code is sent. */
 export function emitErrors(document: Document, catalogue: Readonly<Record<string, CatalogueEntry>>): string {
   const codes = Object.entries(catalogue).sort(([a], [b]) => (a < b ? -1 : 1));
   return [

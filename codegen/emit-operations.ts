@@ -81,7 +81,7 @@ export interface OperationDescriptor {
 }
 `;
 
-/** `operations.ts`: the input and response types of every operation, and the table of descriptors. */
+/** Emits `operations.ts`: the input and response types of every operation, and the table of descriptors. */
 export function emitOperations(document: Document, operations: readonly Operation[]): string {
   const types = operations.map(operationType).join('');
   const usesSchemas = types.includes(PREFIX);

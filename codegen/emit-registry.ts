@@ -3,7 +3,7 @@ import type { Document } from './document.ts';
 import { header } from './header.ts';
 import type { Operation } from './read-operations.ts';
 
-/** `registry.ts`: operationId -> handler. The compiler rejects a handler that is missing or has a wrong type. */
+/** Emits `registry.ts`: operationId -> handler. The compiler rejects a handler that is missing or has a wrong type. */
 export function emitRegistry(
   contract: Contract,
   document: Document,

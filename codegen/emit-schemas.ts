@@ -12,7 +12,7 @@ export function propertyKey(name: string): string {
   return IDENTIFIER.test(name) ? name : JSON.stringify(name);
 }
 
-/** A doc comment with the given indentation; empty without a description. */
+/** A doc comment with the given indentation. Empty without a description. */
 export function docComment(text: string | undefined, indent: string): string {
   if (text === undefined || text.trim() === '' || text.trim() === 'TODO') return '';
   const lines = text.trim().replaceAll('*/', '*\\/').split('\n');
@@ -70,8 +70,10 @@ function typeOfKind(kind: string, schema: Schema, indent: string, prefix: string
 }
 
 /**
- * The TypeScript type of a schema. `indent`: indentation of its first line. `prefix`: prepended to the names of
- * components, e.g. `schemas.`.
+ * The TypeScript type of a schema.
+ *
+ * @param indent the indentation of its first line.
+ * @param prefix prepended to the names of components, e.g. `schemas.`.
  */
 export function tsType(schema: Schema, indent = '', prefix = ''): string {
   if (schema.$ref !== undefined) return `${prefix}${typeName(schemaName(schema.$ref))}`;
@@ -85,7 +87,7 @@ export function tsType(schema: Schema, indent = '', prefix = ''): string {
   return union(kinds.map((kind) => typeOfKind(kind, schema, indent, prefix)));
 }
 
-/** `schemas.ts`: a named type for every component. */
+/** Emits `schemas.ts`: a named type for every component. */
 export function emitSchemas(document: Document): string {
   const types = Object.entries(document.components.schemas).map(
     ([name, schema]) =>

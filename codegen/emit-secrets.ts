@@ -2,7 +2,10 @@ import { type Document, resolveSchema, type Schema } from './document.ts';
 import { header } from './header.ts';
 import type { Operation } from './read-operations.ts';
 
-/** The names of the properties marked `x-secret` in a schema and everything in it; not what is inside of them. */
+/**
+ * Returns the names of the properties marked `x-secret` in a schema and its subschemas. It does not search inside of
+ * secret properties.
+ */
 function secretsIn(document: Document, schema: Schema, seen = new Set<Schema>()): string[] {
   const target = resolveSchema(document, schema);
   if (seen.has(target)) return [];
@@ -26,7 +29,7 @@ function names(document: Document, schema: Schema | undefined): string {
   return JSON.stringify(schema === undefined ? [] : [...new Set(secretsIn(document, schema))].sort());
 }
 
-/** `secrets.ts`: the names of the secret properties of each operation that has any. */
+/** Emits `secrets.ts`: the names of the secret properties of each operation that has any. */
 export function emitSecrets(document: Document, operations: readonly Operation[]): string {
   const entries = operations.flatMap(({ id, body, success }) => {
     const [request, response] = [names(document, body?.schema), names(document, success)];

@@ -11,7 +11,10 @@ import {
   resolveParameter,
 } from './document.ts';
 
-/** The error codes of an operation: common codes and its `x-errors`, without duplicates, in a fixed order. */
+/**
+ * Returns the error codes of an operation, without duplicates and in a fixed order: the common codes and its
+ * `x-errors`.
+ */
 function codesOf(
   { document, operation }: { document: Document; operation: OperationObject },
   contract: Contract,
@@ -32,7 +35,7 @@ function codesOf(
   ];
 }
 
-/** Whether the operation needs no credentials of the usual kind. */
+/** Whether an operation requires none of the usual credentials. */
 function isOpen(document: Document, operation: OperationObject): boolean {
   return (operation.security ?? document.security).length === 0 || isOauthClient(operation);
 }
@@ -41,7 +44,7 @@ function isOauthClient({ security = [] }: OperationObject): boolean {
   return security.some((requirement) => 'oauthClient' in requirement);
 }
 
-/** The example of a refusal. OAuth clients read the code of RFC 6749, section 5.2, in `error`. */
+/** The example of an error response. For OAuth clients, `error` contains the code of RFC 6749, section 5.2. */
 function exampleOf(code: string, { message, wire_code, oauth_error }: CatalogueEntry, isOauth: boolean) {
   if (isOauth && oauth_error !== undefined) return { error: oauth_error, error_description: message, code };
   return { error: message, ...(wire_code === false ? {} : { code }) };
@@ -65,8 +68,10 @@ function errorResponse(
 }
 
 /**
- * Expands `x-errors` into the 4xx and 5xx responses of every operation, with texts from the catalogue.
- * Changes the document in place. Throws ContractError for a code that is not in the catalogue.
+ * Expands `x-errors` into the 4xx and 5xx responses of every operation, with texts from the catalogue. Changes the
+ * document in place.
+ *
+ * @throws ContractError for a code that is not in the catalogue.
  */
 export function expandErrors({ document, catalogue }: Bundle, contract: Contract): void {
   const problems: string[] = [];
@@ -88,7 +93,7 @@ export function expandErrors({ document, catalogue }: Bundle, contract: Contract
       }
       responses[status] = errorResponse(status, codes, isOauthClient(operation));
     }
-    // JavaScript enumerates integer-like keys in ascending order, so no sorting is needed.
+    // JavaScript enumerates integer-like keys in ascending order, so the statuses need no sorting.
     operation.responses = responses;
     delete operation['x-errors'];
   }

@@ -18,15 +18,15 @@ import { requireSupportedKeywords } from './supported-keywords.ts';
 import { emitValidators } from './validators/emit-validators.ts';
 
 export interface Generated {
-  /** Path relative to the root -> content. */
+  /** The content of each file, by its path relative to the root. */
   readonly files: ReadonlyMap<string, string>;
   readonly operations: readonly Operation[];
-  /** Faults that `allowTodo` tolerates. */
+  /** The faults that `allowTodo` tolerates. */
   readonly unfinished: readonly string[];
 }
 
 export interface GenerateOptions {
-  /** Tolerate placeholders and invalid examples, and report them as `unfinished`. */
+  /** Tolerates placeholders and invalid examples, and reports them as `unfinished`. */
   readonly allowTodo?: boolean;
 }
 
@@ -39,7 +39,11 @@ async function requireValidOpenApi(document: Document): Promise<void> {
   }
 }
 
-/** Reads a contract and returns the content of every generated file, without writing any. Throws ContractError. */
+/**
+ * Reads a contract and returns the content of every generated file, without writing any.
+ *
+ * @throws ContractError
+ */
 export async function generateContract(
   contract: Contract,
   root: string,

@@ -4,24 +4,24 @@ import { build } from 'esbuild';
 const root = join(import.meta.dirname, '..');
 const source = join(root, 'src', 'web', 'inspector');
 
-/** A file of the built inspector. `path`: relative to its folder. */
+/** A file of the built inspector. `path` is relative to its folder. */
 interface BuiltFile {
   readonly path: string;
   readonly contents: string | Uint8Array;
 }
 
-/** Where the server finds the files. */
+/** The path under which the server offers the files. */
 const FOLDER = '/inspector/';
 
 /**
  * Bundles the pages of the inspector: `index.html`, one style sheet, the code of the shell and a chunk for each page.
- * The names of all but `index.html` change with their content, so that browsers can keep them.
+ * All names except `index.html` change with their content, so that browsers can cache the files.
  */
 export async function bundleInspector(): Promise<{
   readonly files: readonly BuiltFile[];
-  /** Relative to the project's root. */
+  /** Paths relative to the project's root. */
   readonly inputs: readonly string[];
-  /** What a browser loads before the page of requests is drawn. */
+  /** The files that a browser loads before the page of requests is drawn. */
   readonly firstLoad: readonly string[];
 }> {
   const result = await build({

@@ -63,7 +63,10 @@ async function run(contract: Contract, { check, allowTodo }: Options): Promise<n
   return 0;
 }
 
-/** Writes a file that is not made from a contract, or compares it (with `check`). Returns whether it is not fresh. */
+/**
+ * Writes a file that is not generated from a contract, or compares it (with `check`). Returns whether the file is out
+ * of date.
+ */
 function runFile({ check }: Options, relativePath: string, content: string): boolean {
   const path = join(ROOT, relativePath);
   if (content === readOrEmpty(path)) return false;

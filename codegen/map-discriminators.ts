@@ -11,8 +11,8 @@ import {
 const COMPOSITIONS = ['allOf', 'oneOf', 'anyOf'] as const;
 
 /**
- * The values that a schema allows for a property, from `const` and `enum`, through references and compositions.
- * Undefined when the property is not restricted to a fixed set of strings.
+ * Returns the values that a schema allows for a property, from `const` and `enum`, through references and
+ * compositions. Undefined when the property is not restricted to a fixed set of strings.
  */
 function allowedValues(
   document: Document,
@@ -32,14 +32,15 @@ function allowedValues(
     const parts = ((resolved[keyword] ?? []) as Schema[]).map((part) =>
       allowedValues(document, part, property, new Set([...seen, resolved])),
     );
-    // In `allOf` one part may declare the property for all; in `oneOf` and `anyOf` every alternative must declare it.
+    // In `allOf`, one part may declare the property for all. In `oneOf` and `anyOf`, every alternative must declare
+    // it.
     const found = parts.filter((values) => values !== undefined);
     if (found.length > 0 && (keyword === 'allOf' || found.length === parts.length)) return found.flat();
   }
   return undefined;
 }
 
-/** Value of the property -> reference to the branch that allows it. Adds faults to `problems`. */
+/** Returns a reference to the branch that allows each value of the property. Adds faults to `problems`. */
 function deriveMapping(
   document: Document,
   schema: Schema,
@@ -73,9 +74,10 @@ function deriveMapping(
 }
 
 /**
- * Adds a `mapping` to every discriminator: value of the property -> the branch that allows it. Without a mapping,
- * OpenAPI and generated clients use the schema names as values.
- * Changes the document in place. Throws ContractError when the values cannot be derived.
+ * Adds a `mapping` to every discriminator, from each value of the property to the branch that allows it. Without a
+ * mapping, OpenAPI and generated clients use the schema names as values. Changes the document in place.
+ *
+ * @throws ContractError when the values cannot be derived.
  */
 export function mapDiscriminators(document: Document): void {
   const problems: string[] = [];

@@ -24,14 +24,17 @@ function filesBelow(root: string, folder: string): string[] {
   }
 }
 
-/** Files in the generated folder from an earlier run that are no longer generated. */
+/** Returns files of an earlier run in the generated folder that are no longer generated. */
 function staleFiles(contract: Contract, root: string, { files }: Generated): string[] {
   return filesBelow(root, contract.generated).filter(
     (path) => !files.has(path) && read(join(root, path))?.startsWith(HEADER_START) === true,
   );
 }
 
-/** Differences between the generated content and the files on disk, one line per file. Empty when up to date. */
+/**
+ * Returns the differences between the generated content and the files on disk, one line per file. Empty when up to
+ * date.
+ */
 export function findDrift(contract: Contract, root: string, generated: Generated): string[] {
   const drift = [...generated.files].flatMap(([path, content]) => {
     const current = read(join(root, path));
@@ -45,7 +48,7 @@ export function findDrift(contract: Contract, root: string, generated: Generated
   ];
 }
 
-/** Writes the generated files that changed, each atomically. Returns their paths. */
+/** Writes the generated files that have changed, each atomically. Returns their paths. */
 export function writeOutput(contract: Contract, root: string, generated: Generated): string[] {
   const changed: string[] = [];
   for (const [path, content] of generated.files) {

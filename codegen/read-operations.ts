@@ -18,27 +18,27 @@ export interface OperationParameter {
 /** One operation with the properties that the emitters need. */
 export interface Operation {
   readonly id: string;
-  /** Upper case. */
+  /** The method in upper case. */
   readonly method: string;
   readonly path: string;
   readonly tag: string;
   readonly summary: string | undefined;
   readonly pathParameters: readonly OperationParameter[];
   readonly queryParameters: readonly OperationParameter[];
-  /** Without the app id header, which authentication reads. Names are in lower case. */
+  /** The headers, with names in lower case. The app id header is omitted, because authentication reads it. */
   readonly headers: readonly OperationParameter[];
   readonly body: { readonly required: boolean; readonly schema: Schema } | undefined;
-  /** The names of the fields of a body that may also be a form; undefined if it is always JSON. */
+  /** The names of the fields of a body that may also be a form. Undefined if the body is always JSON. */
   readonly formFields: readonly string[] | undefined;
-  /** Undefined for the limit of all other bodies. */
+  /** The maximum size of the body. Undefined for the common limit. */
   readonly maxBodyBytes: number | undefined;
   readonly isReadOnly: boolean;
   readonly successStatus: number;
-  /** The media type of a success response that is a file; undefined for JSON. */
+  /** The media type of a success response that is a file. Undefined for JSON. */
   readonly fileType: string | undefined;
-  /** Undefined when the response has no body. */
+  /** The schema of the success response. Undefined when it has no body. */
   readonly success: Schema | undefined;
-  /** By status, including the success; undefined for a response without a body. */
+  /** The schemas of all responses by status, including the success. Undefined for a response without a body. */
   readonly responses: ReadonlyMap<string, Schema | undefined>;
   readonly security: 'none' | 'app' | 'app-or-origin' | 'app-or-user' | 'oauth-client';
 }
@@ -59,7 +59,7 @@ function jsonSchema(
   return schema;
 }
 
-/** A success response is JSON, or a file: a text of another type. */
+/** The media type of a success response that is a file, which is text of another type than JSON. */
 function fileTypeOf(
   document: Document,
   content: Record<string, { schema?: Schema }> | undefined,
@@ -71,7 +71,7 @@ function fileTypeOf(
   return resolveSchema(document, schema).type === 'string' ? type : undefined;
 }
 
-/** A request body may also be a form of the same schema. */
+/** The field names of a request body that may also be a form with the same schema. */
 function formFieldsOf(
   document: Document,
   { [FORM_TYPE]: form, [JSON_TYPE]: json }: Record<string, { schema?: Schema }>,
@@ -166,7 +166,7 @@ export function readOperations(document: Document): Operation[] {
   return operations.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** The events in `webhooks`: type -> payload schema, sorted by type. */
+/** Returns the payload schema of each event in `webhooks`, sorted by type. */
 export function readWebhooks(document: Document): Map<string, Schema> {
   const entries = operationObjects(document)
     .filter(({ kind }) => kind === 'webhook')

@@ -8,7 +8,7 @@ export function stubText({ id }: Operation): string {
   return `\nexport const ${id}: Handler<'${id}'> = async () => {\n  throw notImplemented('${id}');\n};\n`;
 }
 
-/** The operations that no file exports. */
+/** Returns the operations that no file exports. */
 export function missingHandlers(
   contract: Contract,
   root: string,
@@ -21,7 +21,7 @@ export function missingHandlers(
 }
 
 /**
- * Appends a stub for each operation that has no handler to the file of its tag. Returns the ids of these operations.
+ * Appends a stub for each operation without a handler to the file of its tag. Returns the ids of these operations.
  * Changes nothing else.
  */
 export function scaffoldHandlers(
@@ -38,7 +38,7 @@ export function scaffoldHandlers(
   return missing.map(({ id }) => id);
 }
 
-/** The text of a file, with the imports that a stub needs. */
+/** Returns the text of a file with the imports that a stub needs. */
 function withImports(contract: Contract, text: string): string {
   const lines = [
     [`{ notImplemented }`, specifier(contract.handlers, contract.errors)],

@@ -1,5 +1,6 @@
-// `npm start`: builds the program if its inputs have changed, then runs it in this process. JavaScript, because Node
-// takes a tenth of a second to load its remover of types, and a process of its own for the check takes another.
+// `npm start`: builds the program if its inputs have changed, then runs it in this process. It is JavaScript, because
+// Node takes a tenth of a second to load its type stripping. A separate process for the check would take another
+// tenth.
 
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -9,5 +10,5 @@ const status = isBuilt()
   ? 0
   : spawnSync(process.execPath, [join(import.meta.dirname, 'build.ts')], { stdio: 'inherit' }).status;
 if (status === 0) await import('../dist/custos.js');
-// Null if the build was ended by a signal, or could not be started.
+// Null if a signal ended the build, or the build could not be started.
 else process.exitCode = status ?? 1;

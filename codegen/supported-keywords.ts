@@ -31,7 +31,7 @@ const EMITTED = [
   'maxProperties',
 ] as const;
 
-/** Annotation keywords: kept in the document, ignored by the validators. */
+/** Annotation keywords, which are kept in the document and ignored by the validators. */
 const ANNOTATIONS = [
   'title',
   'description',
@@ -69,8 +69,8 @@ export const emittedKeywords: ReadonlySet<string> = new Set(EMITTED);
 const known: ReadonlySet<string> = new Set([...EMITTED, ...ANNOTATIONS]);
 
 /**
- * Throws ContractError for an unsupported schema keyword, format, method or operation key. An ignored keyword would be
- * a documented rule that is not enforced.
+ * @throws ContractError for an unsupported schema keyword, format, method or operation key. If it were ignored, a
+ * documented rule would not be enforced.
  */
 export function requireSupportedKeywords(document: Document): void {
   const problems: string[] = [];
@@ -95,7 +95,7 @@ export function requireSupportedKeywords(document: Document): void {
     throw new ContractError('the contract uses features that the generator does not support:', problems);
 }
 
-/** `format` is for formats that every tool knows; formats of our own are in `x-format`. */
+/** `format` is for formats that every tool knows. Formats that only this contract defines are in `x-format`. */
 function formatProblem({ format, 'x-format': own }: Schema): string | undefined {
   if (own !== undefined && !Object.hasOwn(ownFormats, own)) return `unknown x-format \`${own}\``;
   const expected = own?.startsWith('unix-') ? 'int64' : undefined;

@@ -1,14 +1,14 @@
 /** One `CHOICE:` comment. */
 export interface Choice {
-  /** Relative to the root. */
+  /** The path relative to the root. */
   readonly path: string;
-  /** The declaration that the comment belongs to; undefined at the top level of a file. */
+  /** The declaration to which the comment belongs. Undefined at the top level of a file. */
   readonly symbol: string | undefined;
-  /** The comment as one line, without its mark. */
+  /** The comment as one line, without `CHOICE:`. */
   readonly text: string;
 }
 
-/** The choices of one file, in their order. */
+/** Returns the choices in one file, in order. */
 export function choicesOf(path: string, source: string): Choice[] {
   const lines = source.split('\n');
   return lines.flatMap((line, start) => {
@@ -18,7 +18,7 @@ export function choicesOf(path: string, source: string): Choice[] {
   });
 }
 
-// `/** text */`, ` * text`, `// text` and `# text` to their text.
+// The text in `/** text */`, ` * text`, `// text` or `# text`.
 function textOf(line: string): string {
   return line
     .replace(/^\s*(\/\*\*?|\*(?!\/)|\/\/|#)?\s?/, '')
@@ -26,7 +26,7 @@ function textOf(line: string): string {
     .trim();
 }
 
-/** The paragraph of a comment that begins with the mark, and the first line behind the whole comment. */
+/** Reads the paragraph of a comment that begins with the mark, and returns the first line after the whole comment. */
 function readComment(lines: readonly string[], start: number): { text: string; end: number } {
   const first = lines[start] ?? '';
   const isLine = /^\s*(\/\/|#)/.test(first);
@@ -50,7 +50,7 @@ const declaration =
   /^\s*(?:export )?(?:async )?(?:function\*?|const|let|class|interface|type|enum)\s+([A-Za-z_$][\w$]*)/;
 const member = /^\s*(?:readonly |async )*([A-Za-z_$][\w$]*)\??(?:\(|:)/;
 
-/** What is declared behind a comment, or else the top-level declaration around it. */
+/** Returns the name that is declared after a comment, otherwise the top-level declaration around it. */
 function symbolAt(lines: readonly string[], end: number): string | undefined {
   const next = lines[end] ?? '';
   if (/^\S/.test(next)) return declaration.exec(next)?.[1];
@@ -63,7 +63,7 @@ function symbolAt(lines: readonly string[], end: number): string | undefined {
   return undefined;
 }
 
-/** `outer.name` for a member of an object or interface. */
+/** Returns `outer.name` for a member of an object or interface. */
 function innerOf(outer: string, line: string): string {
   const name = member.exec(line)?.[1];
   return name === undefined || /^(if|for|while|switch|return|const|let|throw|await)$/.test(name)
@@ -71,7 +71,10 @@ function innerOf(outer: string, line: string): string {
     : `${outer}.${name}`;
 }
 
-/** The key behind a comment in YAML, or the closest one around it that names an operation, schema or path. */
+/**
+ * Returns the key after a comment in YAML, otherwise the closest enclosing key that names an operation, schema or
+ * path.
+ */
 function keyAt(lines: readonly string[], end: number): string | undefined {
   let indent = (lines[end] ?? '').search(/\S/);
   const keys: string[] = [];

@@ -2,13 +2,13 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Choice, choicesOf } from './read-choices.ts';
 
-/** Where the index of choices is written, relative to the root. */
+/** The path of the index of choices, relative to the root. */
 export const CHOICES_PATH = 'docs/decisions/choices.md';
 
 const SOURCES = ['src/**/*.ts', 'mocks/*.ts', 'codegen/**/*.ts', 'openapi/**/*.yaml'];
 const IGNORED = /\/(generated|node_modules)\/|codegen\/choices\//;
 
-/** All `CHOICE:` comments of the source, by path. */
+/** Reads all `CHOICE:` comments of the source, by path. */
 export function readChoices(root: string): Choice[] {
   const paths = globSync(SOURCES, { cwd: root })
     .filter((path) => !IGNORED.test(path))
@@ -16,7 +16,7 @@ export function readChoices(root: string): Choice[] {
   return paths.flatMap((path) => choicesOf(path, readFileSync(join(root, path), 'utf8')));
 }
 
-/** The index of all choices, as Markdown. It has no line numbers, which would change often. */
+/** Renders the index of all choices as Markdown. It has no line numbers, because they would change often. */
 export function renderChoices(root: string): string {
   const choices = readChoices(root);
   const folders = new Map<string, Choice[]>();

@@ -8,20 +8,20 @@ import { type Operation, readOperations } from '../read-operations.ts';
 import { nameFollower, pathOf, type Reached } from './follow-names.ts';
 import { readSimulated, type SimulatedPart } from './read-simulated.ts';
 
-/** What the server decides where the specification is silent. */
+/** A decision that the server makes where the specification is silent. */
 export interface Decision {
   readonly text: string;
   /** The file of the comment. */
   readonly path: string;
-  /** The declaration that it is about; null for the whole file. */
+  /** The declaration that the decision concerns. Null for the whole file. */
   readonly symbol: string | null;
 }
 
-/** How one operation of a sandbox differs from production and from what the specification says. */
+/** How one operation of a sandbox differs from production and from the specification. */
 export interface OperationDivergences {
   readonly operation: string;
   readonly tag: string;
-  /** Names of simulated parts. */
+  /** The names of simulated parts. */
   readonly simulated: readonly string[];
   readonly decisions: readonly Decision[];
 }
@@ -29,24 +29,25 @@ export interface OperationDivergences {
 export interface Divergences {
   readonly parts: readonly SimulatedPart[];
   readonly operations: readonly OperationDivergences[];
-  /** Decisions that many operations share, with their number. */
+  /** Decisions that many operations share, with the number of those operations. */
   readonly shared: readonly (Decision & { readonly count: number })[];
 }
 
-/** Decisions that more operations make are not repeated for each. */
+/** Decisions that more operations share are not repeated for each of them. */
 const MOST_SHARING = 8;
 
 /**
- * What intents can propose. Each of them reaches all of it, so its decisions are listed only with the direct operations.
+ * The operations that intents can propose. Every intent operation reaches all of their code, so their decisions are
+ * listed only with the direct operations.
  */
 const PROPOSALS = { path: 'src/domain/requests/intents/proposals.ts', name: 'proposals' };
 
-/** The objects that services are read from. */
+/** Names of the objects from which code reads services. */
 const SERVICES = /context|services/i;
 
 /**
- * What each operation simulates and decides: the simulated parts and the `CHOICE:` comments that its handler reaches, and
- * the comments in its part of the contract.
+ * Finds the differences of each operation: the simulated parts and the `CHOICE:` comments that its handler reaches,
+ * and the comments in its part of the contract.
  */
 export function findDivergences(root: string): Divergences {
   const contract = contracts[0]!;
@@ -88,7 +89,11 @@ function decisionOf({ text, path, symbol = '' }: Choice): Decision {
   return { text, path, symbol: symbol === '' ? null : symbol };
 }
 
-/** The names of parts, and where they are read from. Throws ContractError for one that is neither a service nor a port's. */
+/**
+ * Returns the names of parts, and the objects from which they are read.
+ *
+ * @throws ContractError for a name that is neither a service nor a member of a port.
+ */
 function membersOf(root: string, parts: readonly SimulatedPart[]): ReadonlyMap<string, RegExp | undefined> {
   const services = readFileSync(join(root, 'src/ports/operation-context.ts'), 'utf8');
   const chains = readFileSync(join(root, 'src/ports/chains.ts'), 'utf8');
@@ -114,13 +119,16 @@ function isReached(
   return [...places].some((place) => pathOf(place) === path);
 }
 
-/** `symbol`: the keys around the comment, such as `/v1/wallets post` or the name of a schema. */
+/**
+ * Whether a comment belongs to an operation's part of the contract. `symbol` is the keys around the comment, such as
+ * `/v1/wallets post` or the name of a schema.
+ */
 function isInContract({ symbol = '' }: Choice, places: ReadonlySet<string>): boolean {
   const [first = '', second = ''] = symbol.split(' ');
   return places.has(first.startsWith('/') ? `${first} ${second}` : first);
 }
 
-/** The path and method of an operation, and the names of the schemas that it refers to. */
+/** Returns the path and method of an operation, and the names of the schemas to which it refers. */
 function contractPlaces(document: Document, { id, path, method }: Operation): ReadonlySet<string> {
   const found = new Set<string>([`${path} ${method.toLowerCase()}`]);
   const object = operationObjects(document).find(({ operation }) => operation.operationId === id);

@@ -6,31 +6,35 @@ import { type Node, parseSync } from 'oxc-parser';
 export type Place = string;
 
 interface ParsedFile {
-  /** By local name, where an imported value is declared. Types are left out: they do nothing. */
+  /**
+   * The place where each imported value is declared, by its local name. Types are omitted, because they have no
+   * effect at runtime.
+   */
   readonly imports: ReadonlyMap<string, Place>;
-  /** By local name, the file that is imported as a whole. */
+  /** The file that is imported as a whole, by its local name. */
   readonly namespaces: ReadonlyMap<string, string>;
   readonly declarations: ReadonlyMap<string, Node>;
 }
 
-/** What a declaration refers to. */
+/** The names to which a declaration refers. */
 interface Mentioned {
   readonly places: ReadonlySet<Place>;
   /** The wanted names that it reads from an object. */
   readonly members: ReadonlySet<string>;
 }
 
-/** What can run below some declarations. */
+/** Everything that some declarations can run. */
 export interface Reached {
   readonly places: ReadonlySet<Place>;
   readonly members: ReadonlySet<string>;
 }
 
 /**
- * Follows the names that declarations mention to the declarations of these names, through all files. `members`: the names
- * of members that are looked for, and the objects that they are read from; undefined for any object.
+ * Follows the names in declarations to the declarations of these names, through all files. `members` are the members
+ * to search for, with the objects from which they are read; undefined means any object.
  *
- * It finds too much rather than too little: what is mentioned counts as used, whatever the values of a request.
+ * It finds too much rather than too little: every mentioned name counts as used, whatever the values of a request
+ * are.
  */
 export function nameFollower(root: string, members: ReadonlyMap<string, RegExp | undefined>) {
   const files = new Map<string, ParsedFile>();
@@ -59,11 +63,11 @@ export function nameFollower(root: string, members: ReadonlyMap<string, RegExp |
   return {
     /** Whether a file declares a name that can be followed. */
     declares: (path: string, name: string): boolean => fileAt(path).declarations.has(name),
-    /** `until`: a declaration that is not followed. */
+    /** `until` is a declaration that is not followed. */
     from(start: readonly Place[], until?: Place): Reached {
       const places = new Set(start);
       const found = new Set<string>();
-      // A set is iterated over what is added to it meanwhile.
+      // An iteration over a set includes the elements that are added during the iteration.
       for (const place of places) {
         if (place === until) continue;
         const next = mentionedAt(place);
@@ -106,7 +110,7 @@ function parseFile(root: string, path: string): ParsedFile {
   return { imports, namespaces, declarations };
 }
 
-/** The names of values that a statement declares. */
+/** Returns the names of values that a statement declares. */
 function namesIn(node: Node): [string, Node][] {
   if (node.type === 'FunctionDeclaration' || node.type === 'ClassDeclaration') {
     return node.id === null ? [] : [[node.id.name, node]];
@@ -157,7 +161,7 @@ function isFrom(object: Node, objects: RegExp | undefined): boolean {
   return objects === undefined || (object.type === 'Identifier' && objects.test(object.name));
 }
 
-/** The parts of a node that only say types. */
+/** The parts of a node that only contain types. */
 const TYPES = new Set(['typeAnnotation', 'typeParameters', 'typeArguments', 'returnType']);
 
 function visit(node: Node, see: (node: Node) => void): void {

@@ -2,21 +2,21 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ContractError } from '../document.ts';
 
-/** Something outside of the server that a sandbox simulates, as the comment on its code says. */
+/** A part outside of the server that a sandbox simulates, as the comment on its code describes it. */
 export interface SimulatedPart {
-  /** The member of a port or of the services by which the domain uses it. */
+  /** The member of a port or of the services through which the domain uses the part. */
   readonly name: string;
-  /** What it is in a sandbox, in one sentence. */
+  /** What the sandbox does, in one sentence. */
   readonly sandbox: string;
-  /** What `custos serve` has instead. */
+  /** What `custos serve` does instead. */
   readonly production: string;
-  /** What changes it; null for nothing. */
+  /** The setting that changes it. Null if there is none. */
   readonly setting: string | null;
-  /** Where the comment is. */
+  /** The path of the comment. */
   readonly path: string;
 }
 
-/** The `SIMULATED name:` comments of `src/sandbox/simulated`, by name. */
+/** Reads the `SIMULATED name:` comments of `src/sandbox/simulated`, by name. */
 export function readSimulated(root: string): SimulatedPart[] {
   return globSync('src/sandbox/simulated/**/*.ts', { cwd: root })
     .sort()
@@ -24,7 +24,11 @@ export function readSimulated(root: string): SimulatedPart[] {
     .sort((a, b) => a.name.localeCompare(b.name));
 }
 
-/** The parts that the comments of one file describe. Throws ContractError for a comment that lacks a line. */
+/**
+ * Reads the parts that the comments of one file describe.
+ *
+ * @throws ContractError for an incomplete comment.
+ */
 export function simulatedIn(path: string, source: string): SimulatedPart[] {
   return [...source.matchAll(/\/\*\*?[\s\S]*?\*\//g)].flatMap(([comment]) => {
     const text = comment.replace(/^\s*\/?\*+\/?/gm, '').replace(/\*\/$/, '');

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A page of the manual that is written from the contract, in Markdown. */
+/** A page of the manual that is generated from the contract, in Markdown. */
 export interface WrittenGuide {
   readonly file: string;
   readonly path: string;
@@ -45,7 +45,7 @@ interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 }
 
-/** The control plane and the error codes as pages of the manual. */
+/** Returns the pages of the manual about the control plane and the error codes. */
 export async function writtenGuides(root: string): Promise<WrittenGuide[]> {
   return [
     { file: 'docs/control-plane.md', path: 'control-plane', markdown: controlPlane(root) },

@@ -2,8 +2,10 @@ import { dirname, join } from 'node:path';
 import { Marked, type Tokens } from 'marked';
 
 /**
- * A guide as HTML, with links to other guides as they are served. `file`: relative to the root. `known`: files that are
- * served; links to others become text.
+ * Renders a guide as HTML.
+ *
+ * @param file the path relative to the root.
+ * @param known the files that the server offers. Links to other files become text.
  */
 export function renderGuide(
   markdown: string,
@@ -15,7 +17,7 @@ export function renderGuide(
       heading({ tokens, depth, text }) {
         return `<h${depth} id="${anchorOf(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
       },
-      // Code can be wider than the page: it is scrolled, also with the keyboard.
+      // Code can be wider than the page. It can be scrolled, also with the keyboard.
       code({ text, lang }) {
         const label = lang === undefined || lang === '' ? 'Code' : `Code: ${lang}`;
         return `<pre tabindex="0" role="region" aria-label="${label}"><code>${escapeHtml(text)}</code></pre>\n`;
@@ -25,9 +27,10 @@ export function renderGuide(
         const target = targetOf(href, file, known);
         return target === undefined ? text : `<a href="${target}">${text}</a>`;
       },
-      // The marks of tests.
+      // HTML comments mark the examples that tests run.
       html: () => '',
-      // CHOICE: no pictures: the package has none of the files of docs/, and pages load nothing from other hosts.
+      // CHOICE: pages have no pictures, because the package contains no pictures of docs/, and pages load nothing
+      // from other hosts.
       image: () => '',
       paragraph({ tokens }) {
         const text = this.parser.parseInline(tokens);
@@ -51,7 +54,7 @@ function targetOf(href: string, file: string, known: ReadonlySet<string>): strin
   return `/${target.replace(/\.md$/, '')}${anchor === undefined ? '' : `#${anchor}`}`;
 }
 
-// As code hosts make anchors of headings.
+// Makes an anchor of a heading in the same way as code hosts.
 function anchorOf(title: string): string {
   return title
     .toLowerCase()

@@ -4,15 +4,15 @@ import { build } from 'esbuild';
 import { writtenGuides } from './reference-guides.ts';
 import { renderGuide } from './render-guide.ts';
 
-/** Where the content of the pages at /docs is generated. */
+/** The path of the module with the pages at /docs. */
 export const PAGES_PATH = 'src/generated/pages.ts';
 
 const header = '// rendered by codegen/pages/render-pages.ts from docs/ and src/web/docs/; do not edit\n';
 
-/** The order of docs/guides/; files that are not listed follow by name. */
+/** The order of docs/guides/. Files that are not listed follow by name. */
 const order = ['first-request', 'key-quorums', 'policies', 'webhooks', 'going-to-production'];
 
-/** The script and the style sheet of /docs, and the guides as HTML, as a module. */
+/** Renders a module with the script and the style sheet of /docs, and the guides as HTML. */
 export async function renderPages(root: string): Promise<string> {
   const guides = [
     ...pagesBelow(root, 'docs/guides', 'guides/', order),

@@ -7,9 +7,10 @@ import { migrations } from '../../src/storage/migrations/migrations.ts';
 import { type Database, openDatabase } from '../../src/storage/open-database.ts';
 import { startEmbeddedPostgres } from '../../test/support/postgres/embedded-postgres.ts';
 
-// Run after entities have changed: `npm run migration -- add-cards` writes the next migration, with the difference
-// between the entities and the existing migrations. Review it: its effect on existing rows, how long it locks, the
-// values of new columns. Then list it: test/house/released-migrations.test.ts prints the line.
+// For use after entities have changed: `npm run migration -- add-cards` writes the next migration from the difference
+// between the entities and the existing migrations. Review the migration: its effect on existing rows, how long it
+// locks, and the values of new columns. Then add it to the list in test/house/released-migrations.test.ts, which
+// prints the line.
 
 const folder = join(import.meta.dirname, '../../src/storage/migrations');
 const listFile = join(folder, 'migrations.ts');

@@ -6,18 +6,18 @@ import { dispatchByTag } from './dispatch-by-tag.ts';
 import { formats } from './formats.ts';
 
 /**
- * `as-written`: for requests. `closed`: for responses and webhooks; object schemas with `properties` but without
+ * Requests use `as-written`. Responses and webhooks use `closed`: object schemas with `properties` but without
  * `additionalProperties` then allow no undeclared properties.
  */
 export type Openness = 'as-written' | 'closed';
 
 /** Compiles the schemas of one document. */
 export interface SchemaCompiler {
-  /** `place` names an inline schema, also in the error when it does not compile. */
+  /** @param place names an inline schema, also in the error when it does not compile. */
   compile(schema: Schema, openness: Openness, place: string): ValidateFunction;
 }
 
-/** The schema and all its inline subschemas; does not follow references. */
+/** Yields the schema and all its inline subschemas, without following references. */
 function* writtenWithin(schema: Schema): Generator<Schema> {
   yield schema;
   for (const [inner] of subschemas(schema, '')) yield* writtenWithin(inner);
@@ -27,7 +27,7 @@ function isOpenByOmission(schema: Schema): boolean {
   return schema.properties !== undefined && schema.additionalProperties === undefined;
 }
 
-/** Names of the components that differ when closed, directly or through their references. */
+/** Returns the names of the components that differ when closed, directly or through their references. */
 function componentsChangedByClosing(document: Document): Set<string> {
   const parts = Object.entries(document.components.schemas).map(([name, schema]) => {
     const within = [...writtenWithin(schema)];
@@ -50,7 +50,7 @@ interface Compiled {
   readonly componentId: (name: string, openness: Openness) => string;
 }
 
-/** Converts a contract schema for Ajv: references become ids, annotations are dropped. */
+/** Converts a contract schema for Ajv. References become ids, and annotations are dropped. */
 function toAjvSchema(schema: Schema, openness: Openness, compiled: Compiled): Record<string, unknown> {
   if (schema.$ref !== undefined) return { $ref: compiled.componentId(schemaName(schema.$ref), openness) };
   const inner = (subschema: Schema): Record<string, unknown> => toAjvSchema(subschema, openness, compiled);
@@ -73,12 +73,12 @@ function toAjvSchema(schema: Schema, openness: Openness, compiled: Compiled): Re
   }
   if (schema.items !== undefined) out.items = inner(schema.items);
   if (schema.oneOf !== undefined) out.oneOf = schema.oneOf.map(inner);
-  // Responses match one branch, so dispatching by tag is faster. For requests, `anyOf` reports the faults of every
-  // branch.
+  // A response matches one branch, so it is faster to select the branch by its tag. For requests, `anyOf` reports the
+  // faults of every branch.
   if (schema.anyOf !== undefined && openness === 'closed') {
     Object.assign(out, dispatchByTag(schema.anyOf, compiled.document, inner));
   } else if (schema.anyOf !== undefined) out.anyOf = schema.anyOf.map(inner);
-  // Ajv does not support `mapping`; the branches declare the tag with `const` or `enum`.
+  // Ajv does not support `mapping`, so the branches declare the tag with `const` or `enum`.
   if (schema.discriminator !== undefined) {
     out.discriminator = { propertyName: schema.discriminator.propertyName };
     // Ajv's discriminator ignores values that are not objects, so the type must be checked as well.
@@ -88,14 +88,14 @@ function toAjvSchema(schema: Schema, openness: Openness, compiled: Compiled): Re
 }
 
 /**
- * Ajv's coercion accepts whatever `Number` reads: `Infinity`, `0x10`, `1e1`, ` 1`. Checks the text of integers before
- * it is coerced: Ajv applies `allOf` before `properties`.
+ * Checks the text of integers before Ajv coerces it. Ajv accepts everything that `Number` reads: `Infinity`, `0x10`,
+ * `1e1`, ` 1`. The check works because Ajv applies `allOf` before `properties`.
  */
 function integerTexts(properties: readonly (readonly [string, Schema])[]): object {
   const integers = properties.filter(([, { type }]) => type === 'integer');
   if (integers.length === 0) return {};
   const text = { format: 'integer-text' };
-  // A list of one is coerced as well: `limit[]=1`.
+  // A list with one element is coerced as well, for example `limit[]=1`.
   const checked = integers.map(([name]) => [name, { ...text, items: text }] as const);
   return { allOf: [{ properties: Object.fromEntries(checked) }] };
 }
@@ -113,7 +113,7 @@ function createAjv(coerceTypes: false | 'array'): Ajv2020 {
     formats,
     code: { source: true, esm: true, formats: _`formats` },
   });
-  // Ajv2020 enables both regardless of its options; the contract uses neither `unevaluated…` nor `$dynamic…`.
+  // Ajv2020 enables both regardless of its options. The contract uses neither `unevaluated…` nor `$dynamic…`.
   ajv.opts.unevaluated = false;
   ajv.opts.dynamicRef = false;
   return ajv;
@@ -121,7 +121,7 @@ function createAjv(coerceTypes: false | 'array'): Ajv2020 {
 
 /**
  * Compiles the schemas of a document. Each component is registered under its own id and compiled to one function,
- * regardless of the number of references. `coerce`: converts strings to the schema's type, for queries.
+ * regardless of the number of references. `coerce` converts strings to the schema's type, for queries.
  */
 export function schemaCompiler(document: Document, { coerce }: { coerce: boolean }): SchemaCompiler {
   const changed = componentsChangedByClosing(document);

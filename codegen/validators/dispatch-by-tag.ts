@@ -4,8 +4,8 @@ import { type Document, type Schema, schemaName } from '../document.ts';
 const MIN_BRANCHES = 6;
 
 /**
- * Groups the branches of an `anyOf` by a tag: a property that most of them require with a constant string. Undefined
- * without such a property or with few branches.
+ * Groups the branches of an `anyOf` by a tag, which is a property that most of them require with a constant string.
+ * Undefined if there is no such property, or only few branches.
  */
 export function tagOf(
   branches: readonly Schema[],
@@ -29,7 +29,7 @@ export function tagOf(
 }
 
 /**
- * Equivalent to `anyOf` over all branches, but tries only those that can match:
+ * Makes a schema that is equivalent to `anyOf` over all branches, but tries only those that can match:
  * `if` the tag has a value, `then` the branches with that value and those without a tag, `else` the next value.
  */
 export function dispatchByTag(
@@ -57,7 +57,7 @@ function resolve(schema: Schema, document: Document): Schema {
   return schema.$ref === undefined ? schema : (document.components.schemas[schemaName(schema.$ref)] ?? {});
 }
 
-/** The constant string that a schema requires for a property; undefined if there is none. */
+/** Returns the constant string that a schema requires for a property. Undefined if there is none. */
 function constantOf(schema: Schema, property: string): string | undefined {
   if (!schema.required?.includes(property)) return undefined;
   const { const: constant } = schema.properties?.[property] ?? {};

@@ -36,7 +36,7 @@ const WEBHOOK_TYPES = `/** By event type. Undeclared fields are errors. */
 export const webhookValidators: Readonly<Record<string, ValidateFunction>>;
 `;
 
-/** The type declarations of the validator files, by file name. */
+/** Returns the type declarations of the validator files, by file name. */
 export function validatorTypes(document: Document, withWebhooks: boolean): Map<string, string> {
   const functionImport = "import type { ValidateFunction } from './validate-function.ts';\n\n";
   const idImport = "import type { OperationId } from './operations.ts';\n";

@@ -7,16 +7,16 @@ import { type Openness, type SchemaCompiler, schemaCompiler } from './compile-sc
 import { validatorTypes } from './emit-validator-types.ts';
 import { addCompiled, type CodeGraph, modulePart, renamer, sharedFunctions } from './link-validators.ts';
 
-/** The functions that several of the other files use. */
+/** The file with the functions that several of the other files use. */
 const SHARED_FILE = 'shared-validators.js';
-/** Validators of parameters; they coerce values, so they share no functions with the other files. */
+/** The file with the validators of parameters. They coerce values, so they share no functions with the other files. */
 const PARAMETER_FILE = 'parameter-validators.js';
-/** The table of formats and the parts of Ajv that compiled code calls. */
+/** The file with the table of formats and the parts of Ajv that compiled code calls. */
 const RUNTIME_FILE = 'validator-runtime.js';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-/** A table to emit: its lines and the functions that they refer to. */
+/** A table to emit: its lines and the functions to which they refer. */
 interface Table {
   readonly file: string;
   readonly exportName: string;
@@ -33,7 +33,7 @@ function newTable(subject: string): Table {
   };
 }
 
-/** `{path, query, headers}` as one schema; undeclared query parameters and headers are allowed. */
+/** Returns the schema of `{path, query, headers}`. It allows undeclared query parameters and headers. */
 function parametersSchema(operation: Operation): Schema {
   const part = (parameters: readonly OperationParameter[]): Schema => ({
     type: 'object',
@@ -57,7 +57,7 @@ const NO_BODY = `function noBody(data) {
   return data === undefined;
 }`;
 
-/** The tables of the validators without coercion, over a common code graph. */
+/** Makes the tables of the validators without coercion, over a common code graph. */
 function compileTables(
   compiler: SchemaCompiler,
   operations: readonly Operation[],
@@ -87,11 +87,11 @@ function compileTables(
   return { graph, request, response, webhook };
 }
 
-/** An unformatted module: functions of a graph and their exports. */
+/** An unformatted module, with functions of a graph and their exports. */
 interface Module {
   readonly graph: CodeGraph;
   readonly roots: Iterable<string>;
-  /** Functions that the shared file contains. */
+  /** The functions that the shared file contains. */
   readonly shared?: ReadonlySet<string>;
   readonly prelude?: readonly string[];
   readonly exported: readonly string[];
@@ -128,8 +128,8 @@ function parametersModule(document: Document, operations: readonly Operation[]):
 }
 
 /**
- * Formats code, with half the usual indentation because compiled conditions are deeply nested. Removes unused code: Ajv
- * emits every schema, even when no error refers to it.
+ * Formats code with half of the usual indentation, because compiled conditions are deeply nested. Removes unused
+ * code, because Ajv emits every schema, even when no error refers to it.
  */
 async function format(code: string): Promise<string> {
   const { code: formatted } = await transform(code, {
@@ -172,7 +172,7 @@ async function runtimeModule(graphs: readonly CodeGraph[]): Promise<string> {
   return result.outputFiles[0]?.text ?? '';
 }
 
-/** The validators, their tables and their types, by file name. */
+/** Returns the validators, their tables and their types, by file name. */
 export async function emitValidators(
   document: Document,
   operations: readonly Operation[],

@@ -1,6 +1,6 @@
 import { fullFormats } from 'ajv-formats/dist/formats.js';
 
-// 9999-12-31T23:59:59.999Z. Larger values are most likely in the wrong unit.
+// The Unix time of 9999-12-31T23:59:59.999Z. Larger values are most likely in the wrong unit.
 const LAST_SECOND = 253402300799;
 const LAST_MILLISECOND = 253402300799999;
 
@@ -18,30 +18,31 @@ export const standardFormats = {
 };
 
 /**
- * The formats that the contract may use as `x-format`. Validators reject or report a `format` that they do not know. The
- * Unix times have `format: int64` beside it.
+ * The formats that the contract may use as `x-format`, because validators reject or report a `format` that they do
+ * not know. The Unix times also have `format: int64`.
  */
 export const ownFormats = {
   /**
-   * 24 lower-case letters and digits. CHOICE: allows a leading digit, so that such an id is not found, not malformed.
+   * 24 lower-case letters and digits. CHOICE: a leading digit is allowed, so that the error for such an id is "not
+   * found" instead of "malformed".
    */
   cuid2: /^[0-9a-z]{24}$/,
   /** The id of a user: the neutral prefix and a generated part. */
   'user-did': /^did:service:[a-z0-9]{1,64}$/,
   'unix-seconds': integerUpTo(LAST_SECOND),
   'unix-ms': integerUpTo(LAST_MILLISECOND),
-  /** Seconds or milliseconds; the contract does not specify which. */
+  /** Seconds or milliseconds. The contract does not specify which. */
   'unix-time': integerUpTo(LAST_MILLISECOND),
 };
 
-/** The generator compiles with this table, and the generated validators include it. */
+/** The formats with which the generator compiles. The generated validators include this table. */
 export const formats = {
   ...standardFormats,
   ...ownFormats,
   /**
    * An integer parameter before it is converted: a JSON number with an integral value, as JSON Schema 2020-12 defines
-   * `integer`, because typed clients write floating-point numbers. No other notation that JavaScript reads as a number,
-   * and no more digits than a finite number has. `type: integer` judges the value.
+   * `integer`, because typed clients write floating-point numbers. It allows no other notation that JavaScript reads
+   * as a number, and at most the digits of a finite number. `type: integer` then checks the value.
    */
   'integer-text': /^-?(?:0|[1-9]\d{0,99})(?:\.\d{1,99})?(?:[eE][+-]?\d{1,2})?$/,
 };

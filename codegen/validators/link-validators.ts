@@ -4,7 +4,7 @@ import type { ValidateFunction } from 'ajv';
 interface Declaration {
   readonly text: string;
   readonly kind: 'function' | 'value' | 'runtime';
-  /** A readable name; the graph's own names are Ajv's numbered ones. */
+  /** A readable name, because the names in the graph are Ajv's numbered ones. */
   readonly title: string;
   readonly uses: readonly string[];
 }
@@ -21,7 +21,7 @@ interface CompiledSource {
 
 interface ScopeName {
   readonly str: string;
-  /** `key`: Ajv's key for the value; for a format, its name. */
+  /** `key` is Ajv's key for the value, or the name of a format. */
   readonly value: { readonly ref: unknown; readonly key?: unknown; readonly code?: { toString(): string } };
 }
 
@@ -37,7 +37,7 @@ function sourceOf(validate: Compiled | undefined, name: string): CompiledSource 
   return validate.source;
 }
 
-/** `inline-createWallet-200` -> `CreateWallet200`. */
+/** Converts an id to a name: `inline-createWallet-200` -> `CreateWallet200`. */
 function pascalCase(id: string): string {
   const words = id.replace(/^inline-/, '').split(/[^A-Za-z0-9]+/);
   return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
@@ -47,7 +47,7 @@ function idOf(schema: unknown): string {
   return (schema as { $id?: string } | undefined)?.$id ?? '';
 }
 
-/** The declaration of a value that compiled code references: a schema, a format, a pattern or a part of Ajv. */
+/** Makes the declaration of a value to which compiled code refers: a schema, a format, a pattern or a part of Ajv. */
 function valueDeclaration(name: string, { ref, key }: ScopeName['value'], code: string): Declaration {
   const [, runtimeModule] = /^require\("(.+)"\)\.default$/.exec(code) ?? [];
   if (runtimeModule !== undefined) {
@@ -69,8 +69,8 @@ function valueDeclaration(name: string, { ref, key }: ScopeName['value'], code: 
 }
 
 /**
- * Adds a compiled function and its dependencies to the graph. Returns the function's name.
- * NOTE: Ajv's own standalone output declares functions twice when schemas refer to each other cyclically.
+ * Adds a compiled function and its dependencies to the graph. Returns the function's name. NOTE: Ajv's own standalone
+ * output is not used, because it declares functions twice when schemas refer to each other cyclically.
  */
 export function addCompiled(graph: CodeGraph, root: ValidateFunction): string {
   const open: Compiled[] = [root as unknown as Compiled];
@@ -126,7 +126,7 @@ export function renamer(graph: CodeGraph): (code: string) => string {
   return (code) => code.replaceAll(/\b[a-z]+\d+\b/g, (name) => names.get(name) ?? name);
 }
 
-/** Names of all functions reachable from the given ones, including themselves. */
+/** Returns the names of all functions that can be reached from the given ones, including themselves. */
 function reachableFunctions(graph: CodeGraph, roots: Iterable<string>): Set<string> {
   const seen = new Set<string>();
   const open = [...roots];
@@ -138,7 +138,10 @@ function reachableFunctions(graph: CodeGraph, roots: Iterable<string>): Set<stri
   return new Set([...seen].filter((name) => graph.get(name)?.kind === 'function'));
 }
 
-/** Functions reachable from more than one group of roots. Everything that they call is shared as well. */
+/**
+ * Returns the functions that can be reached from more than one group of roots. Everything that they call is shared as
+ * well.
+ */
 export function sharedFunctions(graph: CodeGraph, groups: readonly Iterable<string>[]): Set<string> {
   const count = new Map<string, number>();
   for (const group of groups) {
@@ -148,15 +151,15 @@ export function sharedFunctions(graph: CodeGraph, groups: readonly Iterable<stri
 }
 
 export interface ModulePart {
-  /** Declarations in compilation order. */
+  /** The declarations in compilation order. */
   readonly text: string;
-  /** Names of the functions that the text uses but does not declare. */
+  /** The names of the functions that the text uses but does not declare. */
   readonly imports: readonly string[];
-  /** Names of the parts of Ajv that the text uses. */
+  /** The names of the parts of Ajv that the text uses. */
   readonly runtime: readonly string[];
 }
 
-/** The code of the given functions and their dependencies, except the functions in `elsewhere`. */
+/** Returns the code of the given functions and their dependencies, without the functions in `elsewhere`. */
 export function modulePart(
   graph: CodeGraph,
   roots: Iterable<string>,

@@ -2,8 +2,8 @@ import type { AfterCommitWork, OperationContext } from '../../src/ports/operatio
 import { inUnitOf, type UnitSource, unitsOf } from '../../src/server/unit-of-work.ts';
 
 /**
- * The parts of a context for tests that call verbs without the pipeline. `finish` runs the work registered for after
- * the commit; work registered for a refusal is dropped.
+ * The parts of a context for tests that call verbs without the pipeline. `finish` runs the work that was registered
+ * for after the commit. Work registered for a refusal is dropped.
  */
 export function afterCommitOf(database: UnitSource): Pick<
   OperationContext,

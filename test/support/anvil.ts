@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-/** A separate anvil on a free port. Blocks are mined only by `evm_mine`. */
+/** A separate anvil on a free port. Only `evm_mine` mines blocks. */
 export interface Anvil extends AsyncDisposable {
   readonly url: string;
   ask(method: string, ...params: unknown[]): Promise<unknown>;

@@ -4,12 +4,12 @@ import { type OperationId, type Operations, operations } from '../../src/generat
 import { createJudge, type Judge } from './document-judge.ts';
 import type { TestSandbox } from './sandbox.ts';
 
-/** Path, query and body of an operation, as far as it has them. */
+/** The path, query and body of an operation, without the parts that it does not have. */
 export type CallInput<Id extends OperationId> = Part<'path', Operations[Id]['path']> &
   Part<'query', Operations[Id]['query']> &
   Part<'body', Operations[Id]['body']>;
 
-/** A part is required when it has a required member. */
+/** A part is required if one of its members is required. */
 type Part<Name extends string, Value> = [Value] extends [undefined]
   ? { [N in Name]?: undefined }
   : undefined extends Value
@@ -19,12 +19,12 @@ type Part<Name extends string, Value> = [Value] extends [undefined]
       : { [N in Name]: Value };
 
 export interface CallOptions {
-  /** Additional headers; undefined removes a default one. */
+  /** Additional headers. Undefined removes a default header. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
-  /** Private P-256 keys, base64 PKCS#8, that sign the request one after the other. */
+  /** Private P-256 keys (base64 PKCS#8) that sign the request one after the other. */
   readonly signWith?: readonly string[];
   readonly idempotencyKey?: string;
-  /** Unix ms. */
+  /** The expiry in Unix ms. */
   readonly expiryMs?: number;
 }
 
@@ -34,14 +34,14 @@ export interface Answer<Body> {
   readonly body: Body;
 }
 
-/** The body of every refusal. */
+/** The body of every error response. */
 export interface Refusal {
   readonly error: string;
   readonly code?: string;
   readonly data?: Record<string, unknown>;
 }
 
-/** Calls an operation that must succeed; throws the response if it does not. */
+/** Calls an operation that must succeed. Throws the response if it does not. */
 export async function call<Id extends OperationId>(
   sandbox: TestSandbox,
   id: Id,
@@ -53,7 +53,7 @@ export async function call<Id extends OperationId>(
   return answer as Answer<Operations[Id]['response']>;
 }
 
-/** Calls an operation that must refuse, and returns status and body of the refusal. The input is untyped. */
+/** Calls an operation that must fail, and returns status and body of the error. The input is untyped. */
 export async function refusal(
   sandbox: TestSandbox,
   id: OperationId,
@@ -71,10 +71,10 @@ interface LooseInput {
   readonly body?: unknown;
 }
 
-/** By prefix: every sandbox serves the same document, and reading it takes as long as starting one. */
+/** The judges by prefix. Every sandbox serves the same document, and reading it takes as long as starting a sandbox. */
 const judges = new Map<string, Judge>();
 
-/** Sends a request, validates the response against the document and returns it, refusal or not. */
+/** Sends a request, validates the response against the document and returns it, whether it is an error or not. */
 export function attempt(
   sandbox: TestSandbox,
   id: OperationId,
@@ -113,7 +113,7 @@ async function send(
   return { status: answer.statusCode, headers: answer.headers, body };
 }
 
-/** The judge of all sandboxes with the same document. */
+/** Returns the judge that all sandboxes with the same document share. */
 export async function judgeOf(sandbox: TestSandbox): Promise<Judge> {
   const known = judges.get(sandbox.prefix) ?? createJudge(await sandbox.document());
   judges.set(sandbox.prefix, known);
@@ -150,7 +150,7 @@ function headersFor(
   );
 }
 
-/** Signs like published clients, without code of the server: RFC 8785 JSON, ECDSA P-256 over SHA-256, DER. */
+/** Signs like published clients, without the server's code: RFC 8785 JSON, ECDSA P-256 over SHA-256, DER. */
 export function signRequest(
   sandbox: Pick<TestSandbox, 'baseUrl'>,
   { method, target, body }: SentRequest,

@@ -3,17 +3,21 @@ import { type Database, openDatabase } from '../../src/storage/open-database.ts'
 import { recordEvents } from '../ledger/record-events.ts';
 import { freshPostgres } from './postgres/borrow-database.ts';
 
-/** The databases of all storage and integration tests: `describe.each(databaseKinds)`. */
+/** The kinds of databases for storage and integration tests: `describe.each(databaseKinds)`. */
 export const databaseKinds = ['sqlite', 'postgres'] as const;
 export type DatabaseKind = (typeof databaseKinds)[number];
 
 export type TestDatabase = Database &
   AsyncDisposable & {
-    /** Where another connection reaches it; undefined for SQLite in memory. */
+    /** The URL for other connections. Undefined for SQLite in memory. */
     readonly url: string | undefined;
   };
 
-/** A new empty database with the schema of this version. `file`: of SQLite; by default it is in memory. */
+/**
+ * Opens a new empty database with the schema of this version.
+ *
+ * @param file the file of SQLite. By default, it is in memory.
+ */
 export async function openTestDatabase(
   kind: DatabaseKind,
   { poolSize, file }: { readonly poolSize?: number | undefined; readonly file?: string | undefined } = {},
@@ -22,7 +26,7 @@ export async function openTestDatabase(
   return reopenTestDatabase({ kind, url: await freshPostgres(), poolSize: poolSize ?? 8 });
 }
 
-/** A database that is there already. */
+/** Opens an existing database. */
 export async function reopenTestDatabase(
   options: { kind: 'sqlite'; file: string } | { kind: 'postgres'; url: string; poolSize: number },
 ): Promise<TestDatabase> {

@@ -7,14 +7,14 @@ interface JudgedAnswer {
   readonly operationId: string;
   readonly status: number;
   readonly contentType: string | undefined;
-  /** Undefined: no body came. */
+  /** Undefined when the response has no body. */
   readonly body: unknown;
 }
 
 /** Throws when a response is not documented for the operation. */
 export type Judge = (answer: JudgedAnswer) => void;
 
-/** Our formats, defined a second time, so that the judge shares no code with the server. */
+/** The contract's own formats, defined a second time, so that the judge shares no code with the server. */
 const ourFormats: Record<string, (value: unknown) => boolean> = {
   cuid2: (value) => isLike(value, /^[0-9a-z]{24}$/),
   'user-did': (value) => isLike(value, /^did:[a-z0-9]+:[0-9a-z]{1,64}$/),
@@ -31,7 +31,7 @@ function isTime(value: unknown, last: number): boolean {
   return typeof value !== 'number' || (Number.isInteger(value) && value >= 0 && value <= last);
 }
 
-/** A validator as other tools have it, which ends the test where they would report a `format` that they do not know. */
+/** A validator like that of other tools. It fails the test where they would report an unknown `format`. */
 function createAjv(): Ajv2020 {
   const refuse = (...message: unknown[]): never => {
     throw new Error(message.join(' '));
@@ -54,8 +54,8 @@ function createAjv(): Ajv2020 {
 const jsonType = 'application/json';
 
 /**
- * Validates responses against `document`: status, content type, body and, for a refusal, its code. Compiled by Ajv
- * directly from the document, independently of the server's generated validators.
+ * Makes a function that validates responses against `document`: status, content type, body and, for an error, its
+ * code. Ajv compiles it directly from the document, independently of the server's generated validators.
  */
 export function createJudge(document: OpenApiDocument): Judge {
   const ajv = createAjv();
@@ -80,12 +80,12 @@ export function createJudge(document: OpenApiDocument): Judge {
       if (body !== undefined) throw new Error(`${what}: the document has no body there`);
       return;
     }
-    // JSON, or the only type of a file.
+    // JSON, or the only media type of a file.
     const [documentedType = jsonType] = Object.keys(response.content);
     if (contentType?.split(';')[0] !== documentedType)
       throw new Error(`${what} as ${contentType}, not ${documentedType}`);
     const pointer = [place.path, place.method, 'responses', status, 'content', documentedType, 'schema'];
-    // Nearly all refusals name the same schema, which is compiled once.
+    // Nearly all error responses use the same schema, which is compiled once.
     const named = response.content[documentedType]?.schema?.$ref;
     const $ref = `document${named ?? `#/paths/${pointer.map(String).map(escapePointer).join('/')}`}`;
     const validate = compiled.get($ref) ?? ajv.compile({ $ref });
@@ -95,7 +95,7 @@ export function createJudge(document: OpenApiDocument): Judge {
   };
 }
 
-/** Every error code of an operation has an example. */
+/** Checks that the code is documented. Every error code of an operation has an example. */
 function requireDocumentedCode(response: OpenApiResponse, code: string | undefined, what: string): void {
   const examples = Object.values(response.content?.[jsonType]?.examples ?? {});
   const codes = examples.map(({ value }) => (value as { code?: string }).code);

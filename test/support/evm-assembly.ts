@@ -1,6 +1,6 @@
 import { bytesToHex } from '../../src/engine/crypto/encoding.ts';
 
-// The opcodes that the contracts below need. Source: Ethereum yellow paper, appendix H.
+// The opcodes that the contracts below use. Source: Ethereum yellow paper, appendix H.
 const opcodes: Readonly<Record<string, number>> = {
   stop: 0x00,
   add: 0x01,
@@ -30,7 +30,7 @@ const opcodes: Readonly<Record<string, number>> = {
   swap1: 0x90,
 };
 
-/** EVM code of a listing: opcodes, `0x…` pushes itself, `@label` pushes where `label:` stands. */
+/** Assembles EVM code from a listing of opcodes. `0x…` pushes itself, and `@label` pushes the position of `label:`. */
 function assemble(listing: string): `0x${string}` {
   const words = listing.replaceAll(/;.*/g, '').split(/\s+/).filter(Boolean);
   const labels = new Map<string, number>();
@@ -106,7 +106,7 @@ fail:
   0x00 0x00 revert
 `);
 
-/** Runs batches as ERC-7821 says: from the account itself, all calls or none. */
+/** Runs batches according to ERC-7821: only the account itself may call it, and either all calls succeed or none. */
 export const executorCode = assemble(`
   calldatasize iszero @done jumpi
   0x00 calldataload 0xe0 shr 0xe9ae5c53 eq iszero @fail jumpi

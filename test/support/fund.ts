@@ -2,14 +2,14 @@ import { assetNamed } from '../../src/engine/assets/known-assets.ts';
 import { chainNamed, type KnownChain } from '../../src/engine/assets/known-chains.ts';
 import type { TestSandbox } from './sandbox.ts';
 
-/** A chain of the contract, which must be known. */
+/** Returns a chain of the contract. It must be known. */
 export function chain(name: string): KnownChain {
   const known = chainNamed(name);
   if (known === undefined) throw new Error(`no chain ${name}`);
   return known;
 }
 
-/** Gives out an asset that the contract names, as the faucet does. */
+/** Gives out an asset that the contract names, like the faucet. */
 export async function fund(
   sandbox: TestSandbox,
   address: string,
@@ -20,7 +20,7 @@ export async function fund(
   await fundToken(sandbox, address, { ...deposit, ...asset, chain: deposit.chain, symbol: asset.asset });
 }
 
-/** Gives out a token by its address, which begins to exist with it. */
+/** Gives out a token by its address. The token is created if it does not exist. */
 export async function fundToken(
   sandbox: TestSandbox,
   address: string,

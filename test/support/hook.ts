@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A request that an endpoint has received. */
+/** A request that the endpoint has received. */
 export interface Received {
   readonly method: string | undefined;
   readonly path: string | undefined;
@@ -13,7 +13,7 @@ export interface Received {
 /** A webhook endpoint on this machine. */
 export interface Hook extends AsyncDisposable {
   readonly url: string;
-  /** In the order of arrival. */
+  /** The requests in order of arrival. */
   readonly received: readonly Received[];
 }
 

@@ -9,13 +9,13 @@ export type Proposed = Pick<IntentResponse, 'intent_id' | 'request_details'> &
 /** Headers of an intent's request that are signed in addition to the app id. */
 export interface SignedHeaders {
   /**
-   * Unix ms: the `service-request-expiry` of the request that created the intent, which is the default; null leaves it
-   * out.
+   * The `service-request-expiry` of the request that created the intent, in Unix ms. This is the default. Null omits
+   * it.
    */
   readonly expiryMs?: number | null | undefined;
 }
 
-/** A member's signature of the proposed request, created like by published clients. */
+/** Makes a member's signature of the proposed request, like published clients. */
 export function signIntent(
   { prefix, appId }: Pick<TestSandbox, 'prefix' | 'appId'>,
   { request_details: { method, url, ...rest }, custom_expiry, expires_at }: Omit<Proposed, 'intent_id'>,
@@ -28,7 +28,7 @@ export function signIntent(
   return signRequest({ baseUrl: '' }, { method, target: url, body }, headers, privateKey);
 }
 
-/** What a member sends: a signature and the time of it, which defaults to now. */
+/** The body that a member sends: a signature and its time. The default time is now. */
 export function authorizationOf(
   sandbox: TestSandbox,
   intent: Proposed,
@@ -41,7 +41,7 @@ export function authorizationOf(
   };
 }
 
-/** Signs an intent as the holder of a key does; returns the intent. */
+/** Signs an intent like the holder of a key, and returns the intent. */
 export async function authorize(
   sandbox: TestSandbox,
   intent: Proposed,
@@ -53,7 +53,7 @@ export async function authorize(
   return (await call(sandbox, 'authorizeIntent', input, options)).body;
 }
 
-/** Signs an intent with a signature that is refused; returns status and code. */
+/** Sends a signature that must be refused, and returns status and code. */
 export async function refusedSignature(
   sandbox: TestSandbox,
   intent: Proposed,
@@ -66,12 +66,12 @@ export async function refusedSignature(
   return `${status} ${body.code}`;
 }
 
-/** The current state of the intent. */
+/** Returns the current state of the intent. */
 export async function readIntent(sandbox: TestSandbox, intent: Proposed): Promise<IntentResponse> {
   return (await call(sandbox, 'getIntent', { path: { intent_id: intent.intent_id } })).body;
 }
 
-/** The payloads of an intent's events, oldest first. */
+/** Returns the payloads of an intent's events, oldest first. */
 export async function intentEvents(
   sandbox: TestSandbox,
   intentId: string,

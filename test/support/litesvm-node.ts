@@ -14,7 +14,7 @@ import {
 } from '@solana/kit';
 import { FailedTransactionMetadata, LiteSVM } from 'litesvm';
 
-/** The genesis hash of the node. CAIP-2 uses the first 32 characters. */
+/** The genesis hash of the node. CAIP-2 uses its first 32 characters. */
 export const genesisHash = 'LiteSVMgenesis111111111111111111111111111111';
 
 const tokenPrograms = [
@@ -55,13 +55,13 @@ interface Ran {
   readonly after: Held;
 }
 
-/** What the accounts of a transaction hold, as in its metadata. */
+/** The token balances of the accounts in a transaction, in the format of its metadata. */
 interface Held {
   readonly balances: readonly bigint[];
   readonly tokens: readonly object[];
 }
 
-/** @param genesis the genesis hash that it reports. */
+/** @param genesis the genesis hash that the node reports. */
 export async function startLiteSvmNode(genesis = genesisHash): Promise<LiteSvmNode> {
   const svm = new LiteSVM();
   const ran = new Map<string, Ran>();
@@ -82,7 +82,7 @@ export async function startLiteSvmNode(genesis = genesisHash): Promise<LiteSvmNo
         };
       }
       response.setHeader('content-type', 'application/json');
-      // 64-bit integers are serialized as digits, as validators do.
+      // 64-bit integers are serialized as digits, like those of validators.
       response.end(
         JSON.stringify(answer, (_, value) => (typeof value === 'bigint' ? rawJson(String(value)) : value)),
       );
@@ -103,7 +103,7 @@ export async function startLiteSvmNode(genesis = genesisHash): Promise<LiteSvmNo
   };
 }
 
-// The compiler does not know it yet.
+// The compiler does not know this function yet.
 const rawJson = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON;
 
 interface RpcCall {
@@ -149,7 +149,7 @@ function answerTo({ svm, ran, genesis }: State, method: string, params: readonly
       return found === undefined ? null : shownTransaction(found);
     }
     case 'getSlot':
-      // The newest block: the next transaction is in the slot after it.
+      // This is the newest block. The next transaction is in the slot after it.
       return svm.getClock().slot - 1n;
     case 'getSignaturesForAddress':
       return [...ran]
@@ -183,7 +183,7 @@ function send({ svm, ran }: Omit<State, 'genesis'>, encoded: string): string {
   const fee = 5_000 * Object.keys(transaction.signatures).length;
   const { slot } = svm.getClock();
   ran.set(signature, { slot, err: null, fee, keys, before, after: heldBy(svm, keys) });
-  // Each transaction is in a block of its own.
+  // Each transaction has a separate block.
   svm.warpToSlot(slot + 1n);
   return signature;
 }
@@ -217,7 +217,7 @@ function shownTransaction({ slot, err, fee, keys, before, after }: Ran) {
 
 function simulate(svm: LiteSVM, encoded: string) {
   const transaction = decode(encoded);
-  // `sigVerify: false`: simulated without signatures.
+  // With `sigVerify: false`, the simulation checks no signatures.
   const tried = svm.withSigverify(false).simulateTransaction(transaction);
   svm.withSigverify(true);
   const err = tried instanceof FailedTransactionMetadata ? errorOf(tried) : null;
@@ -304,7 +304,7 @@ function shown(account: EncodedAccount) {
     executable: account.executable,
     lamports: account.lamports,
     owner: account.programAddress,
-    // Larger than 2^53, as on mainnet.
+    // The value is larger than 2^53, as on mainnet.
     rentEpoch: 2n ** 64n - 1n,
     space: account.data.length,
   };

@@ -1,6 +1,6 @@
 import type { WebhookSender } from '../../src/ports/webhooks.ts';
 
-/** Takes every address and reaches none. */
+/** A sender that accepts every address and reaches none. */
 export const noWebhooks: WebhookSender = {
   systemNow: () => 0,
   urlFault: () => undefined,

@@ -11,14 +11,18 @@ interface Request {
 const requests = new AsyncLocalStorage<Request>();
 
 /**
- * Runs one request, which may hold one connection of PostgreSQL at a time: a second one makes it fail. Requests that
- * hold one and wait for another would wait for each other for ever once there are as many as connections.
+ * Runs one request, which may hold only one PostgreSQL connection at a time. A second connection makes it fail. If
+ * every request held one connection while it waited for another, all of them would wait forever as soon as they held
+ * all connections.
  */
 export function withOneConnection<T>(name: string, work: () => Promise<T>): Promise<T> {
   return requests.run({ name, held: 0 }, work);
 }
 
-/** A key store elsewhere, which fails when a request asks it while it holds a connection: the key store may hang. */
+/**
+ * Wraps a key store so that it fails when a request uses it while the request holds a connection. A remote key store
+ * may hang.
+ */
 export function askedWithoutConnection(keyStore: KeyStore): KeyStore {
   return new Proxy(keyStore, {
     get(target, name) {
@@ -38,7 +42,7 @@ export function askedWithoutConnection(keyStore: KeyStore): KeyStore {
 
 const connect = serverDriver.Pool.prototype.connect as (this: Pool) => Promise<PoolClient>;
 
-// Counts what a request takes from any pool. Connections outside of requests are not counted.
+// Counts the connections that a request takes from any pool. Connections outside of requests are not counted.
 serverDriver.Pool.prototype.connect = function (this: Pool, ...callback: never[]) {
   const request = requests.getStore();
   if (request === undefined || callback.length > 0) return connect.apply(this, callback as never);

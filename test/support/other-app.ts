@@ -1,22 +1,22 @@
 import type { TestSandbox } from './sandbox.ts';
 
-/** The same server as a second app sees it: calls made with it carry that app's credentials. */
+/** The same server as a second app sees it. Calls through it use that app's credentials. */
 export async function asOtherApp(sandbox: TestSandbox): Promise<TestSandbox> {
   const answer = await control<{ id: string; secret: string }>(sandbox, 'POST', 'apps', { name: 'Other' });
   return { ...sandbox, appId: answer.id, appSecret: answer.secret };
 }
 
-/** Changes settings of the sandbox's app, as a dashboard would. */
+/** Changes settings of the sandbox's app, like a dashboard. */
 export async function configureApp(sandbox: TestSandbox, settings: object): Promise<void> {
   await control(sandbox, 'PUT', `apps/${sandbox.appId}`, { settings });
 }
 
-/** Puts a user into a state, as the user would in the app's own pages. */
+/** Changes the state of a user, as the app's own pages would. */
 export async function configureUser(sandbox: TestSandbox, userId: string, state: object): Promise<object> {
   return control<object>(sandbox, 'PUT', `apps/${sandbox.appId}/users/${userId}`, state);
 }
 
-/** Calls the control plane, which must accept the request. */
+/** Calls the control plane. The request must succeed. */
 export async function control<Body = unknown>(
   sandbox: TestSandbox,
   method: 'GET' | 'POST' | 'PUT',
@@ -28,7 +28,7 @@ export async function control<Body = unknown>(
   return answered as Body;
 }
 
-/** Calls the control plane and returns its response, refusal or not. */
+/** Calls the control plane and returns its response, whether it is an error or not. */
 export async function askControl(
   sandbox: TestSandbox,
   method: 'GET' | 'POST' | 'PUT',

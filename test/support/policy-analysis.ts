@@ -3,7 +3,7 @@ import type { TestSandbox } from './sandbox.ts';
 
 type Question = 'explainPolicy' | 'replayPolicy' | 'lintPolicy' | 'getPolicyTrace';
 
-/** Calls a policy operation of the control plane; throws the response if it is a refusal. */
+/** Calls a policy operation of the control plane. Throws the response if it is an error. */
 export async function analyzePolicies<Id extends Question>(
   sandbox: Pick<TestSandbox, 'dispatcher' | 'baseUrl'>,
   id: Id,
@@ -14,7 +14,7 @@ export async function analyzePolicies<Id extends Question>(
   return body as Operations[Id]['response'];
 }
 
-/** The same, refusals included. */
+/** Calls a policy operation of the control plane and returns its response, whether it is an error or not. */
 export async function analysisResponse(
   { dispatcher, baseUrl }: Pick<TestSandbox, 'dispatcher' | 'baseUrl'>,
   id: Question,

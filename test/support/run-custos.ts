@@ -18,22 +18,22 @@ export interface Finished {
 }
 
 interface RunOptions {
-  /** Added to an environment without Custos settings. */
+  /** Variables that are added to an environment without Custos settings. */
   readonly env?: Record<string, string>;
-  /** Options of Node. */
+  /** Command line options of Node. */
   readonly nodeOptions?: readonly string[];
-  /** Where input and output go. Default: pipes. */
+  /** The standard streams of the process. Default: pipes. */
   readonly stdio?: StdioOptions;
 }
 
-/** Runs a command to its end. */
+/** Runs a command until it ends. */
 export async function runCustos(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
   const child = await start(args, options);
   const output = collect(child);
   return { code: await ended(child), ...output() };
 }
 
-/** What the ready file says. */
+/** The content of the ready file. */
 interface Ready {
   readonly base_url: string;
   readonly app_id: string;
@@ -43,11 +43,11 @@ interface Ready {
   readonly admin_url?: string;
 }
 
-/** A server in its own process. */
+/** A server in a separate process. */
 export interface ServingCustos extends StartedCustos, AsyncDisposable {
   readonly ready: Ready;
   readonly readyFile: string;
-  /** Calls with the app's credentials; trusts only the server's authority. */
+  /** Calls the server with the app's credentials. It trusts only the server's authority. */
   call<Body>(
     method: string,
     path: string,
@@ -63,12 +63,12 @@ interface Called<Body> {
   readonly body: Body;
 }
 
-/** A command at work. */
+/** A running command. */
 export interface StartedCustos {
   readonly process: ChildProcess;
-  /** The output so far. */
+  /** Returns the output so far. */
   output(): { readonly stdout: string; readonly stderr: string };
-  /** Waits for its end. */
+  /** Waits for the end of the command. */
   ended(): Promise<Finished>;
   /** Sends a signal and waits for the end. */
   stop(signal?: NodeJS.Signals): Promise<Finished>;
@@ -91,11 +91,11 @@ export async function startCustos(args: readonly string[], options: RunOptions =
   };
 }
 
-/** Starts a command that serves, on a free port, and waits until it is ready. */
+/** Starts a server command on a free port, and waits until it is ready. */
 export async function serveCustos(args: readonly string[], options: RunOptions = {}): Promise<ServingCustos> {
   const folder = temporaryFolder();
   const readyFile = join(folder, 'ready.json');
-  // Most tests create a few wallets.
+  // Most tests create only a few wallets.
   const unprepared =
     args[0] === 'sandbox' && !args.includes('--prepared-keys') ? ['--prepared-keys', '0'] : [];
   const custos = await startCustos(
@@ -182,10 +182,10 @@ function ended(child: ChildProcess): Promise<number | null> {
   return new Promise((resolve) => child.once('close', (code) => resolve(code)));
 }
 
-/** Long runs may share the machine with others. */
+/** Long runs may share the machine with other programs. */
 const START_MS = isLong ? 300_000 : 20_000;
 
-/** Waits, by default for as long as a start may take. */
+/** Waits. The default limit is the time that a start may take. */
 export async function waitFor(condition: () => boolean, limitMs = START_MS): Promise<void> {
   const untilMs = performance.now() + limitMs;
   while (!condition()) {
@@ -197,8 +197,8 @@ export async function waitFor(condition: () => boolean, limitMs = START_MS): Pro
 let isRunning = false;
 
 /**
- * Runs a command to its end in this process. As `runCustos`, without the time in which a process starts; for commands
- * that end by themselves, one at a time.
+ * Runs a command in this process until it ends. It works like `runCustos`, but saves the time for starting a process.
+ * It is for commands that end by themselves, one at a time.
  */
 export async function runCommand(args: readonly string[], { env = {} }: RunOptions = {}): Promise<Finished> {
   if (isRunning) throw new Error('expected one command at a time in this process');
@@ -232,7 +232,7 @@ function replaceSettings(settings: Readonly<Record<string, string>>): void {
   Object.assign(process.env, settings);
 }
 
-/** Keeps what is written to a stream, and to the console that belongs to it. */
+/** Captures everything that is written to a stream, and to the console method that belongs to it. */
 function capture(stream: NodeJS.WriteStream, method: 'log' | 'error') {
   const { console: printer } = globalThis;
   const chunks: string[] = [];

@@ -55,13 +55,13 @@ export interface TestOperations extends AsyncDisposable {
   readonly database: TestDatabase;
   readonly services: Services;
   readonly app: { readonly id: string; readonly name: string };
-  /** Unix ms; frozen until a test changes it. */
+  /** The time in Unix ms. It is frozen until a test changes it. */
   readonly clock: { nowMs: number };
-  /** The same app as if served by another process: separate connections to the same PostgreSQL. */
+  /** The same app, as if another process served it: separate connections to the same PostgreSQL. */
   anotherProcess(): Promise<TestOperations>;
-  /** Path, query and body as passed by the pipeline, already validated. */
+  /** Runs an operation. The path, query and body are validated already, as the pipeline passes them. */
   run<Id extends OperationId>(id: Id, input: RunInput): Promise<RunAnswer<Id>>;
-  /** A context outside any request, over `em`. */
+  /** Makes a context outside of any request, over `em`. */
   context(em: OperationContext['em']): OperationContext;
 }
 
@@ -69,18 +69,18 @@ export interface RunInput {
   readonly path?: Record<string, string>;
   readonly query?: Record<string, unknown>;
   readonly body?: unknown;
-  /** Private P-256 keys, base64 PKCS#8, that sign the request. */
+  /** Private P-256 keys (base64 PKCS#8) that sign the request. */
   readonly signWith?: readonly string[];
-  /** Such keys, which sign the request under another name of the server. */
+  /** Private keys that sign the request for another host name of the server. */
   readonly signElsewhereWith?: readonly string[];
   /** The signed text. Default: the canonical payload of the request, without its idempotency key. */
   readonly payload?: string;
-  /** Unix ms. */
+  /** The expiry in Unix ms. */
   readonly expiryMs?: number;
   readonly idempotencyKey?: string;
-  /** The user, and the session, whose access token the request carries instead of the app secret. */
+  /** The user and the session of the access token in the request, which replaces the app secret. */
   readonly as?: { readonly userId: string; readonly sessionId: string };
-  /** The network of an OAuth client without a secret, which sends the request instead of the app. */
+  /** The network address of an OAuth client without a secret, which sends the request instead of the app. */
   readonly publicClientNetwork?: string;
 }
 
@@ -88,28 +88,25 @@ export interface OperationsOptions {
   readonly chains?: Chains;
   readonly jwks?: JwksSource;
   readonly safeguards?: Partial<Safeguards>;
-  /** Connections of PostgreSQL held at most. */
+  /** The maximum number of PostgreSQL connections. */
   readonly poolSize?: number;
   readonly admission?: RunOptions['admission'];
-  /** How long requests for one wallet wait for each other. */
+  /** How long requests for the same wallet wait for one another. */
   readonly mutexWaitMs?: number;
-  /**
-   * What takes the place of the key store. By default it is local on SQLite, as in a sandbox, and elsewhere on
-   * PostgreSQL.
-   */
+  /** Wraps the key store. By default, it is local on SQLite, as in a sandbox, and separate on PostgreSQL. */
   readonly replaceKeyStore?: (keyStore: KeyStore) => KeyStore;
-  /** What replaces the default ceilings of fees in the key store. */
+  /** Replaces the default ceilings of fees in the key store. */
   readonly feeCeilings?: ConfiguredCeilings;
   /**
-   * Whether the key store signs deposits to a request, as in a sandbox: then it compares nothing that the server
-   * builds.
+   * Whether the key store signs deposits for a request, as in a sandbox. It then does not compare the transactions
+   * that the server builds.
    */
   readonly hasExchange?: boolean;
-  /** As of the key store. */
+  /** The same setting as that of the key store. */
   readonly signaturesPerRequest?: number;
   /** The app's own login, whose tokens the key store verifies. */
   readonly login?: UserLogin;
-  /** The file of SQLite, which is in memory by default. */
+  /** The file of SQLite. By default, it is in memory. */
   readonly file?: string;
 }
 
@@ -124,7 +121,7 @@ function expiryHeader(expiryMs: number | undefined): Record<string, string> {
   return expiryMs === undefined ? {} : { 'service-request-expiry': String(expiryMs) };
 }
 
-/** Signatures over few payloads: other tests cover how requests are signed. */
+/** A proof with signatures over a few payloads. Other tests cover how requests are signed. */
 function signedProof(signed: readonly { readonly by: readonly string[]; readonly text: Uint8Array }[]) {
   const signatures = signed.flatMap(({ by, text }) =>
     by.map((privateKey) => {
@@ -138,7 +135,9 @@ function signedProof(signed: readonly { readonly by: readonly string[]; readonly
 /** The initial time. Ids and keys are seeded. */
 const startMs = Date.UTC(2026, 0, 1);
 
-/** An empty app on an empty database, with the real transactions, retries and response check of the pipeline. */
+/**
+ * Creates an empty app on an empty database, with the real transactions, retries and response check of the pipeline.
+ */
 export async function openOperations(
   kind: DatabaseKind,
   options: OperationsOptions = {},
@@ -162,7 +161,7 @@ export async function openOperations(
   return serve({ database, services, clock, app, options });
 }
 
-/** The operations of an app that already exists in a database. */
+/** Makes the operations of an app that already exists in a database. */
 export function operationsOn(
   database: TestDatabase,
   { app, nowMs, keyStore }: { app: TestOperations['app']; nowMs: number; keyStore: KeyStore },
@@ -177,7 +176,7 @@ export function operationsOn(
   return serve({ database, services, clock, app, options: {} });
 }
 
-/** What an operator would configure in a signer. */
+/** The chains that an operator would configure in a signer. */
 const evmChains = [true, false].flatMap((isTestnet) =>
   knownChains({ isTestnet, chainType: 'ethereum' }).map(({ caip2 }) => caip2),
 );
@@ -306,7 +305,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
         proof: {
           ...proof,
           noted: {},
-          // A body with half a surrogate pair has no canonical payload, so nothing could sign it.
+          // A body with half a surrogate pair has no canonical payload, so it cannot be signed.
           ...(signed.length === 0 ? {} : signedProof(signed)),
           expiryMs,
           ...as,
@@ -341,7 +340,7 @@ function serve({ database, services, clock, app, options }: Served): TestOperati
       ...afterCommitOf(database),
     }),
     async [Symbol.asyncDispose]() {
-      // Records may still be waiting to be stored.
+      // Records may still wait to be stored.
       await services.uses.flush();
       await database[Symbol.asyncDispose]();
     },

@@ -8,15 +8,15 @@ import { recordEvents } from '../ledger/record-events.ts';
 
 export type TestSandbox = Sandbox &
   AsyncDisposable & {
-    /** Trusts the sandbox's certificate and nothing else. */
+    /** Trusts only the sandbox's certificate. */
     readonly dispatcher: Agent;
-    /** The word in its clients' headers. */
+    /** The prefix in the header names of its clients. */
     readonly prefix: string;
-    /** The document as this sandbox serves it. */
+    /** Returns the document in the form that this sandbox serves. */
     document(): Promise<OpenApiDocument>;
   };
 
-/** As much of the document as tests read. */
+/** The members of the document that tests read. */
 export interface OpenApiDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>>;
   readonly components: unknown;
@@ -40,8 +40,8 @@ export interface OpenApiResponse {
 }
 
 /**
- * A whole server in this process: own port, own database in memory, stopped clock, ids and keys drawn from a seed,
- * the named mocks planted. `await using sandbox = await startSandbox()` stops it at the end of the test.
+ * Starts a complete server in this process. It has its own port, a database in memory, a frozen clock, ids and keys
+ * from a seed, and the named mocks. `await using sandbox = await startSandbox()` stops it at the end of the test.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<TestSandbox> {
   const sandbox = await composeSandbox({
@@ -49,11 +49,11 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<TestSa
     seed: 'test',
     seedData: true,
     logLevel: 'silent',
-    // Most tests create a few wallets.
+    // Most tests create only a few wallets.
     preparedKeys: 0,
-    // Most tests compare whole bodies with those of production; refusal-hints.test.ts sends hints.
+    // Most tests compare whole bodies with those of production. refusal-hints.test.ts turns hints on.
     hints: false,
-    // Most tests compare times with that of the clock; frozen-clock.test.ts lets it tick.
+    // Most tests compare times with the clock's time. frozen-clock.test.ts lets the clock tick.
     ticks: false,
     ...options,
   });

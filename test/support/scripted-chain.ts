@@ -17,10 +17,10 @@ interface SeenTransaction {
 }
 
 export interface ScriptedChain extends EvmChain, Chains {
-  /** Every broadcast in order, including repeated ones. */
+  /** All broadcasts in order, including repeated ones. */
   readonly broadcasts: SeenTransaction[];
   readonly calls: EvmCall[];
-  /** Nothing can be asked while true. */
+  /** While true, the chain cannot be reached. */
   isDown: boolean;
   /** The responses to the next broadcasts. */
   readonly refusals: Extract<BroadcastOutcome, { isAccepted: false }>[];
@@ -29,7 +29,7 @@ export interface ScriptedChain extends EvmChain, Chains {
   suggested: { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint | undefined };
   /** Runs during each broadcast, before the chain accepts it. */
   duringBroadcast: () => Promise<void>;
-  /** Sets the status of a transaction; undefined makes it unknown. */
+  /** Sets the status of a transaction. Undefined makes the transaction unknown. */
   setStatus(hash: string, status: ChainStatus | undefined): void;
   include(hash: string, options?: { isFinal?: boolean }): void;
 }
@@ -38,7 +38,7 @@ const chainId = 31337n;
 export const caip2 = 'eip155:31337';
 
 /**
- * An EVM chain that a test controls: a separate adapter, with viem to read what is sent. By default it accepts
+ * An EVM chain that a test controls: a separate adapter that reads transactions with viem. By default, it accepts
  * everything, counts nonces like a node, and mines nothing.
  */
 export function scriptChain(): ScriptedChain {
@@ -90,7 +90,7 @@ export function scriptChain(): ScriptedChain {
       chain.broadcasts.push({ hash, sender, nonce, transaction });
       const refusal = chain.refusals.shift();
       if (refusal !== undefined) return refusal;
-      // Like a node, counts only consecutive nonces.
+      // Like a node, it counts only consecutive nonces.
       if (nonce === (sent.get(sender.toLowerCase()) ?? 0)) sent.set(sender.toLowerCase(), nonce + 1);
       if (!statuses.has(hash)) statuses.set(hash, { kind: 'pending' });
       return { isAccepted: true, hash };

@@ -9,9 +9,9 @@ export type Scripted =
   | { readonly status: number; readonly text?: string };
 
 export interface ScriptedNode extends AsyncDisposable {
-  /** With a path that contains an API key, as used by providers. */
+  /** The URL. Its path contains an API key, as those of providers do. */
   readonly url: string;
-  /** The methods that were called, in order. */
+  /** The called methods, in order. */
   readonly calls: readonly string[];
 }
 

@@ -2,15 +2,15 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A key management service with the part of the transit engine's interface that is used. */
+/** A key management service with the used part of the transit engine's interface. */
 export interface TransitService extends AsyncDisposable {
   readonly url: string;
   readonly token: string;
-  /** The requests, without the token. */
+  /** The requests, without their token. */
   readonly requests: { readonly path: string; readonly body: Record<string, string> }[];
-  /** The lease of the token. By default it does not end. */
+  /** The lease of the token. By default, it does not end. */
   readonly lease: { seconds: number; renewable: boolean; endsAtS: number; latestS: number };
-  /** Replaces the responses of the service; undefined restores them. */
+  /** Replaces the responses of the service. Undefined restores them. */
   interrupt(answer: ((response: ServerResponse) => void) | undefined): void;
 }
 
@@ -20,11 +20,11 @@ const TAG_BYTES = 16;
 interface TransitServiceOptions {
   readonly mount?: string;
   readonly namespace?: string;
-  /** What leases end by. */
+  /** The clock by which leases end. */
   readonly nowS?: () => number;
 }
 
-/** Starts one with an AES-256-GCM key of this name. */
+/** Starts a service with an AES-256-GCM key of this name. */
 export async function startTransitService(
   keyName = 'custos',
   { mount = 'transit', namespace, nowS = () => 0 }: TransitServiceOptions = {},
@@ -42,7 +42,7 @@ export async function startTransitService(
     const path = request.url ?? '';
     requests.push({ path, body });
     if (instead !== undefined) return instead(response);
-    // A service with namespaces does not know a token outside of its own.
+    // With namespaces, the service knows a token only in the token's own namespace.
     const isKnown =
       request.headers['x-vault-token'] === token && request.headers['x-vault-namespace'] === namespace;
     if (!isKnown || nowS() >= lease.endsAtS) return reply(403, { errors: ['permission denied'] });

@@ -2,20 +2,20 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Where the connection to the node breaks. */
+/** The point at which the connection to the node breaks. */
 export interface Trap {
-  /** It breaks at a call of this JSON-RPC method, the first one unless others pass. */
+  /** The connection breaks at a call of this JSON-RPC method. It is the first call, unless `passing` is set. */
   readonly method: string;
-  /** Whether the node has received the call by then. */
+  /** Whether the node receives the call before the connection breaks. */
   readonly hasArrived: boolean;
-  /** How many calls of the method pass before; none if left out. */
+  /** The number of calls of the method that pass before. Default: none. */
   readonly passing?: number;
 }
 
-/** A proxy between a server and its node, which forwards everything until a trap is set. */
+/** A proxy between a server and its node. It forwards everything until a trap is set. */
 export interface TreacherousNode extends AsyncDisposable {
   readonly url: string;
-  /** At the trap `spring` runs while the call is pending; the connection breaks when it resolves. */
+  /** Sets a trap. `spring` runs while the call is pending, and the connection breaks when it resolves. */
   set(trap: Trap, spring: () => Promise<unknown>): void;
 }
 

@@ -5,7 +5,7 @@ import {
 
 type Search = Parameters<typeof verifySignatures>[0];
 
-/** Runs the verification in one go. */
+/** Runs the whole verification without a pause. */
 export function verify(search: Search): VerifiedSignatures {
   const steps = verifySignatures(search);
   for (;;) {
@@ -14,7 +14,7 @@ export function verify(search: Search): VerifiedSignatures {
   }
 }
 
-/** What the verification costs in all, in verifications of a short payload. */
+/** Returns the total cost of the verification, in verifications of a short payload. */
 export function costOf(search: Search): number {
   return [...verifySignatures(search)].reduce((sum, cost) => sum + cost, 0);
 }

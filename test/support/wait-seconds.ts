@@ -1,7 +1,7 @@
 import { recordEvents } from '../ledger/record-events.ts';
 import type { TestSandbox } from './sandbox.ts';
 
-/** Events of days ago are deleted when the clock has passed them. */
+/** After a wait of this length, old events are deleted, so their payloads are recorded before. */
 const DAY_SECONDS = 86_400;
 
 /** Advances the clock, mines the due blocks and runs the due jobs. */

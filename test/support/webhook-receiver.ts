@@ -12,7 +12,7 @@ export interface Received {
   readonly body: { readonly type: string } & Record<string, unknown>;
 }
 
-/** Responds to a request; one that it does not end is left pending. */
+/** Responds to a request. A request that it does not end stays pending. */
 export type Reply = (received: Received, response: ServerResponse) => void;
 
 export interface WebhookReceiver extends AsyncDisposable {
@@ -27,7 +27,7 @@ export interface WebhookReceiver extends AsyncDisposable {
 export const accept: Reply = (_, response) => void response.writeHead(204).end();
 export const refuse: Reply = (_, response) => void response.writeHead(500).end('no');
 
-/** A webhook endpoint on this machine, like that of a customer. */
+/** A webhook endpoint on this machine, like the endpoint of a customer. */
 export async function startWebhookReceiver(first: Reply = accept): Promise<WebhookReceiver> {
   const received: Received[] = [];
   const waiting: { least: number; resolve: () => void }[] = [];
@@ -64,7 +64,8 @@ export async function startWebhookReceiver(first: Reply = accept): Promise<Webho
 }
 
 /**
- * Verifies a request with both libraries, each by its own headers; throws their errors. They use the system clock.
+ * Verifies a request with both libraries, each with its own headers, and throws their errors. They use the system
+ * clock.
  */
 export function verifyWebhook(
   { headers, bodyText }: Pick<Received, 'headers' | 'bodyText'>,

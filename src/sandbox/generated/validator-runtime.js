@@ -274,14 +274,15 @@ var standardFormats = {
 };
 var ownFormats = {
   /**
-   * 24 lower-case letters and digits. CHOICE: allows a leading digit, so that such an id is not found, not malformed.
+   * 24 lower-case letters and digits. CHOICE: a leading digit is allowed, so that the error for such an id is "not
+   * found" instead of "malformed".
    */
   cuid2: /^[0-9a-z]{24}$/,
   /** The id of a user: the neutral prefix and a generated part. */
   "user-did": /^did:service:[a-z0-9]{1,64}$/,
   "unix-seconds": integerUpTo(LAST_SECOND),
   "unix-ms": integerUpTo(LAST_MILLISECOND),
-  /** Seconds or milliseconds; the contract does not specify which. */
+  /** Seconds or milliseconds. The contract does not specify which. */
   "unix-time": integerUpTo(LAST_MILLISECOND)
 };
 var formats = {
@@ -289,8 +290,8 @@ var formats = {
   ...ownFormats,
   /**
    * An integer parameter before it is converted: a JSON number with an integral value, as JSON Schema 2020-12 defines
-   * `integer`, because typed clients write floating-point numbers. No other notation that JavaScript reads as a number,
-   * and no more digits than a finite number has. `type: integer` judges the value.
+   * `integer`, because typed clients write floating-point numbers. It allows no other notation that JavaScript reads
+   * as a number, and at most the digits of a finite number. `type: integer` then checks the value.
    */
   "integer-text": /^-?(?:0|[1-9]\d{0,99})(?:\.\d{1,99})?(?:[eE][+-]?\d{1,2})?$/
 };

@@ -19,9 +19,9 @@ export const environment: IntegrationEnvironment = 'sandbox';
 export interface Holder {
   readonly userId: string;
   readonly wallet: Wallet;
-  /** Sends a request with the user's access token. */
+  /** The options with which a request is sent with the user's access token. */
   readonly as: CallOptions;
-  /** Signs for the wallet. */
+  /** The key that signs for the wallet. */
   readonly key: string;
 }
 
@@ -53,7 +53,7 @@ export async function newUser(
   return { userId: body.id, as: { headers: { authorization: `Bearer ${token}` } } };
 }
 
-/** A new user with a wallet, before the first step to cards. */
+/** Creates a user with a wallet, before the first step towards cards. */
 export async function newHolder(sandbox: TestSandbox): Promise<Holder> {
   const { userId, as } = await newUser(sandbox);
   const { body: wallet } = await call(sandbox, 'createWallet', {
@@ -65,7 +65,7 @@ export async function newHolder(sandbox: TestSandbox): Promise<Holder> {
   return { userId, as, wallet, key: body.authorization_key };
 }
 
-/** Takes all steps to the status `ready`. */
+/** Takes all steps up to the status `ready`. */
 export async function makeReady(sandbox: TestSandbox, { userId, as }: Pick<Holder, 'userId' | 'as'>) {
   await call(sandbox, 'createCardCustomer', { body: { environment } }, as);
   const accepts = { accept_bank_terms: true, accept_electronic_disclosure: true };
@@ -73,7 +73,7 @@ export async function makeReady(sandbox: TestSandbox, { userId, as }: Pick<Holde
   await control(sandbox, 'POST', 'verifications', { user_id: userId, environment, outcome: 'approved' });
 }
 
-/** A user with a card, a wallet with `cents` of USDC, and an approval of as much. */
+/** Creates a user with a card, a wallet with `cents` of USDC, and an approval of the same amount. */
 export async function cardHolder(
   sandbox: TestSandbox,
   cents: bigint,
@@ -92,7 +92,7 @@ export function cardFor({ id }: Pick<Wallet, 'id'>) {
   return { body: { wallet_id: id, asset: 'usdc', chain_id: chainId, environment } } as const;
 }
 
-/** The owner signs an approval of the issuer's account, which is in a block when this returns. */
+/** The owner signs an approval of the issuer's account. A block includes it before this returns. */
 export async function approve(sandbox: TestSandbox, { wallet, key }: Holder, cents: bigint): Promise<void> {
   const { body: config } = await call(sandbox, 'getCardConfig', {
     path: { app_id: sandbox.appId },
@@ -120,14 +120,14 @@ export async function approve(sandbox: TestSandbox, { wallet, key }: Holder, cen
   await sandbox.chains.mine(chainId, 1);
 }
 
-/** What the wallet holds, in cents. */
+/** Returns the balance of a wallet in cents. */
 export async function centsOf(sandbox: TestSandbox, address: string): Promise<bigint> {
   const [raw = 0n] = await sandbox.chains.find(chainId)!.balances(address, [usdc]);
   if (raw % 10_000n !== 0n) throw new Error(`${raw} is no whole number of cents`);
   return raw / 10_000n;
 }
 
-/** A PIN as the page of an app encrypts it. */
+/** Encrypts a PIN like the page of an app. */
 export async function encryptPin(publishableKey: string, pin: string): Promise<string> {
   const suite = new CipherSuite({
     kem: new DhkemP256HkdfSha256(),

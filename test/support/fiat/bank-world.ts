@@ -17,7 +17,7 @@ export interface BankWorld extends AsyncDisposable {
   readonly controls: FiatControls;
   readonly clock: { now(): number };
   pass(ms: number): void;
-  /** Pays USDC of a wallet with enough of it. */
+  /** Pays USDC from a wallet that has enough. */
   pay(wallet: string, address: string, rawAmount: bigint): Promise<void>;
 }
 
@@ -45,7 +45,7 @@ export function openBankWorld(): BankWorld {
   };
 }
 
-/** The provider over REST, in front of a bank. */
+/** A provider over REST, in front of a simulated bank. */
 interface BridgeWorld extends AsyncDisposable {
   readonly provider: FiatProvider;
   readonly service: BridgeService;

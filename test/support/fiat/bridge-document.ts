@@ -17,21 +17,21 @@ interface Content {
   readonly content: { readonly 'application/json': { readonly schema: object } };
 }
 
-/** What the provider's document says about one operation. */
+/** The description of one operation in the provider's document. */
 export interface BridgeOperation {
-  /** `POST /customers/{customerID}/virtual_accounts`. */
+  /** A name such as `POST /customers/{customerID}/virtual_accounts`. */
   readonly name: string;
   readonly method: string;
   readonly path: RegExp;
   readonly successStatus: number;
-  /** The faults of a request: its query and its body. */
+  /** Returns the faults in the query and the body of a request. */
   faultsOfRequest(query: URLSearchParams, body: unknown): readonly string[];
   faultsOfResponse(status: number, body: unknown): readonly string[];
 }
 
 let operations: readonly BridgeOperation[] | undefined;
 
-/** The operations of the document that the adapter must keep to, and that the local provider keeps to. */
+/** Reads the operations of the document, to which both the adapter and the local provider must conform. */
 export function readBridgeDocument(): readonly BridgeOperation[] {
   operations ??= compileDocument();
   return operations;

@@ -29,11 +29,11 @@ type Handler = (input: HandlerInput, success: number) => Promise<BridgeReply>;
 interface HandlerWorld {
   readonly bank: FiatProvider;
   readonly clock: { now(): number };
-  /** What each customer is. */
+  /** The kind of each customer. */
   readonly kinds: Map<string, CustomerKind>;
 }
 
-/** The test network that the local provider pays on. */
+/** USDC on the test network on which the local provider pays. */
 export const testUsdc: FiatAsset = {
   caip2: 'eip155:84532',
   chain: 'base_sepolia',
@@ -42,7 +42,7 @@ export const testUsdc: FiatAsset = {
   decimals: 6,
 };
 
-/** The operations of the document, done by a simulated bank. */
+/** The operations of the document, implemented by a simulated bank. */
 export function bridgeHandlers(world: HandlerWorld): Readonly<Record<string, Handler>> {
   return {
     ...customerHandlers(world),
@@ -52,9 +52,9 @@ export function bridgeHandlers(world: HandlerWorld): Readonly<Record<string, Han
   };
 }
 
-/** A refusal of the provider. `key` names what is wrong. */
+/** An error response of the provider. `key` names the faulty member. */
 export function refused(status: number, code: string, key?: unknown): BridgeReply {
-  // The real one's messages repeat what was submitted.
+  // The messages of the real provider repeat submitted data.
   const message = 'the value `DE89370400440532013000` of `Alice Example` is not accepted';
   const source = key === undefined ? {} : { source: { location: 'body', key } };
   return { status, body: { code, message, ...source } };
@@ -345,7 +345,7 @@ function rawOf(amount: string): bigint {
   return BigInt(whole + fraction.padEnd(testUsdc.decimals, '0'));
 }
 
-/** The least percentage with 18 decimals by which the bank takes this fee. */
+/** Returns the lowest percentage, with 18 decimals, for which the bank charges this fee. */
 function percentOf(rawFee: bigint, rawAmount: bigint): string {
   const parts = (rawFee * 10n ** 20n + rawAmount - 1n) / rawAmount;
   const digits = String(parts).padStart(19, '0');

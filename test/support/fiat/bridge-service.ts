@@ -4,10 +4,10 @@ import type { CustomerKind, FiatProvider } from '../../../src/ports/fiat.ts';
 import { type BridgeOperation, readBridgeDocument } from './bridge-document.ts';
 import { type BridgeReply, bridgeHandlers, type HandlerInput, refused } from './bridge-handlers.ts';
 
-/** What goes wrong with the next request instead of its answer. */
+/** A failure that replaces the response to the next request. */
 export type Mishap =
   | { readonly kind: 'silence' }
-  /** The request has its effect; the answer is lost. */
+  /** The request takes effect, but its response is lost. */
   | { readonly kind: 'cut' }
   | {
       readonly kind: 'status';
@@ -17,10 +17,10 @@ export type Mishap =
       readonly member?: string;
     }
   | { readonly kind: 'text'; readonly text: string }
-  /** The answer, changed. */
+  /** The response is changed. */
   | { readonly kind: 'changed'; readonly change: (body: Record<string, unknown>) => unknown };
 
-/** A request as it arrived. */
+/** A received request. */
 interface Seen {
   readonly operation: string;
   readonly key: string | undefined;
@@ -30,11 +30,11 @@ interface Seen {
 export interface BridgeService extends AsyncDisposable {
   readonly baseUrl: string;
   readonly apiKey: string;
-  /** All requests, refused ones too. */
+  /** All requests, including refused ones. */
   readonly seen: readonly Seen[];
   /** Requests and responses that the document does not allow. */
   readonly faults: readonly string[];
-  /** Has the next requests go wrong, one after the other; replaces what was planned before. */
+  /** Makes the next requests fail, one after the other. Replaces earlier plans. */
   next(...mishaps: readonly Mishap[]): void;
 }
 
@@ -42,8 +42,8 @@ const API_KEY = 'sk-test-0123456789';
 const DAY_MS = 86_400_000;
 
 /**
- * A local provider that answers as the document of the real one says, by a simulated bank. Both sides are held to the
- * document: whatever breaks it is in `faults`.
+ * A local provider that responds according to the document of the real provider, with a simulated bank. Both sides
+ * must conform to the document. Every violation is in `faults`.
  */
 export async function openBridgeService(
   bank: FiatProvider,
@@ -80,7 +80,7 @@ export async function openBridgeService(
     return reply;
   };
 
-  /** A key stands for its first request for a day, and for none afterwards. */
+  /** A key identifies its first request for a day. Afterwards it is refused. */
   const once = async (
     operation: BridgeOperation,
     input: HandlerInput,

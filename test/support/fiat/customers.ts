@@ -7,7 +7,7 @@ import type { Database } from '../../../src/storage/open-database.ts';
 import { call } from '../call.ts';
 import type { TestSandbox } from '../sandbox.ts';
 
-/** The id of a new user whom the simulated identity office has verified. */
+/** Creates a user whom the simulated identity office has verified, and returns the id. */
 export async function verifiedUser(sandbox: TestSandbox): Promise<string> {
   const { body } = await call(sandbox, 'createUser', {
     body: { linked_accounts: [{ type: 'email', address: `alice-${randomUUID()}@example.com` }] },
@@ -16,7 +16,7 @@ export async function verifiedUser(sandbox: TestSandbox): Promise<string> {
   return body.id;
 }
 
-/** The id of a new organization that the simulated identity office has verified. */
+/** Creates an organization that the simulated identity office has verified, and returns the id. */
 export async function verifiedOrganization(sandbox: TestSandbox): Promise<string> {
   const { body: user } = await call(sandbox, 'createUser', {
     body: { linked_accounts: [{ type: 'email', address: `owner-${randomUUID()}@example.com` }] },
@@ -30,9 +30,9 @@ export async function verifiedOrganization(sandbox: TestSandbox): Promise<string
 }
 
 /**
- * Has the simulated identity office approve a user or an organization.
+ * Makes the simulated identity office approve a user or an organization.
  *
- * NOTE: the verification itself has tests of its own; here its result is stored.
+ * NOTE: other tests cover the verification itself. Here its result is stored directly.
  */
 export async function verify(
   { services, database, fiat, appId }: VerifyingServer,
@@ -75,7 +75,7 @@ interface VerifyingServer extends Pick<TestSandbox, 'fiat' | 'appId'> {
   readonly database: Pick<Database, 'orm'>;
 }
 
-/** A new wallet of a user. */
+/** Creates a wallet of a user. */
 export async function walletOf(sandbox: TestSandbox, userId: string): Promise<Wallet> {
   const { body } = await call(sandbox, 'createWallet', {
     body: { chain_type: 'ethereum', entity: { type: 'user', id: userId } },

@@ -10,7 +10,7 @@ const places = [
   '/usr/bin/google-chrome',
 ];
 
-/** The installed browser; undefined if there is none. `CHROMIUM` names another one. */
+/** The path of the installed browser. Undefined if there is none. `CHROMIUM` selects another one. */
 export const browserPath = places.find((path) => path !== '' && existsSync(path));
 
 /** Starts the installed browser. */
@@ -19,14 +19,14 @@ export function startBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: browserPath, args: ['--no-sandbox'] });
 }
 
-/** A window and the errors that its pages have reported. */
+/** A window, and the errors that its pages have reported. */
 export interface Window extends AsyncDisposable {
   readonly context: BrowserContext;
   readonly page: Page;
   readonly errors: readonly string[];
 }
 
-/** Opens a window. Its certificate authority is unknown to the browser. */
+/** Opens a window. The browser does not know the certificate authority. */
 export async function openWindow(
   browser: Browser,
   look: { readonly width: number; readonly scheme: 'light' | 'dark' },
@@ -46,9 +46,9 @@ export async function openWindow(
   return { context, page, errors, [Symbol.asyncDispose]: () => context.close() };
 }
 
-/** What violates WCAG 2.2 A or AA on the page as it is. */
+/** Returns the violations of WCAG 2.2 A or AA on the current page. */
 export async function accessibilityFaults(page: Page): Promise<string[]> {
-  // Evaluated, because the content security policy of the page admits no other script.
+  // The script is evaluated directly, because the content security policy of the page allows no other script.
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate(() =>
     (globalThis as unknown as { axe: typeof axe }).axe.run({
@@ -58,7 +58,7 @@ export async function accessibilityFaults(page: Page): Promise<string[]> {
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
 }
 
-/** Whether a part of the page is wider than the window, or than the part that contains it, which would scroll. */
+/** Whether a part of the page is wider than the window, or than its container, which would then scroll. */
 export function isTooWide(page: Page): Promise<boolean> {
   return page.evaluate(
     `[document.documentElement, ...document.querySelectorAll('main, .detail, .card')].some(

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { startSandbox } from '../../../src/compose/sandbox.ts';
 
-// Opens the pages at /docs in Chromium: measures them, checks them with axe-core (WCAG 2.2 A and AA) in light and dark,
-// wide and narrow, goes through the reference by keyboard, sends a signed request from it, and takes screenshots.
+// Opens the pages at /docs in Chromium: measures them, checks them with axe-core (WCAG 2.2 A and AA) in light and
+// dark, wide and narrow, navigates the reference by keyboard, sends a signed request from it, and takes screenshots.
 //
-//   CHROMIUM=/usr/bin/chromium node test/support/inspector/measure-docs-pages.ts
+// CHROMIUM=/usr/bin/chromium node test/support/inspector/measure-docs-pages.ts
 //
-// Exits with 1 if something is not as it should be.
+// Exits with 1 if a check fails.
 
 const root = join(import.meta.dirname, '..', '..');
 const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
@@ -38,7 +38,7 @@ async function openPage(browser: Browser, options: object): Promise<{ context: B
   const context = await browser.newContext({ ignoreHTTPSErrors: true, ...options });
   const page = await context.newPage();
   page.on('console', (message) => {
-    // Requests that are meant to be refused are reported as errors, too.
+    // The browser also reports requests that are expected to fail.
     if (message.type() === 'error' && !message.text().includes('status of 401'))
       faults.push(`console: ${message.text()}`);
   });
@@ -46,7 +46,7 @@ async function openPage(browser: Browser, options: object): Promise<{ context: B
   return { context, page };
 }
 
-/** Milliseconds until a page shows its content, and bytes over the wire, with an empty cache. */
+/** Measures the milliseconds until a page shows its content, and the transferred bytes, with an empty cache. */
 async function measure(browser: Browser, baseUrl: string): Promise<void> {
   for (const { name, path, ready } of pages) {
     const { context, page } = await openPage(browser, {});
@@ -69,7 +69,7 @@ interface Violation {
   readonly nodes: readonly { readonly html: string }[];
 }
 
-/** axe-core cannot be added as a script tag of its own under the policy of the pages, so that is bypassed here. */
+/** Checks the pages. Their policy would refuse axe-core as a script, so the policy is bypassed here. */
 async function look(browser: Browser, baseUrl: string): Promise<void> {
   mkdirSync(screenshots, { recursive: true });
   for (const { name: lookName, ...options } of looks) {
@@ -102,7 +102,7 @@ async function look(browser: Browser, baseUrl: string): Promise<void> {
   }
 }
 
-/** A reader who finds walletRpc by keyboard and signs as Alice. */
+/** The story of a reader who finds walletRpc by keyboard and signs as Alice. */
 async function story(browser: Browser, baseUrl: string): Promise<void> {
   const { context, page } = await openPage(browser, {});
   await page.goto(`${baseUrl}/docs`);

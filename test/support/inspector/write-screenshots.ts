@@ -9,9 +9,9 @@ import { startWebhookReceiver } from '../webhook-receiver.ts';
 import { openWindow, startBrowser } from './browser.ts';
 import { builtInspector } from './built-inspector.ts';
 
-// Writes a picture of each page of the inspector to `docs/inspector/`, wide and light, and narrow and dark. It then
-// measures how long the page of requests takes with 10,000 requests. Needs an installed browser:
-// node test/support/inspector/write-screenshots.ts
+// Takes a screenshot of each page of the inspector, wide and light, and narrow and dark, and stores it in
+// `docs/inspector/`. It then measures how long the page of requests takes with 10,000 requests. It needs an installed
+// browser: node test/support/inspector/write-screenshots.ts
 
 const folder = join(import.meta.dirname, '..', '..', '..', 'docs', 'inspector');
 const MOST_REQUESTS = 10_000;
@@ -34,7 +34,7 @@ async function control(method: 'GET' | 'POST', path: string, body?: object): Pro
   return answer.body.json();
 }
 
-/** Something to see on each page. */
+/** Creates content for each page. */
 await call(sandbox, 'createWebhookEndpoint', {
   body: { url: receiver.url, event_types: ['*'] },
 });
@@ -82,7 +82,7 @@ const latest = async (path: string): Promise<string> =>
 
 interface Shown {
   readonly path: string;
-  /** Brings the page to what is worth a picture. */
+  /** Prepares the page for its screenshot. */
   readonly arrange?: (page: Page) => Promise<unknown>;
 }
 

@@ -1,12 +1,12 @@
 interface Measured<Result> {
   readonly result: Result;
-  /** Processor time of the longest turn of the event loop, in ms. */
+  /** The CPU time of the longest turn of the event loop, in ms. */
   readonly longestMs: number;
 }
 
 /**
- * Measures how long `work` keeps the thread from everything else at once. Counts the processor time of the thread, not
- * the time of the clock: on a busy machine, the clock would count other programs.
+ * Measures the longest time for which `work` blocks the thread. It counts the CPU time of the thread instead of the
+ * elapsed time, which on a busy machine would include other programs.
  */
 export async function longestSlice<Result>(work: () => Promise<Result>): Promise<Measured<Result>> {
   let longest = 0;

@@ -11,15 +11,16 @@ import { freshPostgres } from '../postgres/borrow-database.ts';
 export type TestProduction = Listening &
   AsyncDisposable & {
     readonly adminUrl: string;
-    /** Headers of requests, which pass for those of a proxy that terminates TLS. */
+    /** Headers that make requests look like those of a proxy that terminates TLS. */
     readonly proxied: Readonly<Record<string, string>>;
-    /** `/metrics`, without comments. */
+    /** Returns `/metrics` without comments. */
     metrics(): Promise<string[]>;
   };
 
 /**
- * `custos serve` in this process, its signer included, on a database of its own. `env`: settings beside the required
- * ones.
+ * Starts `custos serve` in this process, including its signer, on a separate database.
+ *
+ * @param env settings in addition to the required ones.
  */
 export async function startProduction(
   env: Readonly<Record<string, string>> = {},

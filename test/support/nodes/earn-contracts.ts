@@ -12,9 +12,9 @@ const contracts = JSON.parse(
 /** OpenZeppelin's vault, tokens and a distributor of rewards, on a node. */
 export interface EarnContracts {
   deploy(name: ContractName, ...args: unknown[]): Promise<Hex>;
-  /** Puts a token that anybody can mint at an address. */
+  /** Installs a token that anybody can mint at an address. */
   installToken(at: Hex, decimals: number): Promise<void>;
-  /** Executes a function, which must succeed. */
+  /** Executes a function. It must succeed. */
   call(to: Hex, name: ContractName, functionName: string, ...args: unknown[]): Promise<void>;
   read(to: Hex, name: ContractName, functionName: string, ...args: unknown[]): Promise<bigint>;
 }

@@ -10,7 +10,7 @@ interface Answered<Body> {
   readonly body: Body;
 }
 
-/** A server in a process of its own. */
+/** A server in a separate process. */
 export interface Server {
   readonly appId: string;
   call<Body>(method: string, path: string, body?: object): Promise<Answered<Body>>;
@@ -21,7 +21,7 @@ export interface Server {
 export interface Home {
   readonly database: DatabaseConfig;
   start(): Promise<Server>;
-  /** Expires all leases, so that claimed work can be claimed again. */
+  /** Expires all claims, so that claimed work can be claimed again. */
   letTimePass(server: Server): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ interface HomeSettings {
   readonly rewards?: { readonly distributor: string; readonly merklUrl: string };
 }
 
-/** The sandbox on SQLite; its clock is moved. */
+/** The sandbox on SQLite. Its clock is moved. */
 async function sandboxHome(nodeUrl: string, { swapRouter, rewards }: HomeSettings): Promise<Home> {
   const data = temporaryFolder();
   return {
@@ -86,7 +86,7 @@ async function productionHome(nodeUrl: string, { swapRouter, rewards }: HomeSett
             headers: {
               authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`,
               'service-app-id': id,
-              // As published clients do; production requires it of intents.
+              // Like published clients. Production requires it for intents.
               'service-request-expiry': String(Date.now() + 15 * 60_000),
               ...(body === undefined ? {} : { 'content-type': 'application/json' }),
             },
@@ -108,13 +108,13 @@ async function productionHome(nodeUrl: string, { swapRouter, rewards }: HomeSett
   };
 }
 
-/** The sandbox on SQLite and the production server on PostgreSQL, with a node of Base. */
+/** The sandbox on SQLite and the production server on PostgreSQL, each with a node of Base. */
 export const homes = { sqlite: sandboxHome, postgres: productionHome };
 
-/** Where a server is killed. */
+/** The point at which a server is killed. */
 export interface Step extends Trap {
   readonly name: string;
-  /** Whether anything was signed and stored by then. */
+  /** Whether anything has been signed and stored before this point. */
   readonly isKept: boolean;
 }
 
@@ -136,13 +136,13 @@ export const stepsOfOne: readonly Step[] = [
   { name: 'while it is followed', method: 'eth_getTransactionReceipt', hasArrived: true, isKept: true },
 ];
 
-/** For actions of two transactions. */
+/** The additional step of actions with two transactions. */
 export const betweenBroadcasts = {
   ...{ name: 'between its two broadcasts', method: 'eth_sendRawTransaction', passing: 1 },
   ...{ hasArrived: false, isKept: true },
 };
 
-/** Of actions that read what their transactions moved. */
+/** The additional step of actions that read the movements in their transactions. */
 export const whileEffectsAreRead: Step = {
   ...{ name: 'while its effects are read', method: 'eth_getTransactionByHash' },
   ...{ hasArrived: true, isKept: true },

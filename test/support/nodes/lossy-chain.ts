@@ -1,9 +1,9 @@
 import type { AnyChain } from '../../../src/ports/chains.ts';
 
-/** What becomes of the next broadcasts: they arrive, or the request or its answer is lost. */
+/** The fate of the next broadcasts: they arrive, or the request or its response is lost. */
 export type Loss = 'nothing' | 'request' | 'answer';
 
-/** The chain, except that broadcasts may be lost on the way there or back. */
+/** Wraps a chain so that the requests or the responses of broadcasts may be lost. */
 export function withLoss(chain: AnyChain | undefined, lossNow: () => Loss): AnyChain | undefined {
   if (chain === undefined) return undefined;
   return {

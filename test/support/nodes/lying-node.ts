@@ -4,14 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { request as send } from 'undici';
 import type { Scripted } from '../scripted-node.ts';
 
-/** The answer in place of the honest one; undefined to pass that on. */
+/** Returns the response that replaces the true one. Undefined forwards the true response. */
 export type Lie = (
   method: string,
   params: readonly unknown[],
   honest: () => Promise<Record<string, unknown>>,
 ) => Scripted | undefined | Promise<Scripted | undefined>;
 
-/** A node that passes on what another one says, except for its lies. */
+/** A node that forwards the responses of another node, except for its lies. */
 export interface LyingNode extends AsyncDisposable {
   readonly url: string;
   lie: Lie;
@@ -46,7 +46,7 @@ export async function startLyingNode(honestUrl: string, lie: Lie = () => undefin
   return node;
 }
 
-/** A node whose index of transactions is behind: it knows neither transactions nor receipts. */
+/** A lie of a node whose index of transactions is behind: it has neither transactions nor receipts. */
 export const withoutReceipts: Lie = (method) =>
   method === 'eth_getTransactionReceipt' || method === 'eth_getTransactionByHash'
     ? { result: null }

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { concatHex, encodeAbiParameters, type Hex, keccak256 } from 'viem';
 
-/** What an account was given of a token in all. */
+/** The total amount that an account was given in a token. */
 export interface GivenReward {
   readonly user: string;
   readonly token: string;
@@ -11,7 +11,7 @@ export interface GivenReward {
   readonly symbol?: string;
 }
 
-/** A Merkle tree as Merkl makes them: sorted pairs of hashes. */
+/** A Merkle tree of the form that Merkl uses, with sorted pairs of hashes. */
 export function treeOf(given: readonly GivenReward[]): { root: Hex; proofOf(reward: GivenReward): Hex[] } {
   const levels = [given.map(leafOf)];
   for (let level = levels[0]!; level.length > 1; level = levels.at(-1)!) {
@@ -38,7 +38,7 @@ function leafOf({ user, token, amount }: GivenReward): Hex {
   return keccak256(encodeAbiParameters(types, [user as Hex, token as Hex, amount]));
 }
 
-/** The answer of Merkl's API v4 about a user, in the form in which it is published. */
+/** The response of Merkl's API v4 about a user, in its published format. */
 export function answerAbout(user: string, chainId: number, given: readonly GivenReward[]): object[] {
   const { root, proofOf } = treeOf(given);
   const rewards = given
@@ -66,10 +66,10 @@ export function answerAbout(user: string, chainId: number, given: readonly Given
   return [{ chain, rewards }];
 }
 
-/** A server in the place of Merkl's API. */
+/** A local replacement for Merkl's API. */
 export interface MerklService extends AsyncDisposable {
   readonly url: string;
-  /** The paths that were asked for, with their queries, in order, and the API key of each. */
+  /** The requested paths with their queries, in order, and the API key of each. */
   readonly asked: readonly { readonly path: string; readonly apiKey: string | undefined }[];
 }
 

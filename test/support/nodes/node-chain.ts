@@ -11,14 +11,14 @@ interface NodeBlock {
 
 export interface NodeChain {
   readonly caip2: string;
-  /** By number; a block without an entry is empty. */
+  /** The blocks by number. A block without an entry is empty. */
   readonly blocks: Map<number, NodeBlock>;
   head: number;
-  /** Calls that do not get the usual answer. */
+  /** Returns a special response to a call. Undefined selects the usual response. */
   answer: (method: string, params: readonly unknown[]) => Scripted | undefined;
 }
 
-/** What a chain looks like to a node, for tests that decide what each node says. */
+/** The state of a chain, for tests that decide what each node reports. */
 export function makeNodeChain(caip2: string, head = 0): NodeChain {
   return { caip2, blocks: new Map(), head, answer: () => undefined };
 }
@@ -27,7 +27,7 @@ export function blockHash(chain: NodeChain, number: number): string {
   return keccak256(toHex(`${chain.caip2} ${number} ${chain.blocks.get(number)?.fork ?? ''}`));
 }
 
-/** A node of the chain, which serves the methods that reading transfers needs. */
+/** Starts a node of the chain, with the methods that the reading of transfers needs. */
 export function startNodeOf(chain: NodeChain) {
   return startScriptedNode(
     (method, params) => chain.answer(method, params) ?? answerOf(chain, method, params),

@@ -28,21 +28,21 @@ function published(name: string): Contract {
   return { abi, bytecode: `0x${code.replace(/^0x/, '')}` };
 }
 
-/** An account that anvil signs for. */
+/** An account for which anvil signs. */
 const deployer = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266';
 const addressOf = (nonce: number): Hex => getContractAddress({ from: deployer, nonce: BigInt(nonce) });
 const [factory, weth, router] = [addressOf(0), addressOf(1), addressOf(2)];
 
-/** Where the router is on a fresh anvil. */
+/** The address of the router on a fresh anvil. */
 export const ROUTER_ON_ANVIL = router;
 
-/** The contracts of Uniswap V2 as they are published, on a fresh anvil. */
+/** The published contracts of Uniswap V2 on a fresh anvil. */
 export interface Uniswap {
-  /** Installs an ERC-20 token of theirs at an address. */
+  /** Installs one of their ERC-20 tokens at an address. */
   installToken(token: string): Promise<void>;
-  /** Sets the balance of such a token. */
+  /** Sets the balance of an installed token. */
   giveToken(token: string, owner: string, rawAmount: bigint): Promise<void>;
-  /** Makes a pool; `native` means the wrapped native asset. */
+  /** Makes a pool. `native` means the wrapped native asset. */
   makePool(one: [token: string, rawAmount: bigint], other: [token: string, rawAmount: bigint]): Promise<void>;
 }
 

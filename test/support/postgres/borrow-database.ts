@@ -1,7 +1,7 @@
-/** What the running test file has borrowed. The files of a worker share this module. */
+/** The databases that the running test file has borrowed. The files of a worker share this module. */
 let borrowed: string[] = [];
 
-/** The URL of a new migrated PostgreSQL database without rows, which is dropped after the test file. */
+/** Returns the URL of a new migrated PostgreSQL database without rows. It is dropped after the test file. */
 export async function freshPostgres(): Promise<string> {
   const answer = await askDesk({ method: 'POST' });
   const text = await answer.text();
@@ -10,7 +10,7 @@ export async function freshPostgres(): Promise<string> {
   return text;
 }
 
-/** At the end of a test file, when none of its databases is used any more. */
+/** Must be called at the end of a test file, when none of its databases is used any more. */
 export async function returnDatabases(): Promise<void> {
   if (borrowed.length === 0) return;
   const body = borrowed.join('\n');
@@ -19,7 +19,7 @@ export async function returnDatabases(): Promise<void> {
 }
 
 async function askDesk(request: { method: string; body?: string }): Promise<Response> {
-  // Processes that a test starts load this module as well, without vitest.
+  // Processes that a test starts load this module too, without vitest.
   const { inject } = await import('vitest');
   return fetch(inject('databaseDesk'), request);
 }

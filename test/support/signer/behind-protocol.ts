@@ -6,7 +6,7 @@ import type { KeyStore } from '../../../src/ports/key-store.ts';
 
 export type Task = Parameters<KeyStore['signWithWallet']>[2];
 
-/** A key store behind the protocol of the signer, and what the server changes in what it has signed. */
+/** A key store behind the protocol of the signer. `tamper` changes the tasks that the server sends. */
 export function behindProtocol(tamper: (task: Task) => Task): (keyStore: KeyStore) => KeyStore {
   return (keyStore) => {
     const connected = openSignerKeyStore(

@@ -1,6 +1,6 @@
 import { encodeFunctionData, erc20Abi, type Hex, parseAbi } from 'viem';
 
-// Calldata of what a server builds, encoded by another library.
+// The calldata of the transactions that a server builds, encoded by another library.
 
 const routerAbi = parseAbi([
   'function swapExactTokensForTokens(uint256 amountIn, uint256 amountOutMin, address[] path, address to, uint256 deadline)',
@@ -40,7 +40,7 @@ interface BatchedCall {
   readonly data?: string;
 }
 
-/** Calldata of a batch (ERC-7821), written by hand. */
+/** The calldata of a batch (ERC-7821), written by hand. */
 export function batchCall(calls: readonly BatchedCall[]): Hex {
   const word = (value: bigint | number) => value.toString(16).padStart(64, '0');
   const items = calls.map(({ to, value = 0n, data = '0x' }) => {

@@ -19,7 +19,7 @@ import { connectTo, type SignerConnection } from '../../../src/keys/signer-conne
 import type { UserLogin } from '../../../src/keys/voucher-operations.ts';
 import type { Owner } from './owner.ts';
 
-// A server under an attacker's control: it speaks the protocol of the signer, has every row of the database, and sees
+// A server under an attacker's control. It speaks the protocol of the signer, has every row of the database, and sees
 // every request that owners sign. It has no owner's key.
 
 type Parts = readonly Uint8Array[];
@@ -42,7 +42,7 @@ export interface NewWallet {
 
 export type CompromisedServer = ReturnType<typeof serverOver>;
 
-/** What the operator has configured in the signer. */
+/** The addresses that the operator has configured in the signer. */
 export const [router, wrapped, distributor] = [0xa1, 0xa2, 0xa3].map(
   (byte) => `0x${byte.toString(16).repeat(20)}`,
 ) as [string, string, string];
@@ -55,13 +55,13 @@ const contracts = {
   rewardDistributors: new Map([['eip155:8453', upperCase(distributor)]]),
 };
 
-/** Connects to a new signer, whose clock stands still, or is the one given. */
+/** Connects to a new signer. Its clock is frozen, unless a clock is given. */
 export async function compromisedServer(
   time: number | (() => number),
   logins: ReadonlyMap<string, UserLogin> = new Map(),
   feeCeilings: ConfiguredCeilings = new Map(),
   signaturesPerRequest?: number,
-  /** What the master key waits for before it opens anything. */
+  /** The master key waits for this before it opens anything. */
   untilOpened?: () => Promise<void>,
 ) {
   const masterKey = localMasterKey('test', randomBytes(32), systemEntropy);
@@ -86,9 +86,9 @@ export async function compromisedServer(
   return serverOver(await connectTo(ours));
 }
 
-/** What such a server does with its connection to a signer. */
+/** The actions of such a server over its connection to a signer. */
 export function serverOver(signer: SignerConnection) {
-  /** Sends a call as it is. */
+  /** Sends a call unchanged. */
   async function call(name: keyof typeof answers, parts: Parts, json: object) {
     return signer.call(operationNames.indexOf(name), parts, json);
   }
@@ -110,7 +110,7 @@ export function serverOver(signer: SignerConnection) {
       const { address } = (json as { facts: { address: string } }).facts;
       return { binding, parts, authority, quorums: [owner, ...signers], address };
     },
-    /** A key quorum after a change, which the signer is shown as an honest server does. */
+    /** Reports a changed key quorum to the signer, like an honest server. */
     async changedQuorum(
       record: QuorumRecord,
       change: QuorumChange,
@@ -127,7 +127,7 @@ export function serverOver(signer: SignerConnection) {
         seal: { sealedSecret: sealedSecret!, wrappedDataKey: wrappedDataKey!, masterKeyId },
       };
     },
-    /** Asks for a signature, with whatever replaces what an honest server sends. */
+    /** Requests a signature. `forged` replaces parts of what an honest server sends. */
     async signs(wallet: SealedWallet, task: object, use: object | undefined, forged: object = {}) {
       const { binding, parts } = wallet;
       const key = signer.hello.currentMasterKeyId;
@@ -136,7 +136,7 @@ export function serverOver(signer: SignerConnection) {
   };
 }
 
-/** The key quorum of one public key, as the server makes it. */
+/** The key quorum of one public key, in the form that the server creates. */
 export function ofKey({ publicKey }: Owner, id = 'quorum'): QuorumRecord {
   return { base: baseOfKey('acme', id, publicKey), changes: [] };
 }
@@ -146,7 +146,7 @@ export function quorum(id: string, members: Partial<QuorumBase>): QuorumRecord {
   return { base: { appId: 'acme', id, ...empty, ...members }, changes: [] };
 }
 
-/** What an honest server presents. */
+/** The data that an honest server presents. */
 export function useOf({ authority, quorums, address }: SealedWallet, evidence?: unknown) {
   return {
     ...{ authority, quorums, address, userKeys: {} },

@@ -10,7 +10,7 @@ type Named = readonly [column: string, value: string];
 
 const hello = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
 
-/** Wallets of one app, and someone who can write to its database. */
+/** Wallets of one app, and an attacker who can write to its database. */
 export function keptWallets(server: TestOperations) {
   const clients = clientsOf(server);
   const thief = keyOf(newOwner());
@@ -37,7 +37,7 @@ export function keptWallets(server: TestOperations) {
     );
   }
 
-  /** Expects that its owner uses the wallet, and that someone who can only write to the database does not. */
+  /** Expects that the owner can use the wallet, and that an attacker who can only write to the database cannot. */
   async function expectKept(walletId: string, by: Key): Promise<void> {
     expect(await signs(walletId, by)).toBe(200);
     expect(await signs(walletId, thief)).toBe(401);
@@ -53,7 +53,7 @@ export function keptWallets(server: TestOperations) {
     await write('wallets', ofWallet, { owner_id: null });
     await expect(signs(walletId)).rejects.toThrow('a request that the owner has signed');
     await expect(change(walletId, theft)).rejects.toThrow('a request that the owner has signed');
-    // Nor by the way on which a key gets its first authority.
+    // The attack also fails through the path by which a key gets its first authority.
     await write('wallet_keys', ofKey, { authority: null });
     await expect(signs(walletId)).rejects.toThrow('cannot be opened');
     await expect(change(walletId, theft)).rejects.toThrow('cannot be opened');

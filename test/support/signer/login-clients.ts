@@ -11,7 +11,7 @@ import { openOperations, type RunInput, type TestOperations } from '../run-opera
 
 /** The key of the app's own login. */
 const login = generateKeyPairSync('rsa', { modulusLength: 2048 });
-/** Base64 PKCS #8 and SubjectPublicKeyInfo. */
+/** A key pair as base64 PKCS #8 and SubjectPublicKeyInfo. */
 export interface Key {
   readonly privateKey: string;
   readonly publicKey: string;
@@ -20,8 +20,8 @@ export interface Key {
 type Body = Record<string, string> & { code?: string };
 
 /**
- * The operations of one app, whose users log in with tokens that the server verifies, and the key store if
- * `isPinned`.
+ * Opens the operations of one app, whose users log in with tokens. The server verifies the tokens and, if
+ * `isPinned`, so does the key store.
  */
 export async function openLogins(kind: (typeof databaseKinds)[number], isPinned: boolean) {
   const keys = [{ algorithm: 'RS256', kid: undefined, key: login.publicKey } as const];
@@ -52,7 +52,7 @@ export function keyOf({ privateKey, publicKey }: { privateKey: KeyObject; public
   return { publicKey, privateKey: privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64') };
 }
 
-/** What clients of the app do. */
+/** The actions of clients of the app. */
 export function clientsOf(server: TestOperations) {
   async function run<Answer = Body>(id: OperationId, input: RunInput, ...by: readonly Key[]) {
     const signWith = by.map(({ privateKey }) => privateKey);

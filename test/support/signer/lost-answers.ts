@@ -1,7 +1,7 @@
 import { SignerUnavailableError } from '../../../src/keys/signer-errors.ts';
 import type { KeyStore } from '../../../src/ports/key-store.ts';
 
-/** A key store that signs, and whose answers are lost as often as the test says. */
+/** A key store that signs, but whose responses are lost as often as the test demands. */
 export function lostAnswers() {
   let left = 0;
   return {

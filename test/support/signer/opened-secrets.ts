@@ -34,7 +34,7 @@ interface Kind {
   readonly bindingOf: (row: SealedRow) => SealBinding;
 }
 
-/** What the HTTP process may have, such as the secrets of webhooks, is left out. */
+/** Secrets that the HTTP process may have, such as those of webhooks, are omitted. */
 const kinds: readonly Kind[] = [
   {
     table: 'wallet_keys',
@@ -60,7 +60,7 @@ const kinds: readonly Kind[] = [
   },
 ];
 
-/** Every secret of a database that belongs in the signer only, opened with the master key, and the data keys. */
+/** Opens every secret of a database that may be only in the signer, with the master key, and the data keys. */
 export async function openedSecrets(databaseUrl: string, masterKey: Uint8Array) {
   const client = new Client({ connectionString: databaseUrl });
   await client.connect();

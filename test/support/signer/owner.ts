@@ -2,9 +2,9 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject,
 import canonicalize from 'canonicalize';
 import type { Evidence } from '../../../src/engine/authorization/signed-evidence.ts';
 
-/** Someone with a P-256 key who signs requests, as a client does. */
+/** A person with a P-256 key who signs requests like a client. */
 export interface Owner {
-  /** Base64 SubjectPublicKeyInfo. */
+  /** The public key as base64 SubjectPublicKeyInfo. */
   readonly publicKey: string;
   readonly privateKey: KeyObject;
 }
@@ -14,7 +14,7 @@ export function newOwner(): Owner {
   return { privateKey, publicKey: publicKey.export({ format: 'der', type: 'spki' }).toString('base64') };
 }
 
-/** The owner of a key in base64 PKCS #8. */
+/** Makes the owner of a key in base64 PKCS #8. */
 export function ownerOf(text: string): Owner {
   const privateKey = createPrivateKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'pkcs8' });
   const publicKey = createPublicKey(privateKey).export({ format: 'der', type: 'spki' });
@@ -26,7 +26,7 @@ export interface AskedRequest {
   readonly body: object;
   readonly method?: string;
   readonly appId?: string;
-  /** Unix ms; undefined for a request without expiry. */
+  /** The expiry in Unix ms. Undefined for a request without expiry. */
   readonly expiryMs?: number;
   readonly idempotencyKey?: string;
 }
@@ -44,7 +44,7 @@ export function signPayload({ privateKey }: Owner, payload: string): string {
   return sign('sha256', Buffer.from(payload), privateKey).toString('base64');
 }
 
-/** A request that these owners have signed. */
+/** The evidence of a request that these owners have signed. */
 export function signedBy(owners: readonly Owner[], request: AskedRequest): Evidence {
   const payload = payloadOf(request);
   return { requests: [{ payload, signatures: owners.map((owner) => signPayload(owner, payload)) }] };

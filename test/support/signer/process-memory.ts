@@ -3,8 +3,8 @@ import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 const CHUNK = 16 * 1024 * 1024;
 
 /**
- * Which of these bytes are anywhere in the writable memory of a process, as a core dump would contain it; undefined
- * where the system does not show the memory.
+ * Searches the writable memory of a process for these bytes, as a core dump would contain it. Undefined on systems
+ * that do not show the memory.
  */
 export function foundInMemory(
   pid: number,
@@ -37,7 +37,7 @@ function readAt(memory: number, buffer: Buffer, at: number, length: number): num
   try {
     return readSync(memory, buffer, 0, length, at);
   } catch {
-    // Unmapped meanwhile, or reserved.
+    // The region was unmapped in the meantime, or is reserved.
     return 0;
   }
 }

@@ -1,12 +1,12 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { base58 } from '@scure/base';
 
-/** Bytes to search for, by a name. At least 8 bytes each. */
+/** Bytes to search for, by name. Each has at least 8 bytes. */
 export type Wanted = ReadonlyMap<string, Buffer>;
 
 /**
- * A secret in the forms in which a program may have it: raw, as the limbs of a large number, and as text in hex, base64
- * and base58, each also in the two bytes per character of JavaScript.
+ * Returns the forms in which a program may store a secret: raw, as the limbs of a large number, and as text in hex,
+ * base64 and base58. Each text is also searched with JavaScript's two bytes per character.
  */
 export function formsOf(name: string, secret: Uint8Array): [string, Buffer][] {
   const bytes = Buffer.from(secret);
@@ -24,7 +24,7 @@ export function formsOf(name: string, secret: Uint8Array): [string, Buffer][] {
   ];
 }
 
-/** A text as bytes of one and of two bytes per character. */
+/** Returns a text as bytes, with one and with two bytes per character. */
 export function textForms(name: string, text: string): [string, Buffer][] {
   return [
     [name, Buffer.from(text, 'latin1')],
@@ -32,13 +32,13 @@ export function textForms(name: string, text: string): [string, Buffer][] {
   ];
 }
 
-/** The characters that stand for these bytes alone, where `before` modulo 3 others come before them. */
+/** Returns the characters that depend only on these bytes, if `before` modulo 3 other bytes come before them. */
 function base64Within(bytes: Buffer, before: number, encoding: 'base64' | 'base64url'): string {
   const text = Buffer.concat([Buffer.alloc(before), bytes]).toString(encoding);
   return text.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
 }
 
-/** Names of what these bytes contain, in one pass over them. */
+/** Returns the names of the secrets that these bytes contain, in one pass. */
 export function searchIn(bytes: Buffer, wanted: Wanted, found = new Set<string>()): Set<string> {
   const { starts, byStart } = indexOf(wanted);
   for (let at = 0; at + 4 <= bytes.length; at += 1) {
@@ -52,7 +52,7 @@ export function searchIn(bytes: Buffer, wanted: Wanted, found = new Set<string>(
 
 const CHUNK = 16 * 1024 * 1024;
 
-/** Names of what a file contains. */
+/** Returns the names of the secrets that a file contains. */
 export function searchInFile(path: string, wanted: Wanted): Set<string> {
   const found = new Set<string>();
   const overlap = Math.max(...[...wanted.values()].map(({ length }) => length));
@@ -70,9 +70,9 @@ export function searchInFile(path: string, wanted: Wanted): Set<string> {
 }
 
 interface Index {
-  /** 1 at the first two bytes of anything. */
+  /** 1 for each pair of bytes with which a secret begins. */
   readonly starts: Uint8Array;
-  /** By the first four bytes. */
+  /** The secrets by their first four bytes. */
   readonly byStart: ReadonlyMap<number, [string, Buffer][]>;
 }
 

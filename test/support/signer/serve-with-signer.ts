@@ -15,17 +15,17 @@ interface Answered {
 
 type Settings = Readonly<Record<string, string | undefined>>;
 
-/** `custos serve` on PostgreSQL with the signer that it has started. */
+/** `custos serve` on PostgreSQL, with the signer that it has started. */
 export interface ServedWithSigner extends StartedCustos {
   readonly masterKey: Buffer;
   readonly databaseUrl: string;
   readonly env: Record<string, string>;
   readonly app: { readonly id: string; readonly secret: string };
-  /** Sends a request of the app: a POST with a body, unless another method is given; otherwise a GET. */
+  /** Sends a request of the app. With a body, it is a POST, unless another method is given; otherwise a GET. */
   call(path: string, body?: object, headers?: object, method?: 'PATCH'): Promise<Answered>;
-  /** The pid of the server's only child. */
+  /** Returns the process id of the server's only child. */
   signerPid(): number;
-  /** Another server with the same data. `settings` are added, or taken away. */
+  /** Starts another server with the same data. `settings` are added or removed. */
   startBeside(settings: Settings): Promise<ServedWithSigner>;
   end(): Promise<void>;
 }
@@ -36,9 +36,9 @@ export async function serveWithSigner({
   settings = {},
 }: {
   readonly nodeOptions?: readonly string[];
-  /** Added to those that every server here has, or taken away. */
+  /** Settings that are added to the usual ones of these tests, or removed. */
   readonly settings?: Settings;
-  /** The public key, PEM, of the app's own login, whose tokens the server and the signer verify. */
+  /** The public key (PEM) of the app's own login. The server and the signer verify its tokens. */
   readonly login?: string;
 } = {}): Promise<ServedWithSigner> {
   const folder = temporaryFolder();

@@ -3,13 +3,13 @@ import type { WalletActionResponse } from '../../../src/generated/schemas.ts';
 import { type CallOptions, call, refusal } from '../call.ts';
 import type { TestSandbox } from '../sandbox.ts';
 
-/** A vault as the control plane shows it. */
+/** A vault in the control plane's representation. */
 export interface SetUpVault {
   readonly id: string;
   readonly address: string;
 }
 
-/** Functions of earn tests on a sandbox, which is started later. */
+/** Functions for earn tests on a sandbox that is started later. */
 export function earnIn(sandboxNow: () => TestSandbox) {
   const control = async (method: 'GET' | 'POST' | 'PUT', path: string, body?: object) => {
     const sandbox = sandboxNow();

@@ -26,7 +26,7 @@ export function swapBody(source: string, destination: string, amount: bigint | s
   };
 }
 
-/** Functions of swap tests on a sandbox, which is started later. */
+/** Functions for swap tests on a sandbox that is started later. */
 export function swapsIn(sandboxNow: () => TestSandbox) {
   const eventRows = () =>
     sandboxNow()
@@ -37,7 +37,7 @@ export function swapsIn(sandboxNow: () => TestSandbox) {
       .orderBy('sequence')
       .execute();
   return {
-    /** A wallet with 1 ETH and some USDC, in its smallest units, on Base. */
+    /** Creates a wallet with 1 ETH and some USDC, in its smallest units, on Base. */
     async makeWallet(rawUsdc: bigint, extra: object = {}): Promise<Wallet> {
       const sandbox = sandboxNow();
       const { body } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum', ...extra } });
@@ -69,11 +69,11 @@ export function swapsIn(sandboxNow: () => TestSandbox) {
       return (await call(sandboxNow(), 'getWalletAction', input)).body as SwapActionResponse;
     },
     wait: (seconds: number) => waitSeconds(sandboxNow(), seconds),
-    /** The balances of an address on Base; null is the native asset. */
+    /** Returns the balances of an address on Base. Null is the native asset. */
     async holds(address: string, ...tokens: (string | null)[]): Promise<readonly bigint[]> {
       return sandboxNow().chains.find(chain('base').caip2)!.balances(address, tokens);
     },
-    /** The payloads of all events that name an action, in order. */
+    /** Returns the payloads of all events that name an action, in order. */
     async eventsOf(actionId: string): Promise<Record<string, unknown>[]> {
       const rows = await eventRows();
       return rows
