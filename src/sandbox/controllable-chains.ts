@@ -123,6 +123,8 @@ interface ControllableAbis {
   put(abi: StoredAbi): StoredAbi | 'malformed' | 'too many';
   /** Returns false when there is no interface of this name. */
   remove(name: string): boolean;
+  /** Decodes the data of a call. Addresses and data are lower-case 0x hex. Undefined when no known function matches. */
+  call(to: string, data: string): DecodedItem | undefined;
 }
 
 /** Controls the simulated chains. Callers may pass only chains for which `has` returns true. */

@@ -3907,7 +3907,7 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.id === void 0 && (missing0 = "id") || data.received_at_ms === void 0 && (missing0 = "received_at_ms") || data.duration_ms === void 0 && (missing0 = "duration_ms") || data.method === void 0 && (missing0 = "method") || data.path === void 0 && (missing0 = "path") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.status === void 0 && (missing0 = "status") || data.code === void 0 && (missing0 = "code") || data.hint === void 0 && (missing0 = "hint") || data.request === void 0 && (missing0 = "request") || data.response === void 0 && (missing0 = "response") || data.user_id === void 0 && (missing0 = "user_id") || data.signatures_sent === void 0 && (missing0 = "signatures_sent") || data.authorized_by === void 0 && (missing0 = "authorized_by") || data.policy_trace === void 0 && (missing0 = "policy_trace") || data.events === void 0 && (missing0 = "events") || data.transaction_ids === void 0 && (missing0 = "transaction_ids") || data.why === void 0 && (missing0 = "why")) {
+   if (data.id === void 0 && (missing0 = "id") || data.received_at_ms === void 0 && (missing0 = "received_at_ms") || data.duration_ms === void 0 && (missing0 = "duration_ms") || data.method === void 0 && (missing0 = "method") || data.path === void 0 && (missing0 = "path") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.status === void 0 && (missing0 = "status") || data.code === void 0 && (missing0 = "code") || data.hint === void 0 && (missing0 = "hint") || data.request === void 0 && (missing0 = "request") || data.response === void 0 && (missing0 = "response") || data.user_id === void 0 && (missing0 = "user_id") || data.signatures_sent === void 0 && (missing0 = "signatures_sent") || data.authorized_by === void 0 && (missing0 = "authorized_by") || data.policy_trace === void 0 && (missing0 = "policy_trace") || data.contract_calls === void 0 && (missing0 = "contract_calls") || data.events === void 0 && (missing0 = "events") || data.transaction_ids === void 0 && (missing0 = "transaction_ids") || data.why === void 0 && (missing0 = "why")) {
     validateRecordedExchange.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
@@ -4190,26 +4190,31 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
                       var valid0 = true;
                      }
                      if (valid0) {
-                      if (data.events !== void 0) {
-                       let data18 = data.events;
+                      if (data.contract_calls !== void 0) {
+                       let data18 = data.contract_calls;
                        const _errs39 = errors;
                        if (errors === _errs39) {
                         if (Array.isArray(data18)) {
-                         var valid3 = true;
-                         const len1 = data18.length;
-                         for (let i1 = 0; i1 < len1; i1++) {
-                          const _errs41 = errors;
-                          if (!validateRecordedEvent(data18[i1], { instancePath: instancePath + "/events/" + i1, parentData: data18, parentDataProperty: i1, rootData })) {
-                           vErrors = vErrors === null ? validateRecordedEvent.errors : vErrors.concat(validateRecordedEvent.errors);
-                           errors = vErrors.length;
-                          }
-                          var valid3 = _errs41 === errors;
-                          if (!valid3) {
-                           break;
+                         if (data18.length > 100) {
+                          validateRecordedExchange.errors = [{ instancePath: instancePath + "/contract_calls", schemaPath: "#/properties/contract_calls/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+                          return false;
+                         } else {
+                          var valid3 = true;
+                          const len1 = data18.length;
+                          for (let i1 = 0; i1 < len1; i1++) {
+                           const _errs41 = errors;
+                           if (!validateRecordedContractCall(data18[i1], { instancePath: instancePath + "/contract_calls/" + i1, parentData: data18, parentDataProperty: i1, rootData })) {
+                            vErrors = vErrors === null ? validateRecordedContractCall.errors : vErrors.concat(validateRecordedContractCall.errors);
+                            errors = vErrors.length;
+                           }
+                           var valid3 = _errs41 === errors;
+                           if (!valid3) {
+                            break;
+                           }
                           }
                          }
                         } else {
-                         validateRecordedExchange.errors = [{ instancePath: instancePath + "/events", schemaPath: "#/properties/events/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                         validateRecordedExchange.errors = [{ instancePath: instancePath + "/contract_calls", schemaPath: "#/properties/contract_calls/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
                          return false;
                         }
                        }
@@ -4218,8 +4223,8 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
                        var valid0 = true;
                       }
                       if (valid0) {
-                       if (data.transaction_ids !== void 0) {
-                        let data20 = data.transaction_ids;
+                       if (data.events !== void 0) {
+                        let data20 = data.events;
                         const _errs42 = errors;
                         if (errors === _errs42) {
                          if (Array.isArray(data20)) {
@@ -4227,9 +4232,9 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
                           const len2 = data20.length;
                           for (let i2 = 0; i2 < len2; i2++) {
                            const _errs44 = errors;
-                           if (typeof data20[i2] !== "string") {
-                            validateRecordedExchange.errors = [{ instancePath: instancePath + "/transaction_ids/" + i2, schemaPath: "#/properties/transaction_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                            return false;
+                           if (!validateRecordedEvent(data20[i2], { instancePath: instancePath + "/events/" + i2, parentData: data20, parentDataProperty: i2, rootData })) {
+                            vErrors = vErrors === null ? validateRecordedEvent.errors : vErrors.concat(validateRecordedEvent.errors);
+                            errors = vErrors.length;
                            }
                            var valid4 = _errs44 === errors;
                            if (!valid4) {
@@ -4237,7 +4242,7 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
                            }
                           }
                          } else {
-                          validateRecordedExchange.errors = [{ instancePath: instancePath + "/transaction_ids", schemaPath: "#/properties/transaction_ids/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                          validateRecordedExchange.errors = [{ instancePath: instancePath + "/events", schemaPath: "#/properties/events/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
                           return false;
                          }
                         }
@@ -4246,55 +4251,84 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
                         var valid0 = true;
                        }
                        if (valid0) {
-                        if (data.why !== void 0) {
-                         let data22 = data.why;
-                         const _errs46 = errors;
-                         const _errs47 = errors;
-                         let valid5 = false;
-                         const _errs48 = errors;
-                         if (!validateWhy(data22, { instancePath: instancePath + "/why", parentData: data, parentDataProperty: "why", rootData })) {
-                          vErrors = vErrors === null ? validateWhy.errors : vErrors.concat(validateWhy.errors);
-                          errors = vErrors.length;
-                         }
-                         var _valid1 = _errs48 === errors;
-                         valid5 = valid5 || _valid1;
-                         if (!valid5) {
-                          const _errs49 = errors;
-                          if (data22 !== null) {
-                           const err2 = { instancePath: instancePath + "/why", schemaPath: "#/properties/why/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
-                           if (vErrors === null) {
-                            vErrors = [err2];
-                           } else {
-                            vErrors.push(err2);
+                        if (data.transaction_ids !== void 0) {
+                         let data22 = data.transaction_ids;
+                         const _errs45 = errors;
+                         if (errors === _errs45) {
+                          if (Array.isArray(data22)) {
+                           var valid5 = true;
+                           const len3 = data22.length;
+                           for (let i3 = 0; i3 < len3; i3++) {
+                            const _errs47 = errors;
+                            if (typeof data22[i3] !== "string") {
+                             validateRecordedExchange.errors = [{ instancePath: instancePath + "/transaction_ids/" + i3, schemaPath: "#/properties/transaction_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                             return false;
+                            }
+                            var valid5 = _errs47 === errors;
+                            if (!valid5) {
+                             break;
+                            }
                            }
-                           errors++;
-                          }
-                          var _valid1 = _errs49 === errors;
-                          valid5 = valid5 || _valid1;
-                         }
-                         if (!valid5) {
-                          const err3 = { instancePath: instancePath + "/why", schemaPath: "#/properties/why/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
-                          if (vErrors === null) {
-                           vErrors = [err3];
                           } else {
-                           vErrors.push(err3);
-                          }
-                          errors++;
-                          validateRecordedExchange.errors = vErrors;
-                          return false;
-                         } else {
-                          errors = _errs47;
-                          if (vErrors !== null) {
-                           if (_errs47) {
-                            vErrors.length = _errs47;
-                           } else {
-                            vErrors = null;
-                           }
+                           validateRecordedExchange.errors = [{ instancePath: instancePath + "/transaction_ids", schemaPath: "#/properties/transaction_ids/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                           return false;
                           }
                          }
-                         var valid0 = _errs46 === errors;
+                         var valid0 = _errs45 === errors;
                         } else {
                          var valid0 = true;
+                        }
+                        if (valid0) {
+                         if (data.why !== void 0) {
+                          let data24 = data.why;
+                          const _errs49 = errors;
+                          const _errs50 = errors;
+                          let valid6 = false;
+                          const _errs51 = errors;
+                          if (!validateWhy(data24, { instancePath: instancePath + "/why", parentData: data, parentDataProperty: "why", rootData })) {
+                           vErrors = vErrors === null ? validateWhy.errors : vErrors.concat(validateWhy.errors);
+                           errors = vErrors.length;
+                          }
+                          var _valid1 = _errs51 === errors;
+                          valid6 = valid6 || _valid1;
+                          if (!valid6) {
+                           const _errs52 = errors;
+                           if (data24 !== null) {
+                            const err2 = { instancePath: instancePath + "/why", schemaPath: "#/properties/why/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                            if (vErrors === null) {
+                             vErrors = [err2];
+                            } else {
+                             vErrors.push(err2);
+                            }
+                            errors++;
+                           }
+                           var _valid1 = _errs52 === errors;
+                           valid6 = valid6 || _valid1;
+                          }
+                          if (!valid6) {
+                           const err3 = { instancePath: instancePath + "/why", schemaPath: "#/properties/why/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+                           if (vErrors === null) {
+                            vErrors = [err3];
+                           } else {
+                            vErrors.push(err3);
+                           }
+                           errors++;
+                           validateRecordedExchange.errors = vErrors;
+                           return false;
+                          } else {
+                           errors = _errs50;
+                           if (vErrors !== null) {
+                            if (_errs50) {
+                             vErrors.length = _errs50;
+                            } else {
+                             vErrors = null;
+                            }
+                           }
+                          }
+                          var valid0 = _errs49 === errors;
+                         } else {
+                          var valid0 = true;
+                         }
                         }
                        }
                       }
@@ -4326,7 +4360,7 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
  return errors === 0;
 }
 
-const schemaRecordedExchange = { "$id": "RecordedExchange", "type": "object", "required": ["id", "received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "status", "code", "hint", "request", "response", "user_id", "signatures_sent", "authorized_by", "policy_trace", "events", "transaction_ids", "why"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "received_at_ms": { "type": "integer", "format": "unix-ms" }, "duration_ms": { "type": "number" }, "method": { "type": "string" }, "path": { "type": "string" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "status": { "type": "integer" }, "code": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] }, "request": { "$ref": "RecordedMessage" }, "response": { "$ref": "RecordedMessage" }, "user_id": { "type": ["string", "null"] }, "signatures_sent": { "type": "integer", "minimum": 0 }, "authorized_by": { "type": "array", "items": { "type": "string" } }, "policy_trace": { "anyOf": [{ "$ref": "PolicyTrace" }, { "type": "null" }] }, "events": { "type": "array", "items": { "$ref": "RecordedEvent" } }, "transaction_ids": { "type": "array", "items": { "type": "string" } }, "why": { "anyOf": [{ "$ref": "Why" }, { "type": "null" }] } } };
+const schemaRecordedExchange = { "$id": "RecordedExchange", "type": "object", "required": ["id", "received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "status", "code", "hint", "request", "response", "user_id", "signatures_sent", "authorized_by", "policy_trace", "contract_calls", "events", "transaction_ids", "why"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "received_at_ms": { "type": "integer", "format": "unix-ms" }, "duration_ms": { "type": "number" }, "method": { "type": "string" }, "path": { "type": "string" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "status": { "type": "integer" }, "code": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] }, "request": { "$ref": "RecordedMessage" }, "response": { "$ref": "RecordedMessage" }, "user_id": { "type": ["string", "null"] }, "signatures_sent": { "type": "integer", "minimum": 0 }, "authorized_by": { "type": "array", "items": { "type": "string" } }, "policy_trace": { "anyOf": [{ "$ref": "PolicyTrace" }, { "type": "null" }] }, "contract_calls": { "type": "array", "maxItems": 100, "items": { "$ref": "RecordedContractCall" } }, "events": { "type": "array", "items": { "$ref": "RecordedEvent" } }, "transaction_ids": { "type": "array", "items": { "type": "string" } }, "why": { "anyOf": [{ "$ref": "Why" }, { "type": "null" }] } } };
 function validateWhy(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -4450,6 +4484,203 @@ function validateRecordedEvent(data, { instancePath = "", parentData, parentData
   }
  }
  validateRecordedEvent.errors = vErrors;
+ return errors === 0;
+}
+
+function validateRecordedContractCall(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.pointer === void 0 && (missing0 = "pointer") || data.to === void 0 && (missing0 = "to") || data.call === void 0 && (missing0 = "call")) {
+    validateRecordedContractCall.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "pointer" || key0 === "to" || key0 === "call")) {
+      validateRecordedContractCall.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.pointer !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.pointer !== "string") {
+       validateRecordedContractCall.errors = [{ instancePath: instancePath + "/pointer", schemaPath: "#/properties/pointer/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.to !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.to !== "string") {
+        validateRecordedContractCall.errors = [{ instancePath: instancePath + "/to", schemaPath: "#/properties/to/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.call !== void 0) {
+        const _errs6 = errors;
+        if (!validateDecodedItem(data.call, { instancePath: instancePath + "/call", parentData: data, parentDataProperty: "call", rootData })) {
+         vErrors = vErrors === null ? validateDecodedItem.errors : vErrors.concat(validateDecodedItem.errors);
+         errors = vErrors.length;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateRecordedContractCall.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateRecordedContractCall.errors = vErrors;
+ return errors === 0;
+}
+
+function validateDecodedItem(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name") || data.arguments === void 0 && (missing0 = "arguments")) {
+    validateDecodedItem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name" || key0 === "arguments")) {
+      validateDecodedItem.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.name !== "string") {
+       validateDecodedItem.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.arguments !== void 0) {
+       let data1 = data.arguments;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (Array.isArray(data1)) {
+         var valid1 = true;
+         const len0 = data1.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs6 = errors;
+          if (!validateDecodedArgument(data1[i0], { instancePath: instancePath + "/arguments/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateDecodedArgument.errors : vErrors.concat(validateDecodedArgument.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs6 === errors;
+          if (!valid1) {
+           break;
+          }
+         }
+        } else {
+         validateDecodedItem.errors = [{ instancePath: instancePath + "/arguments", schemaPath: "#/properties/arguments/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateDecodedItem.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateDecodedItem.errors = vErrors;
+ return errors === 0;
+}
+
+function validateDecodedArgument(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name") || data.type === void 0 && (missing0 = "type") || data.value === void 0 && (missing0 = "value")) {
+    validateDecodedArgument.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name" || key0 === "type" || key0 === "value")) {
+      validateDecodedArgument.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.name !== "string") {
+       validateDecodedArgument.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.type !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.type !== "string") {
+        validateDecodedArgument.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.value !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.value !== "string") {
+         validateDecodedArgument.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateDecodedArgument.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateDecodedArgument.errors = vErrors;
  return errors === 0;
 }
 
@@ -5994,139 +6225,6 @@ function validateChainLog(data, { instancePath = "", parentData, parentDataPrope
   }
  }
  validateChainLog.errors = vErrors;
- return errors === 0;
-}
-
-function validateDecodedItem(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (errors === 0) {
-  if (data && typeof data == "object" && !Array.isArray(data)) {
-   let missing0;
-   if (data.name === void 0 && (missing0 = "name") || data.arguments === void 0 && (missing0 = "arguments")) {
-    validateDecodedItem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
-    return false;
-   } else {
-    const _errs1 = errors;
-    for (const key0 in data) {
-     if (!(key0 === "name" || key0 === "arguments")) {
-      validateDecodedItem.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
-      return false;
-      break;
-     }
-    }
-    if (_errs1 === errors) {
-     if (data.name !== void 0) {
-      const _errs2 = errors;
-      if (typeof data.name !== "string") {
-       validateDecodedItem.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
-      }
-      var valid0 = _errs2 === errors;
-     } else {
-      var valid0 = true;
-     }
-     if (valid0) {
-      if (data.arguments !== void 0) {
-       let data1 = data.arguments;
-       const _errs4 = errors;
-       if (errors === _errs4) {
-        if (Array.isArray(data1)) {
-         var valid1 = true;
-         const len0 = data1.length;
-         for (let i0 = 0; i0 < len0; i0++) {
-          const _errs6 = errors;
-          if (!validateDecodedArgument(data1[i0], { instancePath: instancePath + "/arguments/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
-           vErrors = vErrors === null ? validateDecodedArgument.errors : vErrors.concat(validateDecodedArgument.errors);
-           errors = vErrors.length;
-          }
-          var valid1 = _errs6 === errors;
-          if (!valid1) {
-           break;
-          }
-         }
-        } else {
-         validateDecodedItem.errors = [{ instancePath: instancePath + "/arguments", schemaPath: "#/properties/arguments/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
-         return false;
-        }
-       }
-       var valid0 = _errs4 === errors;
-      } else {
-       var valid0 = true;
-      }
-     }
-    }
-   }
-  } else {
-   validateDecodedItem.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
-   return false;
-  }
- }
- validateDecodedItem.errors = vErrors;
- return errors === 0;
-}
-
-function validateDecodedArgument(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (errors === 0) {
-  if (data && typeof data == "object" && !Array.isArray(data)) {
-   let missing0;
-   if (data.name === void 0 && (missing0 = "name") || data.type === void 0 && (missing0 = "type") || data.value === void 0 && (missing0 = "value")) {
-    validateDecodedArgument.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
-    return false;
-   } else {
-    const _errs1 = errors;
-    for (const key0 in data) {
-     if (!(key0 === "name" || key0 === "type" || key0 === "value")) {
-      validateDecodedArgument.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
-      return false;
-      break;
-     }
-    }
-    if (_errs1 === errors) {
-     if (data.name !== void 0) {
-      const _errs2 = errors;
-      if (typeof data.name !== "string") {
-       validateDecodedArgument.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
-      }
-      var valid0 = _errs2 === errors;
-     } else {
-      var valid0 = true;
-     }
-     if (valid0) {
-      if (data.type !== void 0) {
-       const _errs4 = errors;
-       if (typeof data.type !== "string") {
-        validateDecodedArgument.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
-       }
-       var valid0 = _errs4 === errors;
-      } else {
-       var valid0 = true;
-      }
-      if (valid0) {
-       if (data.value !== void 0) {
-        const _errs6 = errors;
-        if (typeof data.value !== "string") {
-         validateDecodedArgument.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-         return false;
-        }
-        var valid0 = _errs6 === errors;
-       } else {
-        var valid0 = true;
-       }
-      }
-     }
-    }
-   }
-  } else {
-   validateDecodedArgument.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
-   return false;
-  }
- }
- validateDecodedArgument.errors = vErrors;
  return errors === 0;
 }
 

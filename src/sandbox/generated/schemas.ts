@@ -580,6 +580,13 @@ export type ReceiveSandboxDepositRequest = {
   sender_name?: string | undefined;
 };
 
+export type RecordedContractCall = {
+  /** JSON pointer to the call in the request body. */
+  pointer: string;
+  to: string;
+  call: DecodedItem;
+};
+
 export type RecordedEvent = {
   id: string;
   type: string;
@@ -617,6 +624,8 @@ export type RecordedExchange = {
   authorized_by: string[];
   /** The trace of the denial; null unless a policy denied the request. */
   policy_trace: PolicyTrace | null;
+  /** The calls of contracts in the request body, decoded by the interfaces of the sandbox's contracts and by uploaded ones. */
+  contract_calls: RecordedContractCall[];
   /** The events that the request recorded, and at most 100 events that its transactions and its wallet action recorded later, oldest first. */
   events: RecordedEvent[];
   /** The transactions that the request signed and stored, oldest first. */

@@ -1,8 +1,9 @@
 import { countEvents } from '../../domain/access/webhooks/webhook-deliveries.ts';
 import { ApiError, notFound } from '../../errors.ts';
 import type { ControlContext, Handler } from '../control-plane.ts';
-import type { PolicyTrace } from '../generated/schemas.ts';
+import type { PolicyTrace, RecordedExchange } from '../generated/schemas.ts';
 import { policyTrace } from '../policy-trace.ts';
+import { contractCallsIn } from '../requests/contract-calls.ts';
 import { followRequests, latestRequests } from '../requests/follow-requests.ts';
 import { httpArchiveOf } from '../requests/http-archive.ts';
 import {
@@ -36,6 +37,17 @@ async function traceOf(requestId: string, context: ControlContext): Promise<Poli
   }
 }
 
+/** Decodes the calls in a request body by the interfaces of the sandbox and the uploaded ones. */
+async function contractCallsOf(
+  body: unknown,
+  { chains }: ControlContext,
+): Promise<RecordedExchange['contract_calls']> {
+  const isPossible = JSON.stringify(body)?.includes('"data":"0x') === true;
+  if (!isPossible) return [];
+  const abis = await chains.abis();
+  return contractCallsIn(body, (to, data) => abis.call(to, data));
+}
+
 export const getRequest: Handler<'getRequest'> = async ({ path }, context) => {
   const found = requireLog(context.requests).find(path.request_id);
   if (found === undefined) throw notFound('Request');
@@ -44,6 +56,7 @@ export const getRequest: Handler<'getRequest'> = async ({ path }, context) => {
   return {
     ...details,
     events: await eventsOf(answered, details.events, context),
+    contract_calls: await contractCallsOf(details.request.body, context),
     policy_trace: answered.code === 'policy_violation' ? await traceOf(answered.id, context) : null,
   };
 };

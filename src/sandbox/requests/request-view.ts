@@ -25,11 +25,11 @@ export function requestSummary(answered: AnsweredRequest): RecordedRequest {
   };
 }
 
-/** A request with all stored facts except the trace of a denial, which is stored elsewhere. */
+/** A request with all stored facts. The trace of a denial and the known contracts are stored elsewhere. */
 export function requestDetails(
   answered: AnsweredRequest,
   redaction: Redaction,
-): Omit<RecordedExchange, 'policy_trace'> {
+): Omit<RecordedExchange, 'policy_trace' | 'contract_calls'> {
   const { rawBody, responseText, effects, why } = answered;
   return {
     ...requestSummary(answered),

@@ -122,6 +122,40 @@ describe('a recorded request', () => {
     expect((await last()).events).toMatchObject([{ type: 'user.created' }]);
   });
 
+  test('calls of contracts in the body are decoded, also by uploaded interfaces', async () => {
+    const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
+    const to = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
+    const send = async (data: string) => {
+      await refusal(sandbox, 'walletRpc', {
+        path: { wallet_id: wallet.id },
+        body: {
+          method: 'eth_sendTransaction',
+          caip2: 'eip155:8453',
+          params: { transaction: { to, data: `0x${data}` } },
+        },
+      });
+      return (await last()).contract_calls;
+    };
+    // Source: ERC-20, transfer(address,uint256).
+    const transfer = `a9059cbb${'42'.repeat(20).padStart(64, '0')}${'64'.padStart(64, '0')}`;
+    expect(await send(transfer)).toMatchObject([
+      {
+        ...{ pointer: '/params/transaction', to },
+        call: { name: 'transfer', arguments: [{ value: `0x${'42'.repeat(20)}` }, { value: '100' }] },
+      },
+    ]);
+    // pause(bool)
+    expect(await send(`02329a29${'1'.padStart(64, '0')}`)).toEqual([]);
+    const abi = [{ type: 'function', name: 'pause', inputs: [{ name: 'isOn', type: 'bool' }] }];
+    await sandbox.dispatcher.request({
+      ...{ origin: sandbox.baseUrl, path: '/_sandbox/abis/pausable', method: 'PUT' },
+      ...{ headers: { 'content-type': 'application/json' }, body: JSON.stringify({ abi }) },
+    });
+    expect((await last()).contract_calls).toMatchObject([
+      { call: { name: 'pause', arguments: [{ name: 'isOn', type: 'bool', value: 'true' }] } },
+    ]);
+  });
+
   test('a refusal has the trace of the policy that denied it, until a reset deletes the trace', async () => {
     const treasury = { wallet_id: 'ext_wal_treasury' };
     const rpc = { method: 'secp256k1_sign', params: { hash: `0x${'11'.repeat(32)}` } };

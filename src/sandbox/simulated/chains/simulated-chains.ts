@@ -70,7 +70,7 @@ export interface SimulatedChains extends Chains {
     page: { limit: number; before: string | undefined },
   ): Promise<readonly ListedTransaction[]>;
   /** The interfaces of contracts other than the sandbox's own. */
-  abis(): Promise<Pick<Abis, 'list' | 'put' | 'remove'>>;
+  abis(): Promise<Pick<Abis, 'list' | 'put' | 'remove' | 'call'>>;
   /** Returns the sum of an asset over all accounts, including fees. */
   total(caip2: string, tokenAddress: string | null): Promise<bigint>;
   /** Returns the holdings of every asset on the EVM, Solana and Tron chains in use. */

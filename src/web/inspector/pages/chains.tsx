@@ -1,12 +1,8 @@
 import { useSignal } from '@preact/signals';
-import type {
-  ChainLog,
-  ChainTransaction,
-  DecodedItem,
-  SandboxChain,
-} from '../../../sandbox/generated/schemas.ts';
+import type { ChainLog, ChainTransaction, SandboxChain } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
 import { CodeBlock } from '../parts/code-block.tsx';
+import { DecodedItem } from '../parts/decoded-item.tsx';
 import { Fact } from '../parts/fact.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
@@ -146,7 +142,7 @@ function TransactionDetail({ caip2, transaction }: DetailProps) {
         {transaction.value !== '0' && <Fact name="Value">{transaction.value}</Fact>}
         <Fact name="Gas">{transaction.gas_used}</Fact>
       </dl>
-      {call !== null && <Item title={`Call of ${call.name}`} item={call} />}
+      {call !== null && <DecodedItem title={`Call of ${call.name}`} item={call} />}
       {logs.map((log, index) => (
         <Log key={index} log={log} />
       ))}
@@ -157,27 +153,12 @@ function TransactionDetail({ caip2, transaction }: DetailProps) {
 
 function Log({ log }: { readonly log: ChainLog }) {
   const { address, event, topics, data } = log;
-  if (event !== null) return <Item title={`${event.name} of ${shortAddress(address)}`} item={event} />;
+  if (event !== null) return <DecodedItem title={`${event.name} of ${shortAddress(address)}`} item={event} />;
   return (
     <>
       <h3>Event of {shortAddress(address)}</h3>
       <p>No uploaded interface has it.</p>
       <CodeBlock value={{ topics, data }} label="Event" />
-    </>
-  );
-}
-
-function Item({ title, item }: { readonly title: string; readonly item: DecodedItem }) {
-  return (
-    <>
-      <h3>{title}</h3>
-      <dl>
-        {item.arguments.map(({ name, type, value }, index) => (
-          <Fact key={index} name={name === '' ? type : name}>
-            {value}
-          </Fact>
-        ))}
-      </dl>
     </>
   );
 }

@@ -1,11 +1,12 @@
 import type { RecordedExchange, RecordedMessage } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
 import { CodeBlock, CopyButton } from '../parts/code-block.tsx';
+import { DecodedItem } from '../parts/decoded-item.tsx';
 import { Prose } from '../parts/prose.tsx';
 import { isRefusal } from '../parts/sent-result.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { hrefOf } from '../routes.ts';
-import { dateAndTime } from '../texts.ts';
+import { dateAndTime, shortAddress } from '../texts.ts';
 import { curlCommand, testOf } from './as-curl.ts';
 import { PolicyTree } from './policy-tree.tsx';
 import { ReplayBox } from './replay-box.tsx';
@@ -45,6 +46,9 @@ function Exchange({ exchange }: { readonly exchange: RecordedExchange }) {
       </p>
       {why !== null && <Why why={why} />}
       {trace !== null && <PolicyTree trace={trace} />}
+      {exchange.contract_calls.map(({ pointer, to, call }) => (
+        <DecodedItem key={pointer} title={`${call.name} of ${shortAddress(to)}`} item={call} />
+      ))}
       {check !== undefined && <SignatureReport check={check} />}
       <Facts exchange={exchange} />
       <p class="actions">
