@@ -181,7 +181,7 @@ describe('accounts', () => {
       { display_name: 'x'.repeat(500_000), wallets_configuration: [{ chain_type: 'solana' }] },
     ],
     ['a wallet of an extended chain', { wallets_configuration: [{ chain_type: 'stellar' }] }],
-  ])('%s is refused', async (_, body) => {
+  ])('accounts: %s is refused', async (_, body) => {
     await using sandbox = await startSandbox();
     const { status, body: reported } = await refusal(sandbox, 'createAccount', { body });
     expect({ status, code: reported.code }).toEqual({ status: 400, code: 'invalid_data' });

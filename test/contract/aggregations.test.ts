@@ -231,14 +231,17 @@ describe('an aggregation with an invalid definition is refused:', () => {
     ],
   ];
 
-  test.each(meaningless)('%s', async (_, body, pointer, message) => {
-    expect(await refusal(sandbox, 'createAggregation', { body })).toEqual({
-      status: 400,
-      body: {
-        error: `${pointer}: ${message}`,
-        code: 'invalid_aggregation_format',
-        data: { issues: [{ in: 'body', pointer, message }] },
-      },
-    });
-  });
+  test.each(meaningless)(
+    'an aggregation with an invalid definition is refused: %s',
+    async (_, body, pointer, message) => {
+      expect(await refusal(sandbox, 'createAggregation', { body })).toEqual({
+        status: 400,
+        body: {
+          error: `${pointer}: ${message}`,
+          code: 'invalid_aggregation_format',
+          data: { issues: [{ in: 'body', pointer, message }] },
+        },
+      });
+    },
+  );
 });

@@ -125,7 +125,7 @@ describe('the allowlist', () => {
       { type: 'wallet', value: '0x12' },
       { type: 'twitter', value: 'alice' },
       { type: 'email', value: 'alice@example.com', note: 'x' },
-    ])('are refused: $type %#', async (body) => {
+    ])('entries are refused: $type %#', async (body) => {
       await using sandbox = await startSandbox();
       const path = { app_id: sandbox.appId };
       for (const id of ['createAllowlistEntry', 'deleteAllowlistEntry'] as const) {
@@ -137,7 +137,7 @@ describe('the allowlist', () => {
       }
     });
 
-    test('of another app are not found', async () => {
+    test('entries of another app are not found', async () => {
       await using sandbox = await startSandbox();
       const other = await asOtherApp(sandbox);
       const body = { type: 'email', value: 'alice@example.com' } as const;
@@ -157,7 +157,7 @@ describe('the allowlist', () => {
       body: { error: 'the user is not on the allowlist of this app', code: 'allowlist_rejected' },
     };
 
-    test('is refused for identities that are not listed, and creates no user', async () => {
+    test('a login while the allowlist is enabled is refused for identities that are not listed, and creates no user', async () => {
       await using sandbox = await startSandbox();
       await configureApp(sandbox, { allowlist_enabled: true });
       expect(await refusal(sandbox, 'authenticatePasswordless', { body: { email, code } })).toEqual(rejected);
@@ -190,7 +190,7 @@ describe('the allowlist', () => {
       },
     );
 
-    test('is allowed for a user with another listed account', async () => {
+    test('a login while the allowlist is enabled is allowed for a user with another listed account', async () => {
       await using sandbox = await startSandbox();
       await call(sandbox, 'createUser', {
         body: {
@@ -279,7 +279,7 @@ describe('getAppGasSpend', () => {
     [{ start_timestamp: 2, end_timestamp: 2 }, 'end_timestamp: expected a time after `start_timestamp`'],
     [{ start_timestamp: 0, end_timestamp: 30 * day + 1 }, 'end_timestamp: expected at most 30 days in all'],
     [{ start_timestamp: 0, end_timestamp: 2 ** 53 }, 'end_timestamp: must have the format unix-ms'],
-  ])('%o is refused', async (span, error) => {
+  ])('getAppGasSpend: %o is refused', async (span, error) => {
     await using sandbox = await startSandbox();
     const { status, body } = await refusal(sandbox, 'getAppGasSpend', {
       query: { wallet_ids: ['x'], ...span },

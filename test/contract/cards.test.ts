@@ -84,7 +84,7 @@ describe('the customer', () => {
   const decide = (userId: string, decision: object) =>
     control(sandbox, 'POST', 'verifications', { user_id: userId, environment, ...decision });
 
-  test('accepts the disclosure and the terms, is verified, and is ready', async () => {
+  test('the customer accepts the disclosure and the terms, is verified, and is ready', async () => {
     const { userId, as } = await newUser(sandbox);
     const accept = async (body: object) =>
       (await call(sandbox, 'updateCardCustomer', { body: { environment, ...body } }, as)).body.data;
@@ -137,7 +137,7 @@ describe('the customer', () => {
     expect(await statusOf(as)).toEqual({ status: 'rejected' });
   });
 
-  test('must have an email account', async () => {
+  test('the customer must have an email account', async () => {
     const { as } = await newUser(sandbox, { type: 'custom_auth', custom_user_id: 'without-email' });
     const refused = await refusal(sandbox, 'createCardCustomer', { body: { environment } }, as);
     expect(refused).toMatchObject({ status: 400, body: { code: 'invalid_state' } });
@@ -145,7 +145,7 @@ describe('the customer', () => {
 });
 
 describe('a card', () => {
-  test('is issued to a ready customer for an own wallet, and listed to its user alone', async () => {
+  test('a card is issued to a ready customer for an own wallet, and listed to its user alone', async () => {
     const [holder, other] = [await newHolder(sandbox), await newHolder(sandbox)];
     const early = await refusal(sandbox, 'createCard', cardFor(holder.wallet), holder.as);
     expect(early).toMatchObject({ status: 400, body: { code: 'invalid_state' } });
@@ -202,7 +202,7 @@ describe('a card', () => {
     ['/chain_id', { chain_id: 'eip155:999999' }],
     ['/chain_id', { chain_id: 'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1' }],
     ['/asset', { asset: 'eth' }],
-  ])('is not issued for what the issuer does not serve: %s %j', async (pointer, change) => {
+  ])('a card is not issued for what the issuer does not serve: %s %j', async (pointer, change) => {
     const holder = await newHolder(sandbox);
     const { body } = cardFor(holder.wallet);
     const refused = await refusal(sandbox, 'createCard', { body: { ...body, ...change } }, holder.as);
@@ -212,7 +212,7 @@ describe('a card', () => {
     });
   });
 
-  test('is not issued for a wallet that the user cannot sign for alone', async () => {
+  test('a card is not issued for a wallet that the user cannot sign for alone', async () => {
     const holder = await newHolder(sandbox);
     await makeReady(sandbox, holder);
     const { userId: secondId } = await newUser(sandbox);
@@ -228,7 +228,7 @@ describe('a card', () => {
     }
   });
 
-  test('is frozen, unfrozen, canceled and replaced', async () => {
+  test('a card is frozen, unfrozen, canceled and replaced', async () => {
     const holder = await newHolder(sandbox);
     await makeReady(sandbox, holder);
     const { body: card } = await call(sandbox, 'createCard', cardFor(holder.wallet), holder.as);
@@ -273,7 +273,7 @@ describe('a card', () => {
 });
 
 describe('a payment', () => {
-  test('takes the money from the wallet, and captures, reversals and refunds give back what is left', async () => {
+  test('a payment takes the money from the wallet, and captures, reversals and refunds give back what is left', async () => {
     const holder = await cardHolder(sandbox, 10_000n);
     const { card, wallet } = holder;
     const before = await issuerHolds();
@@ -353,7 +353,7 @@ describe('a payment', () => {
     expect((await refusal(sandbox, 'listCardTransactions', bad, holder.as)).body.code).toBe('invalid_data');
   });
 
-  test('with a PIN needs the right one', async () => {
+  test('a payment with a PIN needs the right one', async () => {
     const holder = await cardHolder(sandbox, 1_000n);
     const path = { card_id: holder.card.id };
     const setPin = async (pin: string) => {
@@ -381,7 +381,7 @@ describe('a payment', () => {
     expect(await centsOf(sandbox, holder.wallet.address)).toBe(700n);
   });
 
-  test('is declined once the user is frozen, or the wallet is archived or changes its owner', async () => {
+  test('a payment is declined once the user is frozen, or the wallet is archived or changes its owner', async () => {
     const [frozen, archived, moved, deleted] = await Promise.all(
       [1, 2, 3, 4].map(() => cardHolder(sandbox, 1_000n)),
     );
@@ -428,7 +428,7 @@ describe('the token of a user who may no longer act', () => {
   }
   const unauthorized = Array.from({ length: 4 }, () => [401, 'missing_or_invalid_token']);
 
-  test('does not reactivate, replace, show or issue cards while the user is frozen', async () => {
+  test('the token of a user who may no longer act does not reactivate, replace, show or issue cards while the user is frozen', async () => {
     const holder = await cardHolder(sandbox, 1_000n);
     await configureUser(sandbox, holder.userId, { frozen: true });
     expect((await pay(holder.card.id, '1.00')).decline_reason).toBe('card_inactive');
@@ -440,7 +440,7 @@ describe('the token of a user who may no longer act', () => {
     expect((await pay(holder.card.id, '1.00')).status).toBe('pending');
   });
 
-  test('does not do so for a device whose grant was revoked', async () => {
+  test('the token of a user who may no longer act does not do so for a device whose grant was revoked', async () => {
     const holder = await cardHolder(sandbox, 1_000n);
     const { body: asked } = await call(sandbox, 'authorizeOauthDevice', { body: {} });
     const { user_code, device_code } = asked;

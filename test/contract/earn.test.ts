@@ -141,7 +141,7 @@ describe('earn', () => {
   });
 
   describe('rewards', () => {
-    test('are listed, claimed once, and grow again', async () => {
+    test('rewards are listed, claimed once, and grow again', async () => {
       const wallet = await makeWallet(0n);
       const rewards = async () =>
         (

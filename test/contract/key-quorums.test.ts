@@ -149,7 +149,7 @@ describe('updateKeyQuorum', () => {
     expect(renamed.body).toEqual({ ...changed.body, display_name: 'Pair', authorization_threshold: 1 });
   });
 
-  test('keeps users if only keys are given, and removes them with an empty list', async () => {
+  test('updateKeyQuorum keeps users if only keys are given, and removes them with an empty list', async () => {
     await using sandbox = await startSandbox();
     const user = await call(sandbox, 'getUserByCustomAuthID', { body: { custom_user_id: 'alice' } });
     const made = await call(sandbox, 'createKeyQuorum', {
@@ -178,7 +178,7 @@ describe('updateKeyQuorum', () => {
     });
   });
 
-  test('refuses a change that leaves no members, or a threshold above their number', async () => {
+  test('updateKeyQuorum refuses a change that leaves no members, or a threshold above their number', async () => {
     await using sandbox = await startSandbox();
     const made = await call(sandbox, 'createKeyQuorum', {
       body: { public_keys: [alice.publicKey, bob.publicKey], authorization_threshold: 2 },
@@ -207,7 +207,7 @@ describe('updateKeyQuorum', () => {
     expect((await call(sandbox, 'getKeyQuorum', { path })).body).toEqual(made.body);
   });
 
-  test('can be changed 64 times, and is then replaced by another one', async () => {
+  test('updateKeyQuorum can be changed 64 times, and is then replaced by another one', async () => {
     await using sandbox = await startSandbox();
     const made = await call(sandbox, 'createKeyQuorum', {
       body: { public_keys: [alice.publicKey, bob.publicKey], authorization_threshold: 1 },

@@ -65,7 +65,7 @@ describe('the device flow', () => {
       ['a public client', { form: own }],
       ['the header of the app id', { headers: { 'service-app-id': acmeApp.id } }],
       ['unknown and empty fields', { form: `${own}&client_secret=&nonce=1&scope=a+b` }],
-    ])('%s is accepted', async (_, sent) => {
+    ])('credentials of clients: %s is accepted', async (_, sent) => {
       const { status, headers, body } = await sendForm('authorizeOauthDevice', sent);
       expect({ status, body }).toMatchObject({ status: 200, body: { expires_in: 900, interval: 5 } });
       expect(headers['cache-control']).toBe('no-store');
@@ -78,7 +78,7 @@ describe('the device flow', () => {
       ['an unknown public client', { form: 'client_id=custosunknownapp000000000' }],
       ['nothing at all', {}],
       ['a Bearer token', { headers: { authorization: 'Bearer x' }, form: own }],
-    ])('%s is refused', async (_, sent) => {
+    ])('credentials of clients: %s is refused', async (_, sent) => {
       const { status, headers, body } = await sendForm('authorizeOauthDevice', sent);
       expect({ status, body }).toMatchObject({
         status: 401,
@@ -128,7 +128,7 @@ describe('the device flow', () => {
       ['an empty field', `${own}&grant_type=refresh_token&refresh_token=`],
       ['no grant type', own],
     ];
-    test.each(cases)('%s is invalid', async (_, form) => {
+    test.each(cases)('requests of clients: %s is invalid', async (_, form) => {
       expect(await sendForm('exchangeOauthToken', { form })).toMatchObject({
         status: 400,
         body: { error: 'invalid_request' },
@@ -226,7 +226,7 @@ describe('the device flow', () => {
   });
 
   describe('the page of the sandbox', () => {
-    test('is static, runs its own script only, and cannot be framed', async () => {
+    test('the page of the sandbox is static, runs its own script only, and cannot be framed', async () => {
       const { body: device } = await call(sandbox, 'authorizeOauthDevice', {});
       const { pathname } = new URL(device.verification_uri);
       const answer = await sandbox.dispatcher.request({
@@ -274,7 +274,7 @@ describe('the device flow', () => {
       expect(await control(sandbox, 'GET', path)).toMatchObject({ status: 'expired' });
     });
 
-    test('gives way to the page of the app', async () => {
+    test('the page of the sandbox gives way to the page of the app', async () => {
       const other = await asOtherApp(sandbox);
       await configureApp(other, { device_flow: { verification_uri: 'https://acme.example/connect' } });
       const { body } = await call(other, 'authorizeOauthDevice', {});

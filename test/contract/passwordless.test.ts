@@ -96,12 +96,12 @@ describe('an app of a sandbox that lists no origins', () => {
   };
 
   test.each(['http://localhost:5173', 'http://127.0.0.1:3000', 'https://[::1]:8080'])(
-    'admits pages of %s',
+    'an app of a sandbox that lists no origins admits pages of %s',
     async (origin) => expect(await from(origin)).toEqual({ status: 200, readableBy: origin }),
   );
 
   test.each(['https://app.acme.example', 'http://localhost.acme.example', 'null'])(
-    'does not admit pages of %s',
+    'an app of a sandbox that lists no origins does not admit pages of %s',
     async (origin) => expect(await from(origin)).toEqual({ status: 401, readableBy: undefined }),
   );
 });
@@ -154,7 +154,7 @@ describe('an outsider who sends what the page of an app sends', () => {
     expect(await send('GET', '/v1/wallets', basic())).toMatchObject({ status: 200, limit: '"app";q=10;w=1' });
   });
 
-  test('is limited by its address, also for the largest page', async () => {
+  test('an outsider who sends what the page of an app sends is limited by its address, also for the largest page', async () => {
     const statuses = [];
     for (let turn = 0; turn < 24; turn += 1) statuses.push((await send('GET', '/openapi.json', {})).status);
     expect(statuses).toContain(429);

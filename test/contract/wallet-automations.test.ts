@@ -72,7 +72,7 @@ describe('automations', () => {
     ['an asset that the chain lacks', { asset: 'pol', chain: 'base' }, '/asset'],
     ['an address of another chain type', { asset_address: usdcOnBase, chain: 'solana' }, '/asset_address'],
     ['a native asset where there is none', { asset_address: 'native', chain: 'tempo' }, '/asset_address'],
-  ])('%s is refused', async (_, spec, field) => {
+  ])('automations: %s is refused', async (_, spec, field) => {
     const action = { type: 'swap', destination_chain_asset: spec };
     const answer = await refusal(sandbox, 'createWalletAutomation', {
       body: { owner_id: null, config: { ...toUsdc, action } },
@@ -325,12 +325,12 @@ describe('attachments of automations', () => {
       expect(await attachedTo(owned.id)).toEqual([]);
     });
 
-    test('with archiving, also if the wallet is restored', async () => {
+    test('attachments end with archiving, also if the wallet is restored', async () => {
       await call(sandbox, 'archiveWallet', { path: pathOf(owned) }, alice);
       expect(await attachedTo(owned.id)).toEqual([]);
     });
 
-    test('with export, after which nothing can be attached', async () => {
+    test('attachments end with export, after which nothing can be attached', async () => {
       const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
       const recipient = publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
       const body = { encryption_type: 'HPKE', recipient_public_key: recipient } as const;

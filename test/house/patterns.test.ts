@@ -44,12 +44,12 @@ const LENGTH = 32_768;
 const BUDGET_MS = 20;
 
 describe('every pattern', () => {
-  test('is found', () => {
+  test('every pattern is found', () => {
     expect(patterns.size).toBeGreaterThan(300);
     expect([...patterns.keys()]).toContain('/^0x([0-9a-fA-F]{2})+$/u');
   });
 
-  test('takes linear time, as recheck judges', async () => {
+  test('every pattern takes linear time, as recheck judges', async () => {
     const faults: string[] = [];
     for (const [pattern, files] of patterns) {
       const verdict = (isLong ? undefined : judged[pattern]) ?? (await judgePattern(pattern));
@@ -59,11 +59,14 @@ describe('every pattern', () => {
     expect(faults).toEqual([]);
   });
 
-  test.runIf(isLong)('has its verdict in the file: run `node test/house/judge-patterns.ts`', () => {
-    expect(Object.keys(judged)).toEqual([...patterns.keys()].sort());
-  });
+  test.runIf(isLong)(
+    'every pattern has its verdict in the file: run `node test/house/judge-patterns.ts`',
+    () => {
+      expect(Object.keys(judged)).toEqual([...patterns.keys()].sort());
+    },
+  );
 
-  test(`takes at most ${BUDGET_MS} ms for hostile texts of ${LENGTH} characters`, () => {
+  test(`every pattern takes at most ${BUDGET_MS} ms for hostile texts of ${LENGTH} characters`, () => {
     const faults = [...patterns].flatMap(([pattern, files]) => {
       const length = reviewed.find(({ part }) => pattern.includes(part))?.atMost ?? LENGTH;
       const slow = slowestText(pattern, judged[pattern], length);
@@ -72,12 +75,12 @@ describe('every pattern', () => {
     expect(faults).toEqual([]);
   });
 
-  test('that is computed is listed with a reason', () => {
+  test('every pattern that is computed is listed with a reason', () => {
     const files = computed.map((found) => found.slice(0, found.indexOf(':')));
     expect(files.sort()).toEqual(reviewedComputed.map(({ file }) => file).sort());
   });
 
-  test('that was reviewed still exists', () => {
+  test('every pattern that was reviewed still exists', () => {
     const all = [...patterns.keys()];
     expect(reviewed.filter(({ part }) => !all.some((pattern) => pattern.includes(part)))).toEqual([]);
   });
@@ -93,7 +96,7 @@ describe('the measurement finds', () => {
     },
     { pattern: /execution reverted|vm execution error.*revert/i, length: LENGTH },
     { pattern: /^(a+)+$/, length: 24 },
-  ])('$pattern', ({ pattern, length }) => {
+  ])('the measurement finds: $pattern', ({ pattern, length }) => {
     expect(slowestText(String(pattern), undefined, length)).toBeDefined();
   });
 });

@@ -134,7 +134,7 @@ describe('a sandbox with its defaults', () => {
   });
   afterAll(() => custos[Symbol.asyncDispose]());
 
-  test('prints a banner whose curl works when pasted', async () => {
+  test('a sandbox with its defaults prints a banner whose curl works when pasted', async () => {
     await waitFor(() => custos.output().stdout.includes('Ctrl-C'));
     const banner = custos.output().stdout;
     for (const value of [
@@ -152,12 +152,12 @@ describe('a sandbox with its defaults', () => {
     expect(JSON.parse(stdout)).toMatchObject({ chain_type: 'ethereum', owner_id: null });
   });
 
-  test('refuses plain HTTP with an explanation', async () => {
+  test('a sandbox with its defaults refuses plain HTTP with an explanation', async () => {
     const url = `${custos.ready.base_url.replace('https:', 'http:')}/openapi.json`;
     expect(await plainGet(url)).toEqual({ status: 403, body: { error: 'HTTPS is required.' } });
   });
 
-  test('keeps its port: another one that is started there ends with advice', async () => {
+  test('a sandbox with its defaults keeps its port: another one that is started there ends with advice', async () => {
     const { port } = new URL(custos.ready.base_url);
     const { code, stdout, stderr } = await runCustos(['sandbox', '--port', port]);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
@@ -176,7 +176,7 @@ describe('a sandbox of another brand that accepts plain HTTP and has an admin po
   afterAll(() => custos[Symbol.asyncDispose]());
   const plainUrl = () => custos.ready.base_url.replace('https:', 'http:');
 
-  test('prints a curl that works for its clients', async () => {
+  test('a sandbox of another brand that accepts plain HTTP and has an admin port prints a curl that works for its clients', async () => {
     await waitFor(() => custos.output().stdout.includes('Ctrl-C'));
     const command = commandOf(custos.output().stdout);
     expect(command).toContain('acme-app-id');
@@ -184,7 +184,7 @@ describe('a sandbox of another brand that accepts plain HTTP and has an admin po
     expect(JSON.parse(stdout)).toMatchObject({ chain_type: 'ethereum' });
   });
 
-  test('serves health and metrics on the admin port', async () => {
+  test('a sandbox of another brand that accepts plain HTTP and has an admin port serves health and metrics on the admin port', async () => {
     await makeWallet(custos);
     const metrics = await (await fetch(`${custos.ready.admin_url}/metrics`)).text();
     expect(metrics).toMatch(/^custos_http_requests_total\{operation="createWallet",status="200"\} [12]$/m);

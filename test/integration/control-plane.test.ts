@@ -139,7 +139,7 @@ describe('the clock', () => {
     [{ now_ms: 'tomorrow' }, '/now_ms'],
     [{ advance_ms: 0.5 }, '/advance_ms'],
     [{ now_ms: 0, advance_ms: -1 }, '/advance_ms'],
-  ])('%j is refused', async (body, pointer) => {
+  ])('the clock: %j is refused', async (body, pointer) => {
     const { status, body: refused } = await control('PUT', '/clock', body);
     expect({ status, code: refused.code }).toEqual({ status: 400, code: 'invalid_data' });
     expect(refused.data).toMatchObject({ issues: [{ pointer }] });
@@ -196,7 +196,7 @@ describe('prices', () => {
   });
 
   test.each([{ eth: '0' }, { eth: '0.00' }, { eth: '-1' }, { eth: 3000 }, { ETH: '1' }, {}])(
-    'refuses %j',
+    'prices: refuses %j',
     async (prices) => {
       expect(await control('PUT', '/prices', { prices })).toMatchObject({
         status: 400,
@@ -348,7 +348,7 @@ describe('other callers receive 404 from the control plane', () => {
   test.each([
     ['a page of another site', { origin: 'https://evil.example' }],
     ['a name that was made to point here', { host: 'evil.example' }],
-  ])('%s', async (_who, headers) => {
+  ])('other callers receive 404 from the control plane: %s', async (_who, headers) => {
     expect(await control('GET', '/clock', undefined, headers)).toEqual({
       status: 404,
       body: { error: 'Not found' },

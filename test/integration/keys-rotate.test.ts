@@ -120,7 +120,7 @@ describe('keys rotate', () => {
     expect(Object.values(await sealedUnder())).toEqual([sealedCount]);
   });
 
-  test('is interrupted and restarted, and signing works meanwhile', async () => {
+  test('keys rotate: is interrupted and restarted, and signing works meanwhile', async () => {
     const keys = { CUSTOS_MASTER_KEY: newKey, CUSTOS_PREVIOUS_MASTER_KEYS: oldKey };
     const env = { DATABASE_URL: common.DATABASE_URL!, ...keys };
     await using custos = await serve(keys);
@@ -227,7 +227,7 @@ describe('keys rotate', () => {
     });
   });
 
-  test('reports all missing settings at once', async () => {
+  test('keys rotate: reports all missing settings at once', async () => {
     const { code, stderr } = await runCommand(['keys', 'rotate']);
     expect(code).toBe(2);
     expect(stderr).toMatch(/^custos: the keys cannot be rotated with these settings:\n/);

@@ -267,7 +267,7 @@ describe('web pages', () => {
     expect(await send('/v1/intents', app)).toEqual({ status: 200, allowed: undefined });
   });
 
-  test('of other sites may not', async () => {
+  test('web pages of other sites may not', async () => {
     const foreign = { origin: 'https://site.example', ...user };
     expect(await send('/v1/intents', foreign)).toEqual({ status: 403, allowed: undefined });
   });

@@ -50,23 +50,26 @@ describe('rows sealed by an earlier version', () => {
     master_key_checks: () => masterKeyCheckBinding,
   };
 
-  test.each(rows)('are opened and rewrapped under another master key: $table', async ({ table, ...row }) => {
-    const binding = bindings[table!]!(row as never);
-    const sealed = {
-      sealedSecret: Buffer.from(row.sealed_secret_hex!, 'hex'),
-      wrappedDataKey: Buffer.from(row.wrapped_data_key_hex!, 'hex'),
-      masterKeyId: row.master_key_id!,
-    };
-    const open = (each: SealedKey) =>
-      envelopes.withSecret(each, binding, (secret) => Buffer.from(secret).toString('hex'));
-    expect(await open(sealed)).toBe(row.secret_hex);
-    const moved = await keyStore.rewrap(
-      sealed,
-      table === 'wallet_imports' ? walletImportBinding(row as never) : binding,
-    );
-    expect(moved.masterKeyId).toBe('latter');
-    expect(await open(moved)).toBe(row.secret_hex);
-  });
+  test.each(rows)(
+    'rows sealed by an earlier version are opened and rewrapped under another master key: $table',
+    async ({ table, ...row }) => {
+      const binding = bindings[table!]!(row as never);
+      const sealed = {
+        sealedSecret: Buffer.from(row.sealed_secret_hex!, 'hex'),
+        wrappedDataKey: Buffer.from(row.wrapped_data_key_hex!, 'hex'),
+        masterKeyId: row.master_key_id!,
+      };
+      const open = (each: SealedKey) =>
+        envelopes.withSecret(each, binding, (secret) => Buffer.from(secret).toString('hex'));
+      expect(await open(sealed)).toBe(row.secret_hex);
+      const moved = await keyStore.rewrap(
+        sealed,
+        table === 'wallet_imports' ? walletImportBinding(row as never) : binding,
+      );
+      expect(moved.masterKeyId).toBe('latter');
+      expect(await open(moved)).toBe(row.secret_hex);
+    },
+  );
 });
 
 const unobserved = { onProgress: () => undefined, record: async () => undefined };

@@ -39,7 +39,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   };
 
   describe('of concurrent requests', () => {
-    test('for one email address exactly one creates a user', async () => {
+    test('of concurrent requests for one email address exactly one creates a user', async () => {
       const answers = await times(20, () => create(carolEmail));
       expect(statuses(answers)).toEqual([200, ...Array(19).fill(409)]);
       for (const { status, body } of answers) {
@@ -151,7 +151,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
 
   describe('events', () => {
-    test('are recorded for every change of a user, in its transaction', async () => {
+    test('events are recorded for every change of a user, in its transaction', async () => {
       const user = await make(dave);
       const path = { user_id: user.id };
       const answer = async (id: Parameters<TestOperations['run']>[0], body?: object) =>
@@ -196,7 +196,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(recorded[0]?.payload.user).toEqual(recorded[2]?.payload.user);
     });
 
-    test('are not recorded for refused changes', async () => {
+    test('events are not recorded for refused changes', async () => {
       await make(dave);
       await create(dave);
       await operations.run('batchCreateUsers', { body: { users: [{ linked_accounts: [dave] }] } });
@@ -211,25 +211,28 @@ describe.each(databaseKinds)('on %s', (kind) => {
       { name: 'the other half', text: '\udc00' },
       { name: 'four bytes a character', text: '\u{1f600}'.repeat(512) },
       { name: 'what looks like a digest', text: `sha256:${'0'.repeat(64)}` },
-    ])('are stored, found and distinguished: $name', async ({ text }) => {
-      const passkey = (credential_id: string) => ({
-        type: 'passkey',
-        credential_id,
-        credential_username: 'x',
-        credential_public_key: 'x',
-        credential_device_type: 'singleDevice',
-      });
-      const telegram = {
-        type: 'telegram',
-        telegram_user_id: text.slice(0, 255),
-        username: text.slice(0, 255),
-      };
-      const user = await make(passkey(text), telegram);
-      expect(user.linked_accounts[0]).toMatchObject({ credential_id: text });
-      const byName = { body: { username: telegram.username } };
-      expect((await operations.run('getUserByTelegramUsername', byName)).body).toEqual(user);
-      expect((await create(passkey(text))).status).toBe(409);
-      expect((await create(passkey(`${text.slice(0, -1)}x`))).status).toBe(200);
-    });
+    ])(
+      'texts that do not fit a column or an index are stored, found and distinguished: $name',
+      async ({ text }) => {
+        const passkey = (credential_id: string) => ({
+          type: 'passkey',
+          credential_id,
+          credential_username: 'x',
+          credential_public_key: 'x',
+          credential_device_type: 'singleDevice',
+        });
+        const telegram = {
+          type: 'telegram',
+          telegram_user_id: text.slice(0, 255),
+          username: text.slice(0, 255),
+        };
+        const user = await make(passkey(text), telegram);
+        expect(user.linked_accounts[0]).toMatchObject({ credential_id: text });
+        const byName = { body: { username: telegram.username } };
+        expect((await operations.run('getUserByTelegramUsername', byName)).body).toEqual(user);
+        expect((await create(passkey(text))).status).toBe(409);
+        expect((await create(passkey(`${text.slice(0, -1)}x`))).status).toBe(200);
+      },
+    );
   });
 });

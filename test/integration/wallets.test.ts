@@ -217,7 +217,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(new Set(ids).size).toBe(10);
     });
 
-    test('of another app cannot be read with its cursor', async () => {
+    test('pages of another app cannot be read with its cursor', async () => {
       const [wallet] = await makeAt(startMs, 1);
       const stranger = listWallets(reading('globex'), {}, { cursor: (wallet as WalletRow).id });
       await expect(stranger).rejects.toMatchObject({ code: 'invalid_data' });

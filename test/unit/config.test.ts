@@ -166,7 +166,7 @@ describe('fee ceilings', () => {
   const rpc = 'eip155:1=https://a.example eip155:137=https://b.example solana:abc=https://c.example';
   const gwei = 1_000_000_000n;
 
-  test('belong to the nodes of a chain', () => {
+  test('fee ceilings belong to the nodes of a chain', () => {
     const env = {
       ...whole,
       CUSTOS_RPC: rpc,
@@ -191,7 +191,7 @@ describe('fee ceilings', () => {
     ['eip155:1=gas:-1', 'with one of price_gwei, tip_gwei, gas, fee_gwei, got `gas:-1`'],
     ['eip155:1=constructor:1', 'got `constructor:1`'],
     ['eip155:1=gas:1.5', 'got `gas:1.5`'],
-  ])('%s is refused', (entry, fault) => {
+  ])('fee ceilings: %s is refused', (entry, fault) => {
     const faults = faultsOf({ ...whole, CUSTOS_RPC: rpc, CUSTOS_FEE_CEILINGS: entry });
     expect(faults).toEqual([expect.stringContaining(fault)]);
   });
@@ -227,7 +227,7 @@ describe('fee ceilings', () => {
 describe('confirmations', () => {
   const rpc = 'eip155:1=https://a.example eip155:137=https://b.example solana:x=https://c.example';
 
-  test('are set per chain', () => {
+  test('confirmations are set per chain', () => {
     const env = { ...whole, CUSTOS_RPC: rpc, CUSTOS_CONFIRMATIONS: 'eip155:1=32 eip155:137=off' };
     expect(readServeConfig({}, env).rpc.map(({ confirmations }) => confirmations)).toEqual([
       32,
@@ -241,7 +241,7 @@ describe('confirmations', () => {
     ['eip155:1=0', 'expected `off` or a number of blocks up to 9999, got `0`'],
     ['eip155:1=10000', 'got `10000`'],
     ['eip155:1', 'got ``'],
-  ])('%s is refused', (entry, fault) => {
+  ])('confirmations: %s is refused', (entry, fault) => {
     const faults = faultsOf({ ...whole, CUSTOS_RPC: rpc, CUSTOS_CONFIRMATIONS: entry });
     expect(faults).toEqual([expect.stringContaining(fault)]);
   });
@@ -251,7 +251,7 @@ describe('swap routers', () => {
   const router = '0x7a250d5630B4cF539739dF2C5dAcb4c659F2488D';
   const rpc = { CUSTOS_RPC: 'eip155:1=https://a.example solana:abc=https://c.example' };
 
-  test('belong to chains that have nodes', () => {
+  test('swap routers belong to chains that have nodes', () => {
     const env = { ...whole, ...rpc, CUSTOS_SWAP_ROUTERS: `eip155:1=${router}` };
     expect([...readServeConfig({}, env).swapRouters]).toEqual([['eip155:1', { router }]]);
     const sandbox = readSandboxConfig({
@@ -261,7 +261,7 @@ describe('swap routers', () => {
     expect([...sandbox.swapRouters]).toEqual([['eip155:1', { router }]]);
   });
 
-  test('may name the wrapped asset, and reach the signer with the distributors of rewards', () => {
+  test('swap routers may name the wrapped asset, and reach the signer with the distributors of rewards', () => {
     const wrapped = '0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc2';
     const given = {
       CUSTOS_SWAP_ROUTERS: `eip155:1=${router},${wrapped}`,
@@ -285,7 +285,7 @@ describe('swap routers', () => {
     [`eip155:1=${router},0x12`, 'expected the address of the wrapped asset after the comma, got `0x12`'],
     [`eip155:1=${router},`, 'expected the address of the wrapped asset after the comma, got ``'],
     [`eip155:1=${router} eip155:1=${router}`, 'expected one router for `eip155:1`'],
-  ])('%s is refused', (entry, fault) => {
+  ])('swap routers: %s is refused', (entry, fault) => {
     const faults = faultsOf({ ...whole, ...rpc, CUSTOS_SWAP_ROUTERS: entry });
     expect(faults).toEqual([expect.stringContaining(fault)]);
   });
@@ -295,7 +295,7 @@ describe('rewards', () => {
   const distributor = '0x3Ef3D8bA38EBe18DB133cEc108f4D14CE00Dd9Ae';
   const rpc = { CUSTOS_RPC: 'eip155:8453=https://a.example' };
 
-  test('are paid by distributors on chains that have nodes, and proven by an API that can be another one', () => {
+  test('rewards are paid by distributors on chains that have nodes, and proven by an API that can be another one', () => {
     const env = { ...whole, ...rpc, CUSTOS_REWARD_DISTRIBUTORS: `eip155:8453=${distributor}` };
     const own = { CUSTOS_MERKL_URL: 'https://merkl.acme.example/', CUSTOS_MERKL_API_KEY: 'key' };
     const distributors = new Map([['eip155:8453', distributor]]);
@@ -326,7 +326,7 @@ describe('rewards', () => {
       { CUSTOS_MERKL_API_KEY: 'two words' },
       'CUSTOS_MERKL_API_KEY: expected 1 to 256 printable ASCII characters',
     ],
-  ])('%j is refused', (env, fault) => {
+  ])('rewards: %j is refused', (env, fault) => {
     expect(faultsOf({ ...whole, ...rpc, ...env })).toEqual([expect.stringContaining(fault)]);
   });
 });
@@ -405,7 +405,7 @@ describe('master keys', () => {
       { CUSTOS_PREVIOUS_MASTER_KEYS: `${otherHex},c2hvcnQ=` },
       ['CUSTOS_PREVIOUS_MASTER_KEYS: expected 32 bytes in hex or base64, got 5'],
     ],
-  ])('%j is reported', (change, faults) => {
+  ])('master keys: %j is reported', (change, faults) => {
     expect(keyFaultsOf({ ...whole, ...change })).toEqual(faults);
   });
 

@@ -37,7 +37,7 @@ const outcome = async (walletId: string, signWith: string[], headers = {}) => {
 };
 
 describe('a wallet of two of two', () => {
-  test('signs with both signatures', async () => {
+  test('a wallet of two of two signs with both signatures', async () => {
     const { id } = await newWallet({ owner_id: await newQuorum([aliceKey, bobKey], 2) });
     expect(await outcome(id, [])).toBe('401 missing_or_empty_authorization_header');
     expect(await outcome(id, [], { 'service-authorization-signature': '' })).toBe(
@@ -53,7 +53,7 @@ describe('a wallet of two of two', () => {
 });
 
 describe('a wallet of two of three', () => {
-  test('signs with any two signatures, and with all of them', async () => {
+  test('a wallet of two of three signs with any two signatures, and with all of them', async () => {
     const { id } = await newWallet({ owner_id: await newQuorum([aliceKey, bobKey, carolKey], 2) });
     for (const keys of [
       [alice, bob],
@@ -80,7 +80,7 @@ describe('the owner of a wallet', () => {
     return `${answer.status} ${answer.body.code}`;
   };
 
-  test('is set without a signature, and replaced and removed with a signature of the current owner', async () => {
+  test('the owner of a wallet is set without a signature, and replaced and removed with a signature of the current owner', async () => {
     const { id, owner_id: none } = await newWallet({});
     expect(none).toBeNull();
     const owned = (await update(id, { owner: { public_key: aliceKey.publicKey } })).body;
@@ -99,7 +99,7 @@ describe('the owner of a wallet', () => {
     });
   });
 
-  test('is the same key quorum for the same key', async () => {
+  test('the owner of a wallet is the same key quorum for the same key', async () => {
     const first = await newWallet({ owner: { public_key: carolKey.publicKey } });
     const second = await newWallet({ owner: { public_key: carolKey.publicKey } });
     expect(second.owner_id).toBe(first.owner_id);
@@ -113,7 +113,7 @@ describe('the owner of a wallet', () => {
     });
   });
 
-  test('is the same key quorum for wallets of a new key that are created at once, and uses each of them', async () => {
+  test('the owner of a wallet is the same key quorum for wallets of a new key that are created at once, and uses each of them', async () => {
     const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const der = publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
     const key = privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64');
@@ -141,7 +141,7 @@ describe('the owner of a wallet', () => {
 });
 
 describe('a wallet without an owner', () => {
-  test('signs for every caller with the secret; unneeded signatures are ignored', async () => {
+  test('a wallet without an owner signs for every caller with the secret; unneeded signatures are ignored', async () => {
     const { id } = await newWallet({});
     expect(await outcome(id, [])).toBe(200);
     expect(await outcome(id, [carol])).toBe(200);
@@ -161,7 +161,7 @@ describe('the request expiry', () => {
     return `${status} ${body.code}`;
   };
 
-  test('is checked first, even if no signature is required', async () => {
+  test('the request expiry is checked first, even if no signature is required', async () => {
     const free = (await newWallet({})).id;
     const owned = (await newWallet({ owner: { public_key: aliceKey.publicKey } })).id;
     for (const id of [free, owned]) {
@@ -172,7 +172,7 @@ describe('the request expiry', () => {
     expect(await outcome(free, [], { 'service-request-expiry': String(now()) })).toBe(200);
   });
 
-  test('is part of the signed payload', async () => {
+  test('the request expiry is part of the signed payload', async () => {
     const { id } = await newWallet({ owner: { public_key: aliceKey.publicKey } });
     const input = { path: { wallet_id: id }, body: message };
     const expiryMs = now() + 60_000;
@@ -245,7 +245,7 @@ describe('the signed payload', () => {
     return { id, body, payloadFor, target: `/v1/wallets/${id}/rpc` };
   }
 
-  test('contains the URL as the client knows it: the host of the request or a public base URL', async () => {
+  test('the signed payload contains the URL as the client knows it: the host of the request or a public base URL', async () => {
     const { body, target, payloadFor } = await aliceWallet();
     for (const base of [sandbox.baseUrl, publicUrl]) {
       expect((await send({ target, body, payload: payloadFor(base + target) })).status).toBe(200);
@@ -255,7 +255,7 @@ describe('the signed payload', () => {
     }
   });
 
-  test('contains the path as sent, with the prefix `/api` and the external id', async () => {
+  test('the signed payload contains the path as sent, with the prefix `/api` and the external id', async () => {
     const { id, body, target, payloadFor } = await aliceWallet('signed-as-sent');
     const alias = `/api${target}`;
     const external = '/v1/wallets/ext_wal_signed-as-sent/rpc';
@@ -268,7 +268,7 @@ describe('the signed payload', () => {
     expect(id).toMatch(/^[a-z][0-9a-z]{23}$/);
   });
 
-  test('covers the value of the body, not its spelling', async () => {
+  test('the signed payload covers the value of the body, not its spelling', async () => {
     const { body, target, payloadFor } = await aliceWallet();
     const payload = payloadFor(sandbox.baseUrl + target);
     const reordered =
@@ -280,7 +280,7 @@ describe('the signed payload', () => {
     ).toBe(401);
   });
 
-  test('covers version, method and headers', async () => {
+  test('the signed payload covers version, method and headers', async () => {
     const { body, target, payloadFor } = await aliceWallet();
     const url = sandbox.baseUrl + target;
     for (const changes of [
@@ -294,7 +294,7 @@ describe('the signed payload', () => {
     }
   });
 
-  test('may represent an empty body in three ways', async () => {
+  test('the signed payload may represent an empty body in three ways', async () => {
     const spellings = [{ body: '' }, {}, { body: {} }];
     for (const spelling of spellings) {
       const id = await newQuorum([aliceKey], 1);
@@ -313,13 +313,13 @@ describe('the signed payload', () => {
     }
   });
 
-  test('may be signed in DER or as r || s', async () => {
+  test('the signed payload may be signed in DER or as r || s', async () => {
     const { body, target, payloadFor } = await aliceWallet();
     const payload = payloadFor(sandbox.baseUrl + target);
     expect((await send({ target, body, payload, raw: true })).status).toBe(200);
   });
 
-  test('must be canonical', async () => {
+  test('the signed payload must be canonical', async () => {
     const { body, target, payloadFor } = await aliceWallet();
     const payload = JSON.stringify(payloadFor(sandbox.baseUrl + target));
     const answer = await send({ target, body, payload });
@@ -350,7 +350,7 @@ describe('the signed payload', () => {
 });
 
 describe('a refusal in the sandbox', () => {
-  test('shows the expected payload, ready to be signed', async () => {
+  test('a refusal in the sandbox shows the expected payload, ready to be signed', async () => {
     const { id } = await newWallet({ owner: { public_key: aliceKey.publicKey } });
     const input = { path: { wallet_id: id }, body: message };
     const refused = await refusal(sandbox, 'walletRpc', input, { signWith: [bob] });

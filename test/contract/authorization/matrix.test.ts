@@ -187,7 +187,7 @@ const named = guarded.filter(({ operationId }) =>
 );
 
 describe('another app’s resources', () => {
-  test(`are unknown to each of ${named.length} operations that name one`, async () => {
+  test(`another app’s resources are unknown to each of ${named.length} operations that name one`, async () => {
     const unknown = Object.fromEntries(
       Object.entries(foreign).map(([name, id]) => [
         name,

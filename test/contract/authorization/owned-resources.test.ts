@@ -141,9 +141,12 @@ describe('resources owned by two keys together', () => {
     owned = await makeOwned(await makePair(sandbox));
   });
 
-  test.each(changes)('%s requires both signatures', async (operation, body) => {
-    await expectOwnersAreAsked(sandbox, { operation, input: inputOf(owned, body) });
-  });
+  test.each(changes)(
+    'resources owned by two keys together: %s requires both signatures',
+    async (operation, body) => {
+      await expectOwnersAreAsked(sandbox, { operation, input: inputOf(owned, body) });
+    },
+  );
 });
 
 describe('resources owned by a user', () => {
@@ -176,7 +179,7 @@ describe('resources owned by a user', () => {
       sandbox.clock.set(body.expires_at);
     });
 
-    test.each(changes)('%s is refused', async (operation, body) => {
+    test.each(changes)('resources owned by a user: %s is refused', async (operation, body) => {
       const signed = { signWith: [userKey] };
       expect(await refusal(sandbox, operation, inputOf(owned, body), signed)).toMatchObject({
         status: 401,

@@ -139,7 +139,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       return answer.status === 200 ? status : `${answer.status} ${code}`;
     };
 
-    test('uses the payload that its members sign, for other intents and for the direct request', async () => {
+    test('an intent uses the payload that its members sign, for other intents and for the direct request', async () => {
       await using operations = await open();
       const id = await ownedByBoth(operations);
       const [intent, twin] = [await propose(operations, id), await propose(operations, id)];
@@ -153,7 +153,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await countAdded(operations, id)).toBe(1);
     });
 
-    test('does not accept a payload that a direct request has used', async () => {
+    test('an intent does not accept a payload that a direct request has used', async () => {
       await using operations = await open();
       const id = await ownedByBoth(operations);
       const intent = await propose(operations, id);

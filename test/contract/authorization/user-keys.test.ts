@@ -273,7 +273,7 @@ describe('a test account', () => {
     return (await answer.body.json()) as JSONWebKeySet;
   };
 
-  test('is visible to the app only', async () => {
+  test('a test account is visible to the app only', async () => {
     const time = new Date(sandbox.clock.now()).toISOString();
     expect(await credentials()).toEqual([{ ...acmeApp.testAccount, created_at: time, updated_at: time }]);
     const other = await refusal(sandbox, 'getAppTestCredentials', {
@@ -355,7 +355,7 @@ describe('a test account', () => {
     ],
     ['neither address nor number', { code: '401040' }, 400, 'invalid_data'],
     ['five digits', { email: acmeApp.testAccount.email, code: '40104' }, 400, 'invalid_data'],
-  ])('is refused with %s', async (_, body, status, code) => {
+  ])('a test account is refused with %s', async (_, body, status, code) => {
     const answer = await refusal(sandbox, 'authenticatePasswordless', { body });
     expect([answer.status, answer.body.code]).toEqual([status, code]);
   });

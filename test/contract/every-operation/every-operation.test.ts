@@ -116,7 +116,7 @@ describe('the resources of another app', () => {
     );
   }
 
-  test('cannot be distinguished from absent ones in any operation', async () => {
+  test('the resources of another app cannot be distinguished from absent ones in any operation', async () => {
     const own = await resources();
     const { body: app } = (await sandbox.dispatcher
       .request({

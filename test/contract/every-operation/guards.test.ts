@@ -63,7 +63,7 @@ async function sendText(
 }
 
 describe('every operation', () => {
-  test('refuses plain HTTP', async () => {
+  test('every operation refuses plain HTTP', async () => {
     const origin = sandbox.baseUrl.replace('https:', 'http:');
     for (const { operationId: id } of documentedOperations) {
       const { method, path } = operations[id];
@@ -78,7 +78,7 @@ describe('every operation', () => {
     }
   });
 
-  test('refuses what a page of another site sends to this machine', async () => {
+  test('every operation refuses what a page of another site sends to this machine', async () => {
     // What a browser refuses, unless the sandbox serves plain HTTP.
     const connect = { ca: sandbox.caPem, checkServerIdentity: () => undefined };
     const dispatcher = new Agent({ connect });
@@ -109,7 +109,7 @@ describe('every operation', () => {
     }
   });
 
-  test('counts towards the rate limit', async () => {
+  test('every operation counts towards the rate limit', async () => {
     await using limited = await startSandbox({ rateLimit: { perSecond: 1, burst: 1 } });
     for (const operation of documentedOperations) {
       const { operationId: id } = operation;
@@ -193,7 +193,7 @@ test('every operation refuses an expired request', async () => {
 });
 
 describe('every operation with a body', () => {
-  test('refuses another content type', async () => {
+  test('every operation with a body refuses another content type', async () => {
     for (const operation of withBody) {
       const { path } = exampleParameters(operation);
       const sent = { contentType: 'text/plain', text: '{}' };
@@ -205,7 +205,7 @@ describe('every operation with a body', () => {
     }
   });
 
-  test('refuses a body of more than 1 MB', async () => {
+  test('every operation with a body refuses a body of more than 1 MB', async () => {
     const text = JSON.stringify({ text: 'x'.repeat(1_048_577) });
     // Those that take documents have a limit and a test of their own.
     const usual = withBody.filter(({ operationId }) => operations[operationId].maxBodyBytes === undefined);

@@ -78,12 +78,15 @@ describe('a wallet that may do everything but pay one address', () => {
   test.each([
     ['legacy', legacy],
     ['EIP-1559', eip1559],
-  ])('does not sign the %s payment as raw bytes', async (_type, serialized) => {
-    const walletId = await makeWallet(rules);
-    expect(await outcome('rawSignWallet', walletId, rawBytes(serialized))).toEqual(denial);
-  });
+  ])(
+    'a wallet that may do everything but pay one address does not sign the %s payment as raw bytes',
+    async (_type, serialized) => {
+      const walletId = await makeWallet(rules);
+      expect(await outcome('rawSignWallet', walletId, rawBytes(serialized))).toEqual(denial);
+    },
+  );
 
-  test('does not sign typed data as raw bytes', async () => {
+  test('a wallet that may do everything but pay one address does not sign typed data as raw bytes', async () => {
     const walletId = await makeWallet(rules);
     expect(await outcome('rawSignWallet', walletId, rawBytes(`0x1901${'00'.repeat(64)}`))).toEqual(denial);
   });
@@ -91,12 +94,15 @@ describe('a wallet that may do everything but pay one address', () => {
   test.each([
     ['secp256k1_sign', 'walletRpc', { method: 'secp256k1_sign', params: { hash: keccak256(eip1559) } }],
     ['raw_sign', 'rawSignWallet', { params: { hash: keccak256(eip1559) } }],
-  ] as const)('does not sign the payment’s hash by %s', async (_name, operation, body) => {
-    const walletId = await makeWallet(rules);
-    expect(await outcome(operation, walletId, body)).toEqual(denial);
-  });
+  ] as const)(
+    'a wallet that may do everything but pay one address does not sign the payment’s hash by %s',
+    async (_name, operation, body) => {
+      const walletId = await makeWallet(rules);
+      expect(await outcome(operation, walletId, body)).toEqual(denial);
+    },
+  );
 
-  test('signs messages, and pays others', async () => {
+  test('a wallet that may do everything but pay one address signs messages, and pays others', async () => {
     const walletId = await makeWallet(rules);
     const text = { params: { bytes: 'vé, a vote', encoding: 'utf-8', hash_function: 'keccak256' } };
     const other = { method: 'eth_signTransaction', params: { transaction: { to: OTHER, chain_id: 1 } } };
@@ -233,18 +239,21 @@ describe('a wallet that may spend up to 5 wei a call', () => {
     },
   });
 
-  test.each(Object.entries(ways))('does not spend more by a call to itself: %s', async (_way, encode) => {
-    const walletId = await makeWallet(rules);
-    const own = await addressOf(walletId);
-    expect(await outcome('walletRpc', walletId, signing(own, encode(5n)))).toEqual({ status: 200 });
-    expect(await outcome('walletRpc', walletId, signing(own, encode(6n)))).toEqual(denial);
-    // The same nested, with a trailing byte, and to another account, which may do anything with it.
-    const nested = (value: bigint) => encodeFunctionData({ abi: one, args: [own, 0n, encode(value)] });
-    expect(await outcome('walletRpc', walletId, signing(own, nested(5n)))).toEqual({ status: 200 });
-    expect(await outcome('walletRpc', walletId, signing(own, nested(6n)))).toEqual(denial);
-    expect(await outcome('walletRpc', walletId, signing(own, `${encode(5n)}00`))).toEqual(denial);
-    expect(await outcome('walletRpc', walletId, signing(OTHER, encode(6n)))).toEqual({ status: 200 });
-  });
+  test.each(Object.entries(ways))(
+    'a wallet that may spend up to 5 wei a call does not spend more by a call to itself: %s',
+    async (_way, encode) => {
+      const walletId = await makeWallet(rules);
+      const own = await addressOf(walletId);
+      expect(await outcome('walletRpc', walletId, signing(own, encode(5n)))).toEqual({ status: 200 });
+      expect(await outcome('walletRpc', walletId, signing(own, encode(6n)))).toEqual(denial);
+      // The same nested, with a trailing byte, and to another account, which may do anything with it.
+      const nested = (value: bigint) => encodeFunctionData({ abi: one, args: [own, 0n, encode(value)] });
+      expect(await outcome('walletRpc', walletId, signing(own, nested(5n)))).toEqual({ status: 200 });
+      expect(await outcome('walletRpc', walletId, signing(own, nested(6n)))).toEqual(denial);
+      expect(await outcome('walletRpc', walletId, signing(own, `${encode(5n)}00`))).toEqual(denial);
+      expect(await outcome('walletRpc', walletId, signing(OTHER, encode(6n)))).toEqual({ status: 200 });
+    },
+  );
 
   test.each(Object.entries(ways))(
     'nor by a user operation in which its account calls itself: %s',
@@ -270,7 +279,7 @@ describe('a wallet that may spend up to 5 wei a call', () => {
     expect(await outcome('walletRpc', walletId, operation)).toEqual(denial);
   });
 
-  test('calls to itself are counted once in running totals', async () => {
+  test('a wallet that may spend up to 5 wei a call calls to itself are counted once in running totals', async () => {
     const { body: aggregation } = await call(sandbox, 'createAggregation', {
       body: {
         name: 'spent by operations',

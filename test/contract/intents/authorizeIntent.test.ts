@@ -39,7 +39,7 @@ const nameOf = async (policyId: string) =>
   (await call(sandbox, 'getPolicy', { path: { policy_id: policyId } })).body.name;
 
 describe('a signature of the proposed request', () => {
-  test('counts only with the expiry that the intent was created with', async () => {
+  test('a signature of the proposed request counts only with the expiry that the intent was created with', async () => {
     const policy = await world.policy();
     const expiryMs = sandbox.clock.now() + 60_000;
     const intent = await propose('updatePolicyIntent', policy.id, 'New', expiryMs);
@@ -51,7 +51,7 @@ describe('a signature of the proposed request', () => {
     expect(await nameOf(policy.id)).toBe('New');
   });
 
-  test('counts under every URL of the server, and under no other', async () => {
+  test('a signature of the proposed request counts under every URL of the server, and under no other', async () => {
     const policy = await world.policy();
     const intent = await propose('updatePolicyIntent', policy.id, 'New');
     const { url } = intent.request_details;
@@ -79,7 +79,7 @@ describe('a signature of the proposed request', () => {
     ]);
   });
 
-  test('is recorded as an event with its member and the result', async () => {
+  test('a signature of the proposed request is recorded as an event with its member and the result', async () => {
     const policy = await world.policy();
     const intent = await propose('updatePolicyIntent', policy.id, 'New');
     const summary = {
@@ -338,7 +338,7 @@ describe('users', () => {
     expect((await authorize(sandbox, first, eriks)).status).toBe('executed');
   });
 
-  test('cannot sign with an expired key, whatever timestamp they send', async () => {
+  test('users cannot sign with an expired key, whatever timestamp they send', async () => {
     const [dora] = await logIn(sandbox, 1);
     const quorum = await world.quorum({ user_ids: [dora!.id], public_keys: [aliceKey.publicKey] });
     const policy = await world.policy(['x'], { owner_id: quorum.id });
@@ -382,7 +382,7 @@ describe('users', () => {
     expect((await authorize(sandbox, intent, bob)).status).toBe('executed');
   });
 
-  test('do not count while they are frozen', async () => {
+  test('users do not count while they are frozen', async () => {
     const [dora] = await logIn(sandbox, 1);
     const { id } = await world.quorum({ user_ids: [dora!.id], public_keys: [aliceKey.publicKey] });
     const policy = await world.policy(['x'], { owner_id: id });
@@ -396,7 +396,7 @@ describe('users', () => {
 });
 
 describe('a signing', () => {
-  test('is authorized by the owner or a signer under their own policies, evaluated on execution', async () => {
+  test('a signing is authorized by the owner or a signer under their own policies, evaluated on execution', async () => {
     const [policy, own] = [await world.policy(['rent']), await world.policy(['gift'])];
     const signer = await sole(carolKey.publicKey);
     const wallet = await world.wallet({
@@ -442,7 +442,7 @@ describe('a signing', () => {
     expect((await authorize(sandbox, later, bob)).status).toBe('executed');
   });
 
-  test('that exports a key is for the owner only', async () => {
+  test('a signing that exports a key is for the owner only', async () => {
     const wallet = await world.wallet({
       additional_signers: [{ signer_id: await sole(carolKey.publicKey) }],
     });
@@ -466,7 +466,7 @@ describe('a signing', () => {
 });
 
 describe('a change that is refused on execution', () => {
-  test('fails permanently and changes nothing', async () => {
+  test('a change that is refused on execution: fails permanently and changes nothing', async () => {
     const policy = await world.policy();
     const incomplete = { name: 'Anything', conditions: [{ field_source: 'message', value: 'x' } as const] };
     const intent = (

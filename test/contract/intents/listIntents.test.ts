@@ -74,7 +74,7 @@ async function refused(query: object, options: object = {}): Promise<string> {
 }
 
 describe('the order', () => {
-  test('is by creation by default', async () => {
+  test('the order is by creation by default', async () => {
     const newestFirst = ['items', 'quorum', 'short', 'signing', 'rename', 'rule'];
     expect(await list({})).toEqual(newestFirst);
     expect(await list({ sort_by: 'created_at_desc' })).toEqual(newestFirst);

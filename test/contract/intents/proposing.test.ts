@@ -226,7 +226,7 @@ describe('a proposal is refused immediately', () => {
     return `${answer.status} ${answer.body.code} ${answer.body.error}`;
   };
 
-  test('on a resource without an owner', async () => {
+  test('a proposal is refused immediately on a resource without an owner', async () => {
     const policy = await world.policy(['x'], {});
     const wallet = await world.wallet({ owner: null });
     const set = (await call(sandbox, 'createConditionSet', { body: { name: 'Free' } })).body;
@@ -246,7 +246,7 @@ describe('a proposal is refused immediately', () => {
     }
   });
 
-  test('with a body that the operation itself would refuse', async () => {
+  test('a proposal is refused immediately with a body that the operation itself would refuse', async () => {
     const policy = await world.policy();
     const wallet = await world.wallet();
     const quorum = await world.quorum();
@@ -333,7 +333,7 @@ describe('a proposal is refused immediately', () => {
     expect(listed.body.data).toEqual([]);
   });
 
-  test('for an archived wallet', async () => {
+  test('a proposal is refused immediately for an archived wallet', async () => {
     const wallet = await world.wallet();
     await call(sandbox, 'archiveWallet', { path: { wallet_id: wallet.id } });
     expect(await outcome('createWalletRpcIntent', { wallet_id: wallet.id }, message('x'))).toMatch(/^404 /);

@@ -53,7 +53,7 @@ describe('the example of every operation, sent twice under one key', () => {
   afterAll(() => sandbox[Symbol.asyncDispose]());
 
   test.each(changing.map((operation) => [operation.operationId, operation] as const))(
-    '%s',
+    'the example of every operation, sent twice under one key: %s',
     async (id, operation) => {
       // Cards belong to users, whose tokens the app secret does not replace.
       const input = exampleInput(operation);

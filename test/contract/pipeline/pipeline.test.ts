@@ -72,14 +72,14 @@ describe('every operation that is not open to all', () => {
       { status: 401, body: { error: 'Invalid app ID or app secret.' } },
     ],
   ];
-  test.each(refusals)('%s', async (_what, headers, answer) => {
+  test.each(refusals)('every operation that is not open to all: %s', async (_what, headers, answer) => {
     for (const { id } of closed) expect(await sendTo(id, { headers: headers() }), id).toEqual(answer);
   });
 });
 
 describe('every operation with a body', () => {
   test.each(['{"oops"', '[]', '"text"', '7', '{"no_such_property":1}'])(
-    'refuses the body %s',
+    'every operation with a body refuses the body %s',
     async (body) => {
       for (const { id } of withBody) {
         const answer = await sendTo(id, { headers: { 'content-type': 'application/json' }, body });
@@ -90,7 +90,7 @@ describe('every operation with a body', () => {
 });
 
 describe('faults are reported with their position', () => {
-  test('in the body, by JSON pointer', async () => {
+  test('faults are reported with their position in the body, by JSON pointer', async () => {
     expect(await refusal(sandbox, 'createWallet', { body: { chain_type: 'dogecoin' } })).toMatchObject({
       status: 400,
       body: {
@@ -110,7 +110,7 @@ describe('faults are reported with their position', () => {
     });
   });
 
-  test('in the query, by name', async () => {
+  test('faults are reported with their position in the query, by name', async () => {
     const message = 'Query limit can be at maximum 100 records.';
     expect(await refusal(sandbox, 'listWallets', { query: { limit: 101 } })).toEqual({
       status: 400,

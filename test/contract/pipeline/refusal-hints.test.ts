@@ -50,7 +50,7 @@ async function send(path: string, { method = 'GET' as 'GET' | 'POST' | 'DELETE',
 }
 
 describe('the hint of a refusal', () => {
-  test('names the encoding of a body that is not read', async () => {
+  test('the hint of a refusal names the encoding of a body that is not read', async () => {
     const hint = async (headers: Record<string, string>) =>
       (await hintOf('createWallet', { body: { chain_type: 'ethereum' } }, { headers })).hint;
     expect(await hint({ 'content-encoding': 'gzip' })).toContain('without the header `content-encoding`');
@@ -61,7 +61,7 @@ describe('the hint of a refusal', () => {
     );
   });
 
-  test('names the option for clients of another brand', async () => {
+  test('the hint of a refusal names the option for clients of another brand', async () => {
     const headers = { 'service-app-id': undefined, 'acme-app-id': sandbox.appId };
     expect(await hintOf('listWallets', {}, { headers })).toMatchObject({
       status: 400,
@@ -74,7 +74,7 @@ describe('the hint of a refusal', () => {
     expect(hint).toContain('`--prefix acme`');
   });
 
-  test('says where the secret is shown', async () => {
+  test('the hint of a refusal says where the secret is shown', async () => {
     const headers = { authorization: basic(`${sandbox.appId}:wrong`) };
     expect(await hintOf('listWallets', {}, { headers })).toMatchObject({
       status: 401,
@@ -84,7 +84,7 @@ describe('the hint of a refusal', () => {
     });
   });
 
-  test('shows two different app ids', async () => {
+  test('the hint of a refusal shows two different app ids', async () => {
     const { evidence } = await hintOf('listWallets', {}, { headers: { 'service-app-id': 'other' } });
     expect(evidence).toEqual({ basic: sandbox.appId, header: 'other' });
   });
@@ -107,7 +107,7 @@ describe('the hint of a refusal', () => {
     expect(body.data?.hint).toBe('no operation has this path; /docs lists them all');
   });
 
-  test('of a wrong method names the right ones', async () => {
+  test('the hint of a refusal of a wrong method names the right ones', async () => {
     const { status, body } = await send('/v1/wallets', { method: 'DELETE' });
     expect({ status, hint: body.data?.hint }).toEqual({
       status: 405,
@@ -127,7 +127,7 @@ describe('the hint of a refusal', () => {
     });
   });
 
-  test('of plain HTTP names the option', async () => {
+  test('the hint of a refusal of plain HTTP names the option', async () => {
     await using plain = await startSandbox({ hints: true, plainHttp: false, host: '127.0.0.1' });
     const url = plain.baseUrl.replace('https:', 'http:');
     const answer = await request(`${url}/v1/wallets`).catch(() => undefined);
@@ -136,7 +136,7 @@ describe('the hint of a refusal', () => {
     expect(body.data?.hint).toContain('`--plain-http`');
   });
 
-  test('of a failed signature is the difference', async () => {
+  test('the hint of a refusal of a failed signature is the difference', async () => {
     const [path, body] = ['/v1/wallets/ext_wal_alice', rename];
     const headers = { 'service-app-id': sandbox.appId };
     const signature = signRequest(
@@ -201,13 +201,13 @@ describe('the hint of a refusal', () => {
     expect(other).toMatchObject({ status: 400, kind: 'idempotency' });
   });
 
-  test('of an expired request shows both times', async () => {
+  test('the hint of a refusal of an expired request shows both times', async () => {
     const expiryMs = sandbox.clock.now() - 1;
     const { kind, evidence } = await hintOf('listWallets', {}, { expiryMs });
     expect([kind, evidence]).toEqual(['validation', { expiry_ms: expiryMs, now_ms: sandbox.clock.now() }]);
   });
 
-  test('uses the words of the clients', async () => {
+  test('the hint of a refusal uses the words of the clients', async () => {
     await using acme = await startSandbox({ hints: true, prefix: 'acme' });
     const { body } = await attempt(acme, 'listWallets', {}, { headers: { 'acme-app-id': undefined } });
     expect((body as Refusal).data?.hint).toContain('`acme-app-id`');
@@ -305,7 +305,7 @@ describe('the hint says what is wrong:', () => {
       { chain_type: 'ethereum', owner_id: 'x'.repeat(24) },
       /^`\/owner_id` in the body: no key quorum/,
     ],
-  ] as const)('%s', async (_, id, body, hint) => {
+  ] as const)('the hint says what is wrong: %s', async (_, id, body, hint) => {
     expect((await hintOf(id, { body })).hint).toEqual(
       typeof hint === 'string' ? hint : expect.stringMatching(hint),
     );

@@ -177,7 +177,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       });
     });
 
-    test('does not affect a stored response', async () => {
+    test('a plan does not affect a stored response', async () => {
       expect(await create('bear', { key: 'k' })).toMatchObject({ status: 200 });
       plan = async () => {
         throw new ApiError('invalid_state', 'the shop is closed');
@@ -205,14 +205,14 @@ describe.each(databaseKinds)('on %s', (kind) => {
       };
     };
 
-    test('is stored once although the work is rolled back', async () => {
+    test('a record of a refusal is stored once although the work is rolled back', async () => {
       handler = sleep('a dream');
       expect(await create('bear', { key: 'k' })).toMatchObject({ status: 400 });
       expect(await create('bear', { key: 'k' })).toMatchObject({ status: 400 });
       expect({ runs, toys: await toys() }).toEqual({ runs: 1, toys: ['a dream'] });
     });
 
-    test('is dropped when the request succeeds or runs again', async () => {
+    test('a record of a refusal is dropped when the request succeeds or runs again', async () => {
       handler = async (input, context) => {
         context.afterRefusal(
           async (em) => void (await insertToy({ body: { name: `dream ${runs}` } }, { em })),
@@ -227,7 +227,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await toys()).toEqual(['bear', 'dream 3']);
     });
 
-    test('fails the request when it cannot be stored', async () => {
+    test('a record of a refusal fails the request when it cannot be stored', async () => {
       await create('bear');
       handler = sleep('bear');
       expect(await create('cat')).toMatchObject({ status: 500 });
@@ -236,7 +236,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
 
   describe('work after the commit', () => {
-    test('sees the committed state, and the response waits for it', async () => {
+    test('work after the commit: sees the committed state, and the response waits for it', async () => {
       let seen: readonly string[] = [];
       handler = async (input, context) => {
         context.afterCommit(async () => {
@@ -253,7 +253,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(JSON.stringify(rows)).toContain('noted');
     });
 
-    test('is skipped when the transaction is rolled back', async () => {
+    test('work after the commit: is skipped when the transaction is rolled back', async () => {
       let isDone = false;
       handler = async (input, context) => {
         context.afterCommit(async () => {
@@ -266,7 +266,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(isDone).toBe(false);
     });
 
-    test('can refuse: the refusal is the response, also for replays, and the work stays committed', async () => {
+    test('work after the commit can refuse: the refusal is the response, also for replays, and the work stays committed', async () => {
       handler = async (input, context) => {
         context.afterCommit(async () => {
           throw new ApiError('invalid_state', 'the bear is not wanted');
@@ -279,7 +279,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect({ runs, toys: await toys() }).toEqual({ runs: 1, toys: ['bear'] });
     });
 
-    test('can refuse: the refusal is repeated for a signed payload that counts once', async () => {
+    test('work after the commit can refuse: the refusal is repeated for a signed payload that counts once', async () => {
       const row = sql`insert into apps (id, name, secret_hashes, settings, created_at_ms) values (${toyApp.id}, 'app', '[]', '{}', 0)`;
       await row.execute(database.orm.em.fork().getKysely());
       handler = async (input, context) => {
@@ -315,12 +315,12 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
 
   describe('one transaction around one handler', () => {
-    test('is committed before the response is sent', async () => {
+    test('one transaction around one handler is committed before the response is sent', async () => {
       expect(await create('bear')).toMatchObject({ status: 200, body: { id: 'bear' } });
       expect(await toys()).toEqual(['bear']);
     });
 
-    test('is rolled back by a refusal', async () => {
+    test('one transaction around one handler is rolled back by a refusal', async () => {
       handler = async (input, context) => {
         await insertToy(input, context);
         throw new ApiError('invalid_state', 'the bear is asleep');
@@ -332,7 +332,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await toys()).toEqual([]);
     });
 
-    test('is rolled back by an internal error', async () => {
+    test('one transaction around one handler is rolled back by an internal error', async () => {
       handler = async (input, context) => {
         await insertToy(input, context);
         throw new Error('bug');
@@ -371,7 +371,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       });
     });
 
-    test('is not begun for a GET', async () => {
+    test('one transaction around one handler is not begun for a GET', async () => {
       expect((await server.fetch('GET', '/v1/toys')).body).toEqual({ inTransaction: false });
     });
 
@@ -418,7 +418,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       code: 'invalid_data',
     };
 
-    test('returns the first response to a replay, byte for byte, without running it again', async () => {
+    test('an idempotency key returns the first response to a replay, byte for byte, without running it again', async () => {
       const first = await create('bear', { key: 'k1' });
       const second = await create('bear', { key: 'k1' });
       expect([second.status, second.text]).toEqual([first.status, first.text]);
@@ -427,7 +427,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(runs).toBe(1);
     });
 
-    test('compares bodies by value, not by spelling', async () => {
+    test('an idempotency key compares bodies by value, not by spelling', async () => {
       const headers = { ...json, 'service-idempotency-key': 'k1' };
       await server.fetch('POST', '/v1/toys', { headers, body: '{"name":"bear","note":{"a":1.0,"b":2}}' });
       const { status } = await server.fetch('POST', '/v1/toys', {
@@ -437,14 +437,14 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect({ status, runs }).toEqual({ status: 200, runs: 1 });
     });
 
-    test('is refused with another body', async () => {
+    test('an idempotency key is refused with another body', async () => {
       await create('bear', { key: 'k1' });
       expect(await create('doll', { key: 'k1' })).toMatchObject({ status: 400, body: reused });
       expect(JSON.stringify((await create('doll', { key: 'k1' })).body)).toBe(JSON.stringify(reused));
       expect(await toys()).toEqual(['bear']);
     });
 
-    test('is scoped to the app', async () => {
+    test('an idempotency key is scoped to the app', async () => {
       await create('bear', { key: 'k1' });
       expect(await create('doll', { key: 'k2' })).toMatchObject({ status: 200 });
       expect(await create('ball')).toMatchObject({ status: 200 });
@@ -459,7 +459,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(answer).toMatchObject({ status: 200, body: { id: 'kite' } });
     });
 
-    test('refuses a second request while the first is in progress', async () => {
+    test('an idempotency key refuses a second request while the first is in progress', async () => {
       let finish = (): void => undefined;
       const wait = new Promise<void>((resolve) => {
         finish = resolve;
@@ -493,7 +493,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       ['a policy violation', new ApiError('policy_violation')],
       ['a missing signature', new ApiError('missing_or_empty_authorization_header')],
       ['a fault', new Error('bug')],
-    ])('does not store %s', async (_what, error) => {
+    ])('an idempotency key does not store %s', async (_what, error) => {
       handler = () => Promise.reject(error);
       const first = await create('bear', { key: 'k1' });
       expect(first.status).toBeGreaterThanOrEqual(400);
@@ -502,7 +502,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(runs).toBe(2);
     });
 
-    test('expires after 24 hours', async () => {
+    test('an idempotency key expires after 24 hours', async () => {
       await create('bear', { key: 'k1' });
       server.clock.nowMs += 24 * 60 * 60 * 1000 - 1;
       expect(await create('bear', { key: 'k1' })).toMatchObject({ status: 200 });
@@ -513,7 +513,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(runs).toBe(2);
     });
 
-    test('has one effect with any number of concurrent requests', async () => {
+    test('an idempotency key has one effect with any number of concurrent requests', async () => {
       const answers = await Promise.all(Array.from({ length: 30 }, () => create('bear', { key: 'storm' })));
       const bodies = new Set(answers.map(({ text }) => text));
       expect(bodies.size).toBeLessThanOrEqual(2);

@@ -137,7 +137,7 @@ describe('linked accounts at their limits', () => {
       .filter((field) => field !== 'type')
       .map((field) => ({ type: kind.type, field, kind })),
   );
-  test.each(fields)('$type: $field', async ({ type, field, kind }) => {
+  test.each(fields)('linked accounts at their limits: $type: $field', async ({ type, field, kind }) => {
     const pointer = `/linked_accounts/0/${field}`;
     const { [field]: _, ...without } = kind.example;
     const isRequired = kind.schema.required.includes(field);

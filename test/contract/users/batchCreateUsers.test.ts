@@ -80,7 +80,7 @@ describe('the older flags', () => {
       flags: { create_ethereum_wallet: true, create_ethereum_smart_wallet: true, create_solana_wallet: true },
       made: ['ethereum', 'smart_wallet', 'solana'],
     },
-  ])('$flags', async ({ flags, made }) => {
+  ])('the older flags: $flags', async ({ flags, made }) => {
     expect(await chains(flags)).toEqual(made);
   });
 });

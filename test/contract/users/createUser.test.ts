@@ -146,15 +146,18 @@ describe('every kind of account is returned as the contract defines it', () => {
       shown: { type: 'passkey', credential_id: 'Mlx5', public_key: 'pQEC', enrolled_in_mfa: false },
     },
   ];
-  test.each(cases)('$given.type', async ({ given, shown }) => {
-    await using sandbox = await startSandbox({ seedData: false });
-    const { body } = await call(sandbox, 'createUser', { body: { linked_accounts: [given] } as never });
-    expect(body.linked_accounts).toEqual([{ ...shown, ...verified }]);
-  });
+  test.each(cases)(
+    'every kind of account is returned as the contract defines it: $given.type',
+    async ({ given, shown }) => {
+      await using sandbox = await startSandbox({ seedData: false });
+      const { body } = await call(sandbox, 'createUser', { body: { linked_accounts: [given] } as never });
+      expect(body.linked_accounts).toEqual([{ ...shown, ...verified }]);
+    },
+  );
 });
 
 describe('wallets created with the user', () => {
-  test('are owned by the user, have their policy, and are listed with an index per chain type', async () => {
+  test('wallets created with the user are owned by the user, have their policy, and are listed with an index per chain type', async () => {
     await using sandbox = await startSandbox();
     const { body } = await call(sandbox, 'createUser', {
       body: {
@@ -203,7 +206,7 @@ describe('wallets created with the user', () => {
     expect(main.body.address).toBe(wallets[0]?.address);
   });
 
-  test('can have a smart wallet at the address where the factory will deploy it', async () => {
+  test('wallets created with the user can have a smart wallet at the address where the factory will deploy it', async () => {
     await using sandbox = await startSandbox();
     const body = {
       linked_accounts: [carolEmail],
@@ -286,7 +289,7 @@ describe('refused, and nothing is stored', () => {
       account: { type: 'farcaster', fid: 1, owner_address: '0x1' },
       pointer: '/linked_accounts/1/owner_address',
     },
-  ])('$fault', async ({ account, pointer }) => {
+  ])('refused, and nothing is stored: $fault', async ({ account, pointer }) => {
     await using sandbox = await startSandbox();
     const { status, body } = await refusal(sandbox, 'createUser', {
       body: { linked_accounts: [carolEmail, account] },
@@ -381,7 +384,7 @@ describe('refused, and nothing is stored', () => {
       wallet: { chain_type: 'solana', create_smart_wallet: true },
       pointer: '/wallets/1/create_smart_wallet',
     },
-  ])('$fault', async ({ wallet, pointer }) => {
+  ])('refused, and nothing is stored: $fault', async ({ wallet, pointer }) => {
     await using sandbox = await startSandbox();
     const { status, body } = await refusal(sandbox, 'createUser', {
       body: { linked_accounts: [carolEmail], wallets: [{ chain_type: 'solana' }, wallet] },

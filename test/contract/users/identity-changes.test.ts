@@ -184,7 +184,7 @@ describe('test accounts', () => {
     return userId;
   };
 
-  test('are not linked to members of key quorums where that is blocked, in whatever spelling', async () => {
+  test('test accounts are not linked to members of key quorums where that is blocked, in whatever spelling', async () => {
     await configureApp(sandbox, { block_linking_test_accounts: true });
     const victim = await victimOf('blocked');
     for (const account of [
@@ -196,7 +196,7 @@ describe('test accounts', () => {
     await link(await makeUser(customAuth('no wallet')), { type: 'email', address: email });
   });
 
-  test('take over the owner of a wallet in a sandbox without safeguards, as published', async () => {
+  test('test accounts take over the owner of a wallet in a sandbox without safeguards, as published', async () => {
     const victim = await victimOf('taken over');
     await link(victim, sms(acmeApp.testAccount.phone_number));
     const body = { phone_number: acmeApp.testAccount.phone_number, code };

@@ -36,7 +36,7 @@ describe('an account is identified by its handle', () => {
       },
       handle: 'x'.repeat(1024),
     },
-  ])('$account.type by $handle', async ({ account, handle }) => {
+  ])('an account is identified by its handle: $account.type by $handle', async ({ account, handle }) => {
     await using sandbox = await startSandbox();
     const carol = await makeCarol(sandbox, account);
     const { body } = await call(sandbox, 'unlinkUserAccount', {

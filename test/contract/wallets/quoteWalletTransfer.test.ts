@@ -73,7 +73,7 @@ describe('a quote', () => {
     expect(await quote(wallet, least)).toMatchObject({ estimated_output_amount: '0.000001' });
   });
 
-  test('for a fixed arriving amount shows the smallest input', async () => {
+  test('a quote for a fixed arriving amount shows the smallest input', async () => {
     const wallet = await makeWallet();
     const exact = (amount: string) => ({
       source: { asset: 'eth', chain: 'base' },
@@ -111,7 +111,7 @@ describe('a quote', () => {
     expect(estimate).not.toHaveProperty('estimated_gas');
   });
 
-  test('requires the owner or an additional signer, and a wallet of the app', async () => {
+  test('a quote requires the owner or an additional signer, and a wallet of the app', async () => {
     const { body: quorum } = await call(sandbox, 'createKeyQuorum', {
       body: { public_keys: [bobKey.publicKey] },
     });
@@ -145,7 +145,7 @@ describe('a quote', () => {
     });
   });
 
-  test('is not needed for a plain transfer', async () => {
+  test('a quote is not needed for a plain transfer', async () => {
     const plain = { ...acrossChains('1'), destination: { address: receiver } };
     expect(await refused('quoteWalletTransfer', await makeWallet(), plain)).toMatchObject({
       status: 400,
@@ -316,7 +316,7 @@ describe('a transfer', () => {
     expect(await eventsOf(begun.id)).toHaveLength(2);
   });
 
-  test('delivers exactly the requested amount', async () => {
+  test('a transfer delivers exactly the requested amount', async () => {
     const wallet = await makeWallet();
     const begun = await transfer(wallet, {
       source: { asset: 'eth', chain: 'base' },
@@ -338,7 +338,7 @@ describe('a transfer', () => {
     expect(await holds(wallet.address, 'base', null)).toEqual([ether - spent]);
   });
 
-  test('works from Ethereum to Solana and from Solana to Tron, with tokens and native assets', async () => {
+  test('a transfer works from Ethereum to Solana and from Solana to Tron, with tokens and native assets', async () => {
     const wallet = await makeWallet();
     const { body: onSolana } = await call(sandbox, 'createWallet', { body: { chain_type: 'solana' } });
     const { body: onTron } = await call(sandbox, 'createWallet', { body: { chain_type: 'tron' } });
@@ -448,7 +448,7 @@ describe('a transfer', () => {
     ]);
   });
 
-  test('that the wallet cannot afford is refused immediately', async () => {
+  test('a transfer that the wallet cannot afford is refused immediately', async () => {
     const wallet = await makeWallet();
     expect(await refused('transferFromWallet', wallet, acrossChains('1000.000001'))).toMatchObject({
       status: 400,
@@ -456,7 +456,7 @@ describe('a transfer', () => {
     });
   });
 
-  test('is signed by the owner', async () => {
+  test('a transfer is signed by the owner', async () => {
     const wallet = await makeWallet({ owner: { public_key: aliceKey.publicKey } });
     expect(await refused('transferFromWallet', wallet, acrossChains('1'))).toMatchObject({ status: 401 });
     await transfer(wallet, acrossChains('1'), { signWith: [aliceKey.privateKey] });
@@ -482,7 +482,7 @@ describe('a transfer', () => {
     });
   });
 
-  test('is replayed under its idempotency key and executed once per nonce', async () => {
+  test('a transfer is replayed under its idempotency key and executed once per nonce', async () => {
     const wallet = await makeWallet();
     const body = acrossChains('1', { nonce: 'treasury-2025-11-21-000042' });
     const first = await transfer(wallet, body, { idempotencyKey: 'pay-1' });
@@ -521,7 +521,7 @@ describe('policies', () => {
     return makeWallet({ policy_ids: [body.id] });
   }
 
-  test('evaluate the destination chain and asset', async () => {
+  test('policies evaluate the destination chain and asset', async () => {
     const toArbitrum = await makeWalletUnder('ALLOW', condition('destination.chain', 'eq', 'arbitrum'));
     await transfer(toArbitrum, acrossChains('1'));
     const toOptimism = acrossChains('1', { destination: { address: receiver, chain: 'optimism' } });

@@ -209,7 +209,7 @@ describe('listWallets', () => {
       { query: { cursor: 'nothing' }, error: 'cursor: expected the `next_cursor` of a previous page' },
       { query: { limit: 101 }, error: expect.stringMatching(/^limit: /) },
       { query: { limit: 0 }, error: expect.stringMatching(/^limit: /) },
-    ])('refuses $query', async ({ query, error }) => {
+    ])('pages: refuses $query', async ({ query, error }) => {
       await using sandbox = await startSandbox();
       const refused = await refusal(sandbox, 'listWallets', { query });
       expect(refused).toMatchObject({ status: 400, body: { error, code: 'invalid_data' } });
@@ -487,7 +487,7 @@ describe('archiveWallet', () => {
     const refusedCode = async (sandbox: TestSandbox, walletId: string, signWith: string[]) =>
       (await refusal(sandbox, 'archiveWallet', { path: { wallet_id: walletId } }, { signWith })).body.code;
 
-    test('requires the owner, and no signature for a wallet without one', async () => {
+    test('the app setting `archive_requires_owner` requires the owner, and no signature for a wallet without one', async () => {
       await using sandbox = await startSandbox();
       await configureApp(sandbox, { archive_requires_owner: true });
       const signerId = (await call(sandbox, 'createKeyQuorum', { body: { public_keys: [bobKey.publicKey] } }))
@@ -506,7 +506,7 @@ describe('archiveWallet', () => {
       await call(sandbox, 'archiveWallet', { path: { wallet_id: free.id } });
     });
 
-    test('is off in a sandbox, as published, and accepts only true or false', async () => {
+    test('the app setting `archive_requires_owner` is off in a sandbox, as published, and accepts only true or false', async () => {
       await using sandbox = await startSandbox();
       const { body: wallet } = await call(sandbox, 'createWallet', {
         body: { chain_type: 'ethereum', owner },

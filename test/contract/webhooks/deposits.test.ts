@@ -81,7 +81,7 @@ async function sendFrom(account: ReturnType<typeof privateKeyToAccount>, transac
 }
 
 describe('a deposit from the faucet', () => {
-  test('is recorded immediately, in the smallest unit, with the transaction and the block', async () => {
+  test('a deposit from the faucet is recorded immediately, in the smallest unit, with the transaction and the block', async () => {
     const wallet = await walletOn('ethereum');
     const { transaction_hash, block_number } = await give({
       ...{ chain: 'base', address: wallet.address.toLowerCase(), amount: '2.5' },
@@ -114,7 +114,7 @@ describe('a deposit from the faucet', () => {
     ['spark', { chain: 'spark:mainnet' }, nativeToken],
     ['spark', { chain: 'spark:mainnet', token_address: btkn }, { type: 'btkn', identifier: btkn }],
     ['bitcoin-taproot', { chain: 'bip122:000000000019d6689c085ae165831e93' }, nativeToken],
-  ])('on %s names the asset of %j', async (chainType, deposit, asset) => {
+  ])('a deposit from the faucet on %s names the asset of %j', async (chainType, deposit, asset) => {
     const wallet = await walletOn(chainType);
     const { transaction_hash } = await give({ ...deposit, address: wallet.address, raw_amount: '7' });
     expect(await deposits()).toMatchObject([
@@ -151,7 +151,7 @@ describe('a deposit from the faucet', () => {
     expect(await deposits()).toEqual([]);
   });
 
-  test('from before the wallet existed is not recorded', async () => {
+  test('a deposit from the faucet from before the wallet existed is not recorded', async () => {
     const { address } = await walletOn('ethereum');
     await sandbox.reset();
     await give({ chain: 'base', address, raw_amount: '1' });
@@ -161,7 +161,7 @@ describe('a deposit from the faucet', () => {
     expect(await deposits()).toMatchObject([{ amount: '2' }]);
   });
 
-  test('is recorded again after a reset', async () => {
+  test('a deposit from the faucet is recorded again after a reset', async () => {
     const deposit = async () => {
       const wallet = await walletOn('ethereum');
       await give({ chain: 'base', address: wallet.address, raw_amount: '1' });
@@ -176,7 +176,7 @@ describe('a deposit from the faucet', () => {
 });
 
 describe('a transfer from an external account', () => {
-  test('is recorded with its sender once it is in a block, not earlier', async () => {
+  test('a transfer from an external account is recorded with its sender once it is in a block, not earlier', async () => {
     const wallet = await walletOn('ethereum');
     const account = privateKeyToAccount(generatePrivateKey());
     await give({ chain: 'base', address: account.address, amount: '1' });
@@ -199,7 +199,7 @@ describe('a transfer from an external account', () => {
 });
 
 describe('a transfer between wallets of this server', () => {
-  test('is recorded once for the sender and once for the recipient', async () => {
+  test('a transfer between wallets of this server is recorded once for the sender and once for the recipient', async () => {
     const [alice, bob] = [await walletOn('ethereum'), await walletOn('ethereum')];
     await give({ chain: 'base', address: alice.address, amount: '1' });
     await give({ chain: 'base', address: alice.address, token_address: usdc, raw_amount: '100' });
@@ -221,7 +221,7 @@ describe('a transfer between wallets of this server', () => {
     ]);
   });
 
-  test('in a batch is recorded per transfer', async () => {
+  test('a transfer between wallets of this server in a batch is recorded per transfer', async () => {
     const [alice, bob] = [await walletOn('ethereum'), await walletOn('ethereum')];
     await give({ chain: 'base', address: alice.address, amount: '1' });
     const calls = [5, 6].map((value) => ({ to: bob.address, value }));

@@ -92,7 +92,7 @@ test('those that change nothing although they are not a GET are the look-ups and
 });
 
 describe('a request', () => {
-  test.each(changing.map(({ id }) => id))('of %s is recorded once, with its change', async (id) => {
+  test.each(changing.map(({ id }) => id))('a request of %s is recorded once, with its change', async (id) => {
     const operation: Operation = operations[id as keyof typeof operations];
     handle = insertApp;
     const before = await apps();
@@ -122,7 +122,7 @@ describe('a request', () => {
   });
 
   test.each(all.filter((each) => !changing.includes(each)).map(({ id }) => id))(
-    'of %s only reads',
+    'a request of %s only reads',
     async (id) => {
       handle = async () => ({});
       const state = stateOf(operations[id as keyof typeof operations]);

@@ -138,7 +138,7 @@ describe('an address that many transactions name', () => {
     return hash!;
   }
 
-  test('keeps its deposits, while the other addresses are read without delay', async () => {
+  test('an address that many transactions name keeps its deposits, while the other addresses are read without delay', async () => {
     const reader = makeReader([node], ['busy', 'quiet']);
     await reader.read();
     const buried = bury('busy');
@@ -154,7 +154,7 @@ describe('an address that many transactions name', () => {
     expect(reader.hashes()).toHaveLength(2);
   });
 
-  test('is read up to date after the rounds that have passed meanwhile', async () => {
+  test('an address that many transactions name is read up to date after the rounds that have passed meanwhile', async () => {
     const reader = makeReader([node], ['busy', 'quiet']);
     await reader.read();
     const expected = [bury('busy')];
@@ -167,7 +167,7 @@ describe('an address that many transactions name', () => {
     expect(reader.hashes().toSorted()).toEqual(expected.toSorted());
   });
 
-  test('has every deposit of a slot reported once, in pages', async () => {
+  test('an address that many transactions name has every deposit of a slot reported once, in pages', async () => {
     const reader = makeReader([node], ['busy']);
     await reader.read();
     ledger.slot += 1;

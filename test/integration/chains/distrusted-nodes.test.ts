@@ -83,12 +83,12 @@ describe('ceilings', () => {
     ],
     ['30 million gas', { gas: 30_000_000n }, 'ask for 36000000 gas, more than the ceiling of 16777216'],
     ['a fee of more than 1 ether', { baseFee: 500n * gwei, gas: 1_000_000n }, 'wei as the fee'],
-  ] as const)('refuse a node that suggests %s', async (_name, said, message) => {
+  ] as const)('ceilings refuse a node that suggests %s', async (_name, said, message) => {
     await using node = await startNode(said);
     await expect(plan([node])).rejects.toMatchObject(refusedFor(message));
   });
 
-  test('are set by the operator', async () => {
+  test('ceilings are set by the operator', async () => {
     await using node = await startNode({ baseFee: 10n * gwei });
     const ceilings = { maxFeePerGas: 20n * gwei };
     const message = 'ask for 21000000000 wei per gas, more than the ceiling of 20000000000';
@@ -97,7 +97,7 @@ describe('ceilings', () => {
     expect(raised.transaction).toMatchObject({ max_fee_per_gas: hex(21n * gwei), gas_limit: hex(21_000) });
   });
 
-  test('do not limit values set by the caller', async () => {
+  test('ceilings do not limit values set by the caller', async () => {
     await using node = await startNode({ baseFee: 10n ** 15n, gas: 30_000_000n });
     const transaction = {
       gas_limit: 40_000_000,
@@ -109,7 +109,7 @@ describe('ceilings', () => {
 });
 
 describe('several nodes', () => {
-  test('that agree are believed, and the lower tip counts', async () => {
+  test('several nodes that agree are believed, and the lower tip counts', async () => {
     await using first = await startNode({ baseFee: 10n * gwei, tip: 100n * gwei });
     await using second = await startNode({ baseFee: 11n * gwei, tip: 2n * gwei });
     const { transaction, pendingCount } = await plan([first, second]);
@@ -123,7 +123,7 @@ describe('several nodes', () => {
   test.each([
     ['the fees', { baseFee: 21n * gwei }],
     [`the nonce of \`${address}\``, { nonce: 8 }],
-  ])('that disagree about %s are not', async (what, said) => {
+  ])('several nodes that disagree about %s are not', async (what, said) => {
     await using first = await startNode({ baseFee: 10n * gwei });
     await using second = await startNode({ baseFee: 10n * gwei, ...said });
     await expect(plan([first, second])).rejects.toMatchObject(
@@ -143,7 +143,7 @@ describe('several nodes', () => {
     expect((await find([honest, honest])).decimals).toBe(6);
   });
 
-  test('are queried again when one is slightly behind', async () => {
+  test('several nodes are queried again when one is slightly behind', async () => {
     let isBehind = true;
     await using first = await startNode();
     await using second = await startNode((method) => {
@@ -184,11 +184,11 @@ describe('responses', () => {
     ['with a number of 81 digits', '1'.repeat(81), 'without a JSON-RPC response'],
     ['with 65 digits in hex', `"0x${'1'.repeat(65)}"`, 'expected a valid response to nonce'],
     ['nested 33 deep', `${'['.repeat(32)}${']'.repeat(32)}`, 'without a JSON-RPC response'],
-  ])('%s are not read', async (_name, result, message) => {
+  ])('responses: %s are not read', async (_name, result, message) => {
     await expect(answeredWith(result)).rejects.toThrow(message);
   });
 
-  test('may be large when they are blocks, and contain brackets, digits and quotes in text', async () => {
+  test('responses may be large when they are blocks, and contain brackets, digits and quotes in text', async () => {
     const text = JSON.stringify(`${'['.repeat(99)}\\" ${'1'.repeat(999)}`);
     const block = `{"baseFeePerGas":"0x1","extra":${text},"transactions":[${'"0x00",'.repeat(200_000)}"0x00"]}`;
     expect(block.length).toBeGreaterThan(2 ** 20);

@@ -323,7 +323,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
 
     const none = new Uint8Array();
 
-    test('is simulated before signing, delegates the account and runs every call', async () => {
+    test('a batch is simulated before signing, delegates the account and runs every call', async () => {
       const [alice, bob] = [await fundedAccount(), newAddress()];
       await world.fundToken(alice.address, 50n);
       const calls = [
@@ -343,7 +343,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
       expect(await chain.balances(bob, [null])).toEqual([14n]);
     });
 
-    test('is rolled back when one call fails, but the delegation stays', async () => {
+    test('a batch is rolled back when one call fails, but the delegation stays', async () => {
       const [alice, bob] = [await fundedAccount(), newAddress()];
       const calls = [
         { to: bob, value: 7n, data: none },
@@ -357,7 +357,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
       expect(toHex(await chain.code(alice.address))).toBe(`0xef0100${BATCH_EXECUTOR_ADDRESS.slice(2)}`);
     });
 
-    test('is refused from other accounts', async () => {
+    test('a batch is refused from other accounts', async () => {
       const [alice, mallory] = [await fundedAccount(), await fundedAccount()];
       await settled(await signBatch(alice, []));
       const data = toHex(encodeBatch([{ to: mallory.address, value: 1n, data: none }]));
@@ -365,7 +365,7 @@ describe.each(Object.entries(worlds))('an EVM chain, %s', (_, open) => {
       expect((await settled(stolen)).kind).toBe('reverted');
     });
 
-    test('with a stale authorization does not delegate', async () => {
+    test('a batch with a stale authorization does not delegate', async () => {
       const [alice, bob] = [await fundedAccount(), newAddress()];
       const stale = await alice.signAuthorization({
         contractAddress: BATCH_EXECUTOR_ADDRESS,

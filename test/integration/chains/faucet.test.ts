@@ -59,7 +59,7 @@ describe('the faucet', () => {
     expect(body).toMatchObject({ token_address: baseUsdc, raw_amount: '1250000', decimals: 6 });
   });
 
-  test('creates and pays for the token account of an owner on Solana', async () => {
+  test('the faucet creates and pays for the token account of an owner on Solana', async () => {
     const mint = '4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU';
     await control('faucet', { chain: 'solana_devnet', address: solAlice, asset: 'usdc', amount: '3' });
     const chain = sandbox.chains.find('solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1')!;
@@ -105,7 +105,7 @@ describe('the faucet', () => {
       { chain: 'base', address: alice, asset: 'usdt', amount: '1' },
       '/asset',
     ],
-  ])('refuses %s', async (_, body, pointer) => {
+  ])('the faucet refuses %s', async (_, body, pointer) => {
     const answer = await control('faucet', body);
     expect(answer.status).toBe(400);
     expect(answer.body.error).toContain(`${pointer}: `);
@@ -139,7 +139,7 @@ describe('the faucet', () => {
 });
 
 describe('blocks', () => {
-  test('are created by the clock and on request', async () => {
+  test('blocks are created by the clock and on request', async () => {
     await control('faucet', { chain: 'base', address: alice, amount: '1' });
     const first = await control('blocks', { count: 3 });
     expect(first.body).toEqual({ data: [{ caip2: 'eip155:8453', block_number: 883_612_803 }] });

@@ -97,7 +97,7 @@ describe('viem', () => {
     );
   });
 
-  test('reads blocks, transactions, logs and fees', async () => {
+  test('viem: reads blocks, transactions, logs and fees', async () => {
     const { reader, writer } = clients();
     const hash = await writer.sendTransaction({ to: stranger, value: 7n });
     const { blockNumber, blockHash, effectiveGasPrice } = await included(hash);
@@ -123,7 +123,7 @@ describe('viem', () => {
     expect(history.reward).toHaveLength(4);
   });
 
-  test('calls with changed state, which changes nothing', async () => {
+  test('viem: calls with changed state, which changes nothing', async () => {
     const { reader } = clients();
     const poor = `0x${'0d'.repeat(20)}` as const;
     const call = { account: poor, to: stranger, value: parseEther('3') };

@@ -40,7 +40,7 @@ describe('a query', () => {
     expect(await chain.nonce(address)).toBe(42n);
   });
 
-  test('is retried after a failure', async () => {
+  test('a query is retried after a failure', async () => {
     let failures = 2;
     await using node = await ethereum(() => {
       failures -= 1;
@@ -58,7 +58,7 @@ describe('a query', () => {
     expect(second.calls).toEqual([]);
   });
 
-  test('is sent to another node when one is overloaded', async () => {
+  test('a query is sent to another node when one is overloaded', async () => {
     await using first = await ethereum(() => ({ error: { code: -32005, message: 'limit exceeded' } }));
     await using second = await ethereum(() => ({ result: '0x2a' }));
     expect(await connect([first.url, second.url]).nonce(address)).toBe(42n);
@@ -84,7 +84,7 @@ describe('a query', () => {
 });
 
 describe('signed bytes', () => {
-  test('are sent once to each node until one accepts them', async () => {
+  test('signed bytes are sent once to each node until one accepts them', async () => {
     await using first = await ethereum(() => down);
     await using second = await ethereum(() => ({ result: keccak256(bytes) }));
     const outcome = await connect([first.url, second.url]).broadcast(bytes);
@@ -93,7 +93,7 @@ describe('signed bytes', () => {
     expect(second.calls).toEqual(['eth_chainId', 'eth_sendRawTransaction']);
   });
 
-  test('of unknown outcome are neither accepted nor refused', async () => {
+  test('signed bytes of unknown outcome are neither accepted nor refused', async () => {
     await using node = await ethereum(() => down);
     await expect(connect([node.url]).broadcast(bytes)).rejects.toMatchObject({
       name: 'ChainUnavailableError',
@@ -122,7 +122,7 @@ describe('signed bytes', () => {
     ['Transaction gas price below configured minimum gas price', 'underpriced'],
     ['already imported', true],
     ['transaction already imported', true],
-  ])('that a node answers with `%s`', async (message, expected) => {
+  ])('signed bytes that a node answers with `%s`', async (message, expected) => {
     await using node = await ethereum(() => ({ error: { code: -32000, message } }));
     const outcome = await connect([node.url]).broadcast(bytes);
     expect(outcome.isAccepted ? true : outcome.reason).toBe(expected);
@@ -135,7 +135,7 @@ describe('a long message of a node', () => {
   const call = { from: address, to: address, value: 0n, data: new Uint8Array() };
 
   test.each(['eth_estimateGas', 'eth_sendRawTransaction'])(
-    'of %s is cut and read at once',
+    'a long message of a node of %s is cut and read at once',
     async (method) => {
       await using node = await ethereum((asked) =>
         asked === method ? { error: { code: -32000, message } } : { result: '0x0' },
@@ -148,7 +148,7 @@ describe('a long message of a node', () => {
     },
   );
 
-  test('in the data of a revert is cut too', async () => {
+  test('a long message of a node in the data of a revert is cut too', async () => {
     const words = encodeErrorResult({
       abi: [{ type: 'error', name: 'Error', inputs: [{ type: 'string', name: 'reason' }] }],
       args: ['no'.repeat(50_000)],
@@ -163,7 +163,7 @@ describe('a long message of a node', () => {
 });
 
 describe('a node of another chain', () => {
-  test('is detected and receives no queries', async () => {
+  test('a node of another chain is detected and receives no queries', async () => {
     await using node = await startScriptedNode(() => ({ result: '0x7a69' }));
     const chain = connect([node.url]);
     const complaint = 'expected a node of `eip155:1`, got one of `eip155:31337`';
@@ -172,7 +172,7 @@ describe('a node of another chain', () => {
     expect(node.calls).toEqual(['eth_chainId']);
   });
 
-  test('is detected on Solana by its genesis hash', async () => {
+  test('a node of another chain is detected on Solana by its genesis hash', async () => {
     await using node = await startScriptedNode(() => ({
       result: 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG',
     }));

@@ -88,7 +88,7 @@ describe('several nodes', () => {
   test.each([
     ['a lower output', { quoted: 900_000n }, {}],
     ['a higher input', { quoted: 1_100_000n }, { amountType: 'exact_output' }],
-  ] as const)('of which one quotes %s refuse the swap', async (_, lie, change) => {
+  ] as const)('several nodes of which one quotes %s refuse the swap', async (_, lie, change) => {
     for (const said of [
       [{}, lie],
       [lie, {}],

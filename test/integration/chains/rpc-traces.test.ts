@@ -130,7 +130,7 @@ describe('traces of calls equal those of anvil', () => {
     }
   });
 
-  test('of every kind of call and creation, nested', async () => {
+  test('traces of calls equal those of anvil of every kind of call and creation, nested', async () => {
     const { contract: token } = await send({ data: encodeDeployData({ ...Token, args: [6] }) });
     const hashes: Hex[] = [];
     let inner = token;
@@ -162,7 +162,7 @@ describe('traces of calls equal those of anvil', () => {
     }
   });
 
-  test('of a call that is not sent', async () => {
+  test('traces of calls equal those of anvil of a call that is not sent', async () => {
     const data = encodeDeployData({ ...Token, args: [6] });
     const call = { from: account.address, data, gas: '0x3d0900' };
     const options = { tracer: 'callTracer' };

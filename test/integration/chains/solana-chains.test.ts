@@ -288,7 +288,7 @@ describe.each(Object.entries(worlds))('a Solana chain, %s', (_, open) => {
   });
 
   describe('tokens', () => {
-    test('have a mint with their decimals', async () => {
+    test('tokens have a mint with their decimals', async () => {
       await world.fundToken(newKeypair().publicKey, 1n);
       expect(await chain.mint(mint.toBase58())).toEqual({
         decimals: 6,
@@ -326,7 +326,7 @@ describe.each(Object.entries(worlds))('a Solana chain, %s', (_, open) => {
         'other decimals than the mint has',
         (from: PublicKey, to: PublicKey) => transferChecked({ from, to, decimals: 9 }, 1n),
       ],
-    ])('%s are not moved', async (_name, instruction) => {
+    ])('tokens: %s are not moved', async (_name, instruction) => {
       const [alice, bob] = [await funded(), newKeypair().publicKey];
       await world.fundToken(alice.publicKey, 500n);
       await world.fundToken(bob, 1n);

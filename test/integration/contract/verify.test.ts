@@ -99,7 +99,7 @@ async function startServer(
 }
 
 describe('a server that keeps the contract', () => {
-  test('has no findings, whatever it answers; signed requests pass unchanged', async () => {
+  test('a server that keeps the contract has no findings, whatever it answers; signed requests pass unchanged', async () => {
     const { verifier, dispatcher } = await verify({});
     const behind = { ...sandbox, baseUrl: verifier.url, dispatcher };
     const body = { method: 'personal_sign', params: { message: 'Hello', encoding: 'utf-8' } } as const;
@@ -116,7 +116,7 @@ describe('a server that keeps the contract', () => {
     expect(verifier.verification()).toMatchObject({ requests: 5, judged: 4 });
   });
 
-  test('is recorded without secrets, and answers like a sandbox', async () => {
+  test('a server that keeps the contract is recorded without secrets, and answers like a sandbox', async () => {
     await using other = await startSandbox();
     const started = await verify({
       sandbox: { url: new URL(other.baseUrl), ca: other.caPem, host: undefined },
@@ -138,7 +138,7 @@ describe('a server that breaks the contract', () => {
     return found(started.verifier);
   };
 
-  test('is found out by its statuses, codes and bodies', async () => {
+  test('a server that breaks the contract is found out by its statuses, codes and bodies', async () => {
     expect(await finding(418, {})).toEqual([
       expect.stringMatching(/^status-undocumented getWallet 418: expected 200, 400, .*, got 418$/),
     ]);
@@ -156,7 +156,7 @@ describe('a server that breaks the contract', () => {
     ]);
   });
 
-  test('is found out when it accepts what it must refuse, or refuses what it must accept', async () => {
+  test('a server that breaks the contract is found out when it accepts what it must refuse, or refuses what it must accept', async () => {
     const body = { id: 'w' };
     expect(await finding(200, body, '/v1/wallets', { chain_tipe: 'x' })).toContainEqual(
       expect.stringMatching(/^request-invalid createWallet 200: \/chain_t(y|i)pe: /),
@@ -167,7 +167,7 @@ describe('a server that breaks the contract', () => {
     ]);
   });
 
-  test('is compared with a sandbox', async () => {
+  test('a server that breaks the contract is compared with a sandbox', async () => {
     const refusal = { error: 'Wallet not found', code: 'not_found' };
     const started = await verify({ target: await startLiar(404, refusal), sandbox: ofSandbox() });
     await send(started, 'GET', '/v1/wallets/ext_wal_alice');
@@ -330,7 +330,7 @@ test('a server with an unknown certificate authority is reported with the option
 });
 
 describe('custos verify', () => {
-  test('writes its reports when it is stopped, and fails if the contract was broken', async () => {
+  test('custos verify writes its reports when it is stopped, and fails if the contract was broken', async () => {
     const target = await startLiar(418, {});
     const file = (name: string) => join(folder, name);
     const custos = await startCustos([
@@ -367,7 +367,7 @@ describe('custos verify', () => {
     });
   });
 
-  test('refuses wrong options', async () => {
+  test('custos verify refuses wrong options', async () => {
     expect((await runCommand(['verify'])).code).toBe(2);
     expect((await runCommand(['verify', '--target', 'here'])).code).toBe(2);
     expect((await runCommand(['verify', '--target', 'https://a', '--port', 'x'])).code).toBe(2);

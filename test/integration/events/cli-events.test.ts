@@ -253,7 +253,7 @@ describe('custos listen', () => {
       ['--forward-to', 'localhost:3000'],
       '--forward-to: expected a URL such as `http://127.0.0.1:3000/hook`, got `localhost:3000`',
     ],
-  ])('%j is refused', async (flags, fault) => {
+  ])('custos listen: %j is refused', async (flags, fault) => {
     expect(await custos('listen', ...flags)).toEqual({
       code: 2,
       stdout: '',
@@ -297,7 +297,7 @@ describe('custos trigger', () => {
     });
   });
 
-  test('prints one line for people', async () => {
+  test('custos trigger prints one line for people', async () => {
     const { code, stdout } = await custos('trigger', 'mfa.enabled');
     expect({ code, stdout }).toEqual({
       code: 0,

@@ -198,7 +198,7 @@ describe('triggering an event', () => {
 });
 
 describe('replaying an event', () => {
-  test('keeps payload, app and type, with a new id and time', async () => {
+  test('replaying an event: keeps payload, app and type, with a new id and time', async () => {
     const first = await trigger('wallet.archived', { set: { wallet_id: 'w' } });
     sandbox.clock.advance(1000);
     const { status, body } = await control<SandboxEvent>(`/${first.id}/replay`, { body: {} });
@@ -216,7 +216,7 @@ describe('replaying an event', () => {
 });
 
 describe('the log', () => {
-  test('begins after the seed data', async () => {
+  test('the log begins after the seed data', async () => {
     expect(await list()).toEqual({
       data: [],
       cursor: expect.stringMatching(/^[0-9a-f]{8}\.0$/),
@@ -224,7 +224,7 @@ describe('the log', () => {
     });
   });
 
-  test('is read in pages, by type, by value and after an event', async () => {
+  test('the log is read in pages, by type, by value and after an event', async () => {
     const made: SandboxEvent[] = [];
     for (const place of [0, 1, 2, 3, 4]) {
       made.push(await trigger('wallet.archived', { set: { wallet_id: `w${place}` } }));
@@ -283,7 +283,7 @@ describe('the log', () => {
     ['type=invented.*', '/type'],
     ['where=wallet_id', '/where'],
     ['where=a..b=1', '/where'],
-  ])('%s is refused', async (query, pointer) => {
+  ])('the log: %s is refused', async (query, pointer) => {
     const { status, body } = await control<Record<string, unknown>>(`?${query}`);
     expect({ status, body }).toMatchObject({
       status: 400,
@@ -307,14 +307,14 @@ describe('the log', () => {
 });
 
 describe('waiting for an event', () => {
-  test('ends with the event, and does not block writers', async () => {
+  test('waiting for an event: ends with the event, and does not block writers', async () => {
     const waiting = list('wait_ms=30000&type=wallet.restored');
     await trigger('wallet.archived');
     const made = await trigger('wallet.restored');
     expect((await waiting).data).toEqual([made]);
   });
 
-  test('ends after the timeout in real time, whatever the clock of the sandbox', async () => {
+  test('waiting for an event: ends after the timeout in real time, whatever the clock of the sandbox', async () => {
     const { cursor } = await list();
     expect(await list('wait_ms=60')).toEqual({ data: [], cursor, began_anew: false });
   });

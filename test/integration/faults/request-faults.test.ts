@@ -71,7 +71,7 @@ describe('a rule for requests', () => {
     }
   });
 
-  test('does not meet what the inspector reads for itself', async () => {
+  test('a rule for requests does not meet what the inspector reads for itself', async () => {
     const fault = await addFault({ effect: 'error', code: 'unavailable', operation: 'listWallets' });
     const send = async (isRecorded: boolean) =>
       (
@@ -84,7 +84,7 @@ describe('a rule for requests', () => {
     expect([await send(true), await hitsOf(fault)]).toEqual([503, 1]);
   });
 
-  test('names itself in the hint of the error', async () => {
+  test('a rule for requests names itself in the hint of the error', async () => {
     await using hinting = await startSandbox({ hints: true });
     await addFault({ effect: 'rate_limit', retry_after_seconds: 7 }, hinting);
     const { status, headers, body } = await attempt(hinting, 'createWallet', ethereum);
@@ -109,7 +109,7 @@ describe('a rule for requests', () => {
     await call(sandbox, 'getWallet', { path: acme });
   });
 
-  test('leaves operations alone that do not document its error, unless it may', async () => {
+  test('a rule for requests leaves operations alone that do not document its error, unless it may', async () => {
     const body = { effect: 'error', code: 'policy_violation' } as const;
     await addFault(body);
     await call(sandbox, 'getWallet', { path: acme });
@@ -227,7 +227,7 @@ describe('/_sandbox/faults', () => {
     expect((await control(sandbox, 'GET', '/_sandbox/faults')).body).toEqual({ data: [] });
   });
 
-  test('refuses rules that could never apply', async () => {
+  test('/_sandbox/faults refuses rules that could never apply', async () => {
     expect(await add({ effect: 'latency', code: 'not_found' })).toBe(
       '/code: expected no `code` for `latency`, which uses `operation`, `app_id`, `wallet_id`, `delay_ms`, `max_delay_ms`',
     );
@@ -247,7 +247,7 @@ describe('/_sandbox/faults', () => {
     expect(await add({ effect: 'latency', delay_ms: 60_000 })).toMatch(/^\/delay_ms: /);
   });
 
-  test('accepts at most 100 rules', async () => {
+  test('/_sandbox/faults accepts at most 100 rules', async () => {
     for (let index = 0; index < 100; index += 1) await addFault({ effect: 'latency' });
     expect(await control(sandbox, 'POST', '/_sandbox/faults', { effect: 'latency' })).toMatchObject({
       status: 400,

@@ -65,7 +65,7 @@ describe('a rule for transactions', () => {
     expect(await hits()).toEqual([1]);
   });
 
-  test('leaves other chains and wallets alone', async () => {
+  test('a rule for transactions leaves other chains and wallets alone', async () => {
     await addFault({ effect: 'transaction_revert', chain: 'eip155:8453' });
     await addFault({ effect: 'transaction_revert', wallet_id: 'ext_wal_alice' });
     const id = await send();
@@ -74,7 +74,7 @@ describe('a rule for transactions', () => {
     expect(await hits()).toEqual([0, 0]);
   });
 
-  test('drops one, which is broadcast again', async () => {
+  test('a rule for transactions drops one, which is broadcast again', async () => {
     await addFault({ effect: 'transaction_drop', count: 1 });
     const id = await send();
     await control(sandbox, 'POST', '/_sandbox/blocks', { chain: 'ethereum' });
@@ -128,7 +128,7 @@ describe('a rule for deliveries', () => {
   const alice = async () =>
     (await call(sandbox, 'getWallet', { path: { wallet_id: 'ext_wal_alice' } })).body.id;
 
-  test('sends an attempt twice, with the same id', async () => {
+  test('a rule for deliveries sends an attempt twice, with the same id', async () => {
     await using receiver = await startWebhookReceiver();
     await endpoint(receiver.url);
     await addFault({ effect: 'webhook_duplicate', event_type: 'wallet.restored', count: 1 });
@@ -140,7 +140,7 @@ describe('a rule for deliveries', () => {
     expect(receiver.received[0]!.id).toBe(receiver.received[1]!.id);
   });
 
-  test('signs an attempt badly; the next one is right', async () => {
+  test('a rule for deliveries signs an attempt badly; the next one is right', async () => {
     await using receiver = await startWebhookReceiver();
     const secret = await endpoint(receiver.url);
     receiver.reply((got, response) => {

@@ -29,7 +29,7 @@ const written = () =>
     .sort();
 
 describe('custos init', () => {
-  test('lists its templates, and writes each of them with what to do next', async () => {
+  test('custos init lists its templates, and writes each of them with what to do next', async () => {
     const { stdout: list } = await init('--list');
     const names = list
       .trimEnd()
@@ -60,7 +60,7 @@ describe('custos init', () => {
     }
   });
 
-  test('writes nothing if a file is in the way, unless it is forced', async () => {
+  test('custos init writes nothing if a file is in the way, unless it is forced', async () => {
     expect((await init('vitest')).code).toBe(0);
     const file = join(folder, 'test', 'custos.test.ts');
     const text = readFileSync(file, 'utf8');
@@ -75,7 +75,7 @@ describe('custos init', () => {
     expect(readFileSync(file, 'utf8')).toBe(text);
   });
 
-  test('refuses templates that it does not have', async () => {
+  test('custos init refuses templates that it does not have', async () => {
     expect(await init('mocha', 'vitest')).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('expected templates of vitest, jest, '),

@@ -69,7 +69,7 @@ describe.runIf(process.env.TEST_LONG === '1')('in a project of a user', { timeou
     expect(status).toBe(0);
   });
 
-  test.each(['express', 'fastify'])('%s', async (name) => {
+  test.each(['express', 'fastify'])('in a project of a user: %s', async (name) => {
     const port = String(name === 'express' ? 39_411 : 39_412);
     const server = spawn(process.execPath, [join('webhooks', `${name}.ts`)], {
       ...{ cwd: folder, env: { WEBHOOK_SECRET: secret, PORT: port } },

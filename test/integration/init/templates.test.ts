@@ -111,12 +111,12 @@ describe('the Postman collection', () => {
     return new AsyncFunction('pm', script);
   };
 
-  test('has requests that fit the contract', async () => {
+  test('the Postman collection has requests that fit the contract', async () => {
     expect(items.length).toBeGreaterThan(300);
     expect(await refused(items.map((item) => sentFor(item)))).toEqual([]);
   });
 
-  test('has the same requests as the .http file', () => {
+  test('the Postman collection has the same requests as the .http file', () => {
     const [head = '', ...blocks] = textOf('http').split(/^### /m);
     const values = new Map([...head.matchAll(/^@(\w+) = (.*)$/gm)].map(([, name, value]) => [name, value]));
     values.set('baseUrl', mock.baseUrl);
@@ -141,7 +141,7 @@ describe('the Postman collection', () => {
     expect(inOrder(requests)).toEqual(inOrder(items.map((item) => sentFor(item))));
   });
 
-  test('signs requests with the keys in its variable', async () => {
+  test('the Postman collection signs requests with the keys in its variable', async () => {
     variables.set('baseUrl', sandbox.baseUrl);
     variables.set('wallet_id', 'ext_wal_alice');
     const item = named('walletRpc: personal_sign');
@@ -167,7 +167,7 @@ describe('the Postman collection', () => {
     }
   });
 
-  test('keeps the ids of what it created for the requests that follow', async () => {
+  test('the Postman collection keeps the ids of what it created for the requests that follow', async () => {
     variables.set('baseUrl', sandbox.baseUrl);
     const { status, text: created } = await send(sentFor(named('createWebhookEndpoint')));
     expect(status).toBe(200);

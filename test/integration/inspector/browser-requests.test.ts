@@ -35,7 +35,7 @@ describe.skipIf(browserPath === undefined)('the page of requests in a browser', 
   const rows = (page: Page) => page.locator('.rows .row');
 
   test.each(looks)(
-    'shows requests as they come, and why one was refused, at $width px, $scheme',
+    'the page of requests in a browser shows requests as they come, and why one was refused, at $width px, $scheme',
     async (look) => {
       await using window = await openWindow(browser, look);
       const { page, errors } = window;

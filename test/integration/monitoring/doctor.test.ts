@@ -52,7 +52,7 @@ async function examine(more: Record<string, string> = {}, execArgv: readonly str
 }
 
 describe('custos doctor --serve', () => {
-  test('finds nothing wrong with a good installation', async () => {
+  test('custos doctor --serve finds nothing wrong with a good installation', async () => {
     const of = await examine();
     expect(of('TLS')).toEqual([expect.stringMatching(/^ok: the certificate is valid until 20/)]);
     expect(of('public URL')).toEqual([expect.stringMatching(/^ok: `https:\/\/localhost` resolves to /)]);
@@ -77,7 +77,7 @@ describe('custos doctor --serve', () => {
     });
   });
 
-  test('finds settings of the database with which acknowledged payments are lost', async () => {
+  test('custos doctor --serve finds settings of the database with which acknowledged payments are lost', async () => {
     const url = new URL(env.DATABASE_URL!);
     url.searchParams.set('options', '-c synchronous_commit=off -c default_transaction_read_only=on');
     const of = await examine({ DATABASE_URL: url.href, CUSTOS_DATABASE_POOL: '900' });
@@ -90,7 +90,7 @@ describe('custos doctor --serve', () => {
     expect(of('connections')).toEqual([expect.stringMatching(/^fault: 904 connections/)]);
   });
 
-  test('finds that nothing keeps what was seen of the audit log, or that it cannot be kept', async () => {
+  test('custos doctor --serve finds that nothing keeps what was seen of the audit log, or that it cannot be kept', async () => {
     expect(checkCheckpoint({ checkpointFile: undefined })).toMatchObject({
       state: 'warning',
       text: expect.stringContaining('CUSTOS_CHECKPOINT_FILE is not set'),
@@ -101,14 +101,14 @@ describe('custos doctor --serve', () => {
     ]);
   });
 
-  test('finds a database that does not answer, without naming its password', async () => {
+  test('custos doctor --serve finds a database that does not answer, without naming its password', async () => {
     const of = await examine({ DATABASE_URL: 'postgresql://custos:hush@127.0.0.1:1/custos' });
     expect(of('database')).toEqual([expect.stringMatching(/^fault: it cannot be used: ECONNREFUSED/)]);
     expect(of('database').join()).not.toContain('hush');
     expect(of('master key')).toEqual(['ok: it seals and opens; the stored keys were not tried']);
   });
 
-  test('finds another master key than that of the stored wallets', async () => {
+  test('custos doctor --serve finds another master key than that of the stored wallets', async () => {
     const url = await freshPostgres();
     const { startProduction } = await import('../../support/monitoring/production.ts');
     await (await startProduction({ DATABASE_URL: url })).close();
@@ -117,7 +117,7 @@ describe('custos doctor --serve', () => {
     ]);
   });
 
-  test('finds wallets whose owner cannot use them any more', async () => {
+  test('custos doctor --serve finds wallets whose owner cannot use them any more', async () => {
     await using server = await openOperations('postgres');
     const wallets = keptWallets(server);
     const owner = keyOf(newOwner());
@@ -133,7 +133,7 @@ describe('custos doctor --serve', () => {
     ]);
   });
 
-  test('finds changes that are held after a restore', async () => {
+  test('custos doctor --serve finds changes that are held after a restore', async () => {
     const url = await freshPostgres();
     const { startProduction } = await import('../../support/monitoring/production.ts');
     const { markRestored, releaseChanges } = await import('../../../src/admin/restores/restored.ts');
@@ -146,7 +146,7 @@ describe('custos doctor --serve', () => {
     expect((await examine({ DATABASE_URL: url }))('changes')).toEqual([]);
   });
 
-  test('finds nodes of another chain, that lag behind, and that do not answer', async () => {
+  test('custos doctor --serve finds nodes of another chain, that lag behind, and that do not answer', async () => {
     const node = (chain: string, seconds: number) =>
       startScriptedNode((method) =>
         method === 'eth_chainId'
@@ -168,7 +168,7 @@ describe('custos doctor --serve', () => {
     expect(of('nodes').join()).not.toContain('secret-key');
   });
 
-  test('finds an expired certificate, one for another host, and HTTP', async () => {
+  test('custos doctor --serve finds an expired certificate, one for another host, and HTTP', async () => {
     const past = adjustableClock({ startMs: Date.UTC(2020, 0, 1), frozen: true });
     const old = await makeCertificate({ clock: past, entropy: systemEntropy });
     writeFileSync(join(folder, 'old.pem'), old.cert);
@@ -185,7 +185,7 @@ describe('custos doctor --serve', () => {
     expect(of('public URL')).toEqual(['fault: `http://api.acme.test` is not HTTPS']);
   });
 
-  test('finds flags that expose keys, and a key file that others can read', async () => {
+  test('custos doctor --serve finds flags that expose keys, and a key file that others can read', async () => {
     const file = join(folder, 'master-key');
     writeFileSync(file, env.CUSTOS_MASTER_KEY!);
     chmodSync(file, 0o644);

@@ -88,7 +88,7 @@ beforeAll(async () => {
 afterAll(() => sandbox.close());
 
 describe('the admin port', () => {
-  test('works without a credential while there is no operator, and cannot add the first one', async () => {
+  test('the admin port works without a credential while there is no operator, and cannot add the first one', async () => {
     expect(await admin('GET', `/policies/traces/${traceId}`)).toMatchObject({ status: 200 });
     const path = `/apps/${sandbox.appId}/operators`;
     const added = await admin('POST', path, { body: { name: 'Mallory', role: 'admin' } });
@@ -96,7 +96,7 @@ describe('the admin port', () => {
     expect(await admin('GET', path)).toEqual({ status: 200, body: { data: [] } });
   });
 
-  test('requires an operator from the first one on', async () => {
+  test('the admin port requires an operator from the first one on', async () => {
     for (const role of ['viewer', 'developer', 'admin']) {
       secrets[role] = await addOperator(sandbox.appId, `The ${role}`, role);
     }

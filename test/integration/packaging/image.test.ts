@@ -84,7 +84,7 @@ describe.runIf(engine !== '')('the image', { timeout: 120_000 }, () => {
   }, 900_000);
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  test('is a sandbox that is confined, checks itself, and starts with compiled code', async () => {
+  test('the image is a sandbox that is confined, checks itself, and starts with compiled code', async () => {
     const port = String(await freePort());
     const url = `https://localhost:${port}`;
     const flags = ['--host', '0.0.0.0', '--public-url', url, '--port', port];

@@ -41,18 +41,22 @@ describe.runIf(env.TEST_LONG === '1')('a sandbox without a network', () => {
     expect(JSON.parse(output).data.signature).toMatch(/^0x[0-9a-f]{130}$/);
   });
 
-  test.runIf(canTrace)('connects to nothing but this machine', { timeout: 70_000 }, () => {
-    run('node', join(root, 'codegen', 'build.ts'));
-    const script = join(folder, 'session.sh');
-    writeFileSync(script, session);
-    const calls = 'trace=connect,sendto,sendmsg,sendmmsg';
-    run('strace', '-f', '-ff', '-e', calls, '-o', join(folder, 'trace'), 'sh', script);
-    const traces = readdirSync(folder).filter((name) => name.startsWith('trace.'));
-    const lines = traces.flatMap((name) => readFileSync(join(folder, name), 'utf8').split('\n'));
-    const addressed = lines.filter((line) => /sin6?_(port|addr)|inet_addr|inet_pton/.test(line));
-    const outward = addressed.filter((line) => !/inet_addr\("127\.|inet_pton\(AF_INET6, "::1"/.test(line));
-    // The commands reach the sandbox, so the trace does see connections.
-    expect(addressed.length).toBeGreaterThan(0);
-    expect(outward).toEqual([]);
-  });
+  test.runIf(canTrace)(
+    'a sandbox without a network connects to nothing but this machine',
+    { timeout: 70_000 },
+    () => {
+      run('node', join(root, 'codegen', 'build.ts'));
+      const script = join(folder, 'session.sh');
+      writeFileSync(script, session);
+      const calls = 'trace=connect,sendto,sendmsg,sendmmsg';
+      run('strace', '-f', '-ff', '-e', calls, '-o', join(folder, 'trace'), 'sh', script);
+      const traces = readdirSync(folder).filter((name) => name.startsWith('trace.'));
+      const lines = traces.flatMap((name) => readFileSync(join(folder, name), 'utf8').split('\n'));
+      const addressed = lines.filter((line) => /sin6?_(port|addr)|inet_addr|inet_pton/.test(line));
+      const outward = addressed.filter((line) => !/inet_addr\("127\.|inet_pton\(AF_INET6, "::1"/.test(line));
+      // The commands reach the sandbox, so the trace does see connections.
+      expect(addressed.length).toBeGreaterThan(0);
+      expect(outward).toEqual([]);
+    },
+  );
 });

@@ -44,7 +44,7 @@ describe('the package', () => {
     expect(Object.keys(manifest.dependencies)).toEqual(names);
   });
 
-  test('exports files that it contains', () => {
+  test('the package exports files that it contains', () => {
     for (const path of Object.values<string | object>(manifest.exports)) {
       for (const file of typeof path === 'string' ? [path] : Object.values(path)) {
         const isBuilt = String(file).startsWith('./dist/');
@@ -88,7 +88,7 @@ describe('the Dockerfile', () => {
     expect(inProject.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
 
-  test('has everything that the build reads in its context', () => {
+  test('the Dockerfile has everything that the build reads in its context', () => {
     const ignored = read('.dockerignore')
       .split('\n')
       .filter((line) => line.startsWith('!'));
@@ -162,7 +162,7 @@ describe('the action', () => {
   };
   const scripts = runs.steps.flatMap(({ run }) => (run === undefined ? [] : [run]));
 
-  test('has scripts that a shell can parse, and uses the inputs that it declares', () => {
+  test('the action has scripts that a shell can parse, and uses the inputs that it declares', () => {
     for (const script of scripts) {
       expect(spawnSync('bash', ['-n'], { input: script })).toMatchObject({ status: 0 });
     }

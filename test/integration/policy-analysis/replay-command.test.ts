@@ -238,7 +238,7 @@ describe('without a place', () => {
     expect(stderr).toContain('DATABASE_URL is missing');
   });
 
-  test('uses the running sandbox, as other commands do', async () => {
+  test('without a place: uses the running sandbox, as other commands do', async () => {
     await using sandbox = await startSandbox();
     const { baseUrl, caFile, appId, appSecret, prefix } = sandbox;
     const withdraw = announceSandbox({

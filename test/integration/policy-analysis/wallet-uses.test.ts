@@ -241,7 +241,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       return replayPolicy({ em, nowMs: startMs, checkRequest }, input);
     };
 
-    test('is evaluated against recorded requests and lists the decisions that change', async () => {
+    test('a draft is evaluated against recorded requests and lists the decisions that change', async () => {
       const wallet = await makeWallet([rule('personal_sign', [greeting])]);
       for (const word of ['hello', 'help', 'bye', 'hi']) await use(wallet, sign(word));
       await use(await makeWallet(), sign('of another wallet'));
@@ -291,7 +291,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       ]);
     });
 
-    test('counts running totals as under the draft, at the time of each request', async () => {
+    test('a draft counts running totals as under the draft, at the time of each request', async () => {
       const { body: aggregation } = await house.run('createAggregation', {
         body: {
           name: 'Spent in an hour',

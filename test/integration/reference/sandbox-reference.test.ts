@@ -59,12 +59,12 @@ describe('what the reference fills in', () => {
   test.each([
     ...['listWallets', 'getWallet', 'getApp', 'getUser', 'getPolicy', 'getKeyQuorum'],
     ...['createWallet', 'createPolicy', 'walletRpc', 'listIntents', 'createKeyQuorum'],
-  ])('works as it is: %s', async (id) => {
+  ])('what the reference fills in: works as it is: %s', async (id) => {
     const { status, body } = await sendAsItIs(id);
     expect([status, status === 200 ? '' : body]).toEqual([200, '']);
   });
 
-  test('signs as Alice, so that the server accepts it, also with the optional headers', async () => {
+  test('what the reference fills in: signs as Alice, so that the server accepts it, also with the optional headers', async () => {
     const wallet_id = 'ext_wal_alice';
     expect((await sendAsItIs('walletRpc', { wallet_id })).status).toBe(401);
     expect((await sendAsItIs('walletRpc', { wallet_id }, 'Bob')).status).toBe(401);
@@ -73,7 +73,7 @@ describe('what the reference fills in', () => {
     expect((await sendAsItIs('walletRpc', more, 'Alice')).status).toBe(200);
   });
 
-  test('contains no secret but the published ones', async () => {
+  test('what the reference fills in: contains no secret but the published ones', async () => {
     await using other = await startSandbox({ appSecret: 'a-secret-of-our-own', seedData: false });
     const settings = await json<Settings>('/docs/settings.json', other);
     expect(settings).toEqual({ prefix: 'service', signers: [], ids: {} });
@@ -155,7 +155,7 @@ describe('the pages of the documents', () => {
     expect(seen.size).toBeGreaterThan(2);
   });
 
-  test('name the address, the certificate authority and the app of this sandbox', async () => {
+  test('the pages of the documents name the address, the certificate authority and the app of this sandbox', async () => {
     await using own = await startSandbox({ appId: 'anotherapp00000000000000', prefix: 'acme' });
     const guides = ['/docs/guides/first-request', '/docs/webhooks', '/docs/guides/going-to-production'];
     for (const path of guides) {

@@ -35,7 +35,7 @@ async function custosCall(...args: string[]) {
 const hello = ['method=personal_sign', 'params.message=Hello', 'params.encoding=utf-8'];
 
 describe('custos call', () => {
-  test('signs a message as the owner of a wallet in one line', async () => {
+  test('custos call signs a message as the owner of a wallet in one line', async () => {
     const { code, body } = await custosCall('walletRpc', 'ext_wal_alice', '--sign', 'alice', ...hello);
     expect(code).toBe(0);
     const { body: wallet } = await call(sandbox, 'getWallet', { path: { wallet_id: 'ext_wal_alice' } });
@@ -44,21 +44,21 @@ describe('custos call', () => {
     expect(await verifyMessage({ address, message: 'Hello', signature })).toBe(true);
   });
 
-  test('covers the idempotency key and the expiry by the signature', async () => {
+  test('custos call covers the idempotency key and the expiry by the signature', async () => {
     const options = ['--sign', 'alice', '--idempotency-key', 'first', '--expires-in', '1m'];
     const first = await custosCall('walletRpc', 'ext_wal_alice', ...options, ...hello);
     expect(first).toMatchObject({ code: 0, stderr: '' });
     expect(await custosCall('walletRpc', 'ext_wal_alice', ...options, ...hello)).toEqual(first);
   });
 
-  test('prints a refusal, its hint to standard error, and exits with 1', async () => {
+  test('custos call prints a refusal, its hint to standard error, and exits with 1', async () => {
     const unsigned = await custosCall('walletRpc', 'ext_wal_alice', ...hello);
     expect(unsigned).toMatchObject({ code: 1, body: { data: { hint: expect.any(String) } } });
     expect(unsigned.stderr).toBe(`custos: ${unsigned.body.data.hint}\n`);
     expect((await custosCall('walletRpc', 'ext_wal_alice', '--sign', 'bob', ...hello)).code).toBe(1);
   });
 
-  test('sends query parameters, path parameters by name, and JSON', async () => {
+  test('custos call sends query parameters, path parameters by name, and JSON', async () => {
     const created = await custosCall('createWallet', 'chain_type=stellar', 'policy_ids:=[]', '--json');
     expect(created.stdout.trim().split('\n')).toHaveLength(1);
     const listed = await custosCall('listWallets', 'chain_type=stellar', 'limit:=1');
@@ -73,7 +73,7 @@ describe('custos call', () => {
     expect(gas).toBeDefined();
   });
 
-  test('starts from a file and signs with keys from files', async () => {
+  test('custos call starts from a file and signs with keys from files', async () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const pem = join(folder, 'key.pem');
     writeFileSync(pem, privateKey.export({ type: 'pkcs8', format: 'pem' }));
@@ -111,7 +111,7 @@ describe('custos call', () => {
     await sent.body.dump();
   });
 
-  test('calls operations of the control plane', async () => {
+  test('custos call calls operations of the control plane', async () => {
     const { body } = await custosCall('setClock', 'advance_ms:=1000');
     expect(body).toMatchObject({ frozen: true });
   });
@@ -128,7 +128,7 @@ describe('custos call', () => {
     [['listWallets', '--body', '/dev/null'], '--body: `listWallets` has no body'],
     [['createWallet', '--body', '/absent'], '--body: `/absent` cannot be read'],
     [['createWallet', '-H', 'nothing'], '--header: expected `name: value`, got `nothing`'],
-  ])('refuses %j', async (args, message) => {
+  ])('custos call refuses %j', async (args, message) => {
     const { code, stderr } = await custosCall(...args);
     expect(stderr).toContain(message);
     expect(code).toBe(2);

@@ -61,7 +61,7 @@ async function connectTo(received: Readable, sent: Writable) {
 }
 
 describe('the protocol', () => {
-  test('begins with an agreement on the version', async () => {
+  test('the protocol begins with an agreement on the version', async () => {
     expect(client.mcp.getServerVersion()).toEqual({ name: 'custos', version: '0.1.0' });
     expect(client.mcp.getServerCapabilities()).toEqual({ tools: {} });
     expect(client.mcp.getInstructions()).toBe('A sandbox.');
@@ -91,7 +91,7 @@ describe('the protocol', () => {
     }
   });
 
-  test('refuses unknown methods and tools', async () => {
+  test('the protocol refuses unknown methods and tools', async () => {
     await expect(client.mcp.request({ method: 'resources/list' }, EmptyResultSchema)).rejects.toMatchObject({
       code: -32601,
     });
@@ -119,14 +119,14 @@ describe('the protocol', () => {
     expect(client.errors).toHaveLength(2);
   });
 
-  test('answers every call before it ends with its input', async () => {
+  test('the protocol answers every call before it ends with its input', async () => {
     const answered = client.use('list_requests', { after: 'now', wait_ms: 300 });
     client.raw.end();
     expect((await answered).isError).toBe(false);
     await client.serving;
   });
 
-  test('is spoken by the command on its standard input and output', async () => {
+  test('the protocol is spoken by the command on its standard input and output', async () => {
     const place = ['--url', sandbox.baseUrl, '--ca-file', sandbox.caFile];
     const command = await startCustos(['mcp', ...place]);
     const { stdout, stdin } = command.process;

@@ -75,7 +75,7 @@ describe('commands without options', () => {
     expect(findRunningSandbox('/srv/../srv/custos')?.base_url).toBe('https://127.0.0.1:4012');
   });
 
-  test('ignore a sandbox that was killed', () => {
+  test('commands without options ignore a sandbox that was killed', () => {
     const own = process.pid;
     const dead = spawnSync('true').pid;
     Object.defineProperty(process, 'pid', { value: dead, configurable: true });
@@ -127,7 +127,7 @@ describe('custos logs and why', () => {
     expect(JSON.parse(whole.output)).toMatchObject({ id, why: { kind: 'validation' } });
   });
 
-  test('of an unknown request say so', async () => {
+  test('custos logs and why of an unknown request say so', async () => {
     expect(await run('why', 'nothing', ...address())).toMatchObject({
       code: 1,
       errors: 'custos: Request not found',

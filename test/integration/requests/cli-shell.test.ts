@@ -41,7 +41,7 @@ const announcement = () => ({
 });
 
 describe('custos env', () => {
-  test('prints how to reach the running sandbox, as each reader expects it', async () => {
+  test('custos env prints how to reach the running sandbox, as each reader expects it', async () => {
     expect((await runCommand(['env', '--url', 'https://127.0.0.1:9'])).code).toBe(1);
     const withdraw = announceSandbox(announcement());
     try {
@@ -107,7 +107,7 @@ describe('custos exec', () => {
 });
 
 describe('custos open', () => {
-  test('prints the URL, and opens it without a shell', async () => {
+  test('custos open prints the URL, and opens it without a shell', async () => {
     const bin = join(folder, 'bin');
     mkdirSync(bin);
     const opened = join(folder, 'opened');
@@ -127,7 +127,7 @@ describe('custos open', () => {
     expect(readFileSync(opened, 'utf8')).toBe(url);
   });
 
-  test('of no sandbox fails', async () => {
+  test('custos open of no sandbox fails', async () => {
     expect((await runCommand(['open', '--url', 'https://127.0.0.1:9'])).code).toBe(1);
   });
 });
@@ -142,7 +142,7 @@ describe('custos doctor', () => {
     return { code, of: (name: string) => findings.find((finding) => finding.name === name) };
   };
 
-  test('finds nothing wrong with an idle machine, and says so for people, too', async () => {
+  test('custos doctor finds nothing wrong with an idle machine, and says so for people, too', async () => {
     const { code, of } = await doctor('--port', '0');
     expect(code).toBe(0);
     expect(of('Node.js')).toEqual({ name: 'Node.js', state: 'ok', text: process.versions.node });
@@ -150,7 +150,7 @@ describe('custos doctor', () => {
     expect((await runCommand(['doctor', '--port', '0'])).stdout).toMatch(/^ok {8}Node\.js {7}\d/);
   });
 
-  test('names a port in use, and a running sandbox with a frozen clock and another version', async () => {
+  test('custos doctor names a port in use, and a running sandbox with a frozen clock and another version', async () => {
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     const { port } = other.address() as { port: number };
@@ -171,7 +171,7 @@ describe('custos doctor', () => {
     });
   });
 
-  test('names a sandbox that does not respond, and not as one to select', async () => {
+  test('custos doctor names a sandbox that does not respond, and not as one to select', async () => {
     const withdraw = announceSandbox({ ...announcement(), base_url: 'https://127.0.0.1:9' });
     const { code, of } = await doctor('--port', '0');
     withdraw();
@@ -186,7 +186,7 @@ describe('custos doctor', () => {
     ]);
   });
 
-  test('checks the data folder, its schema and the authority in it', async () => {
+  test('custos doctor checks the data folder, its schema and the authority in it', async () => {
     const data = join(folder, 'data');
     const first = await startSandbox({ dataFolder: data });
     await first[Symbol.asyncDispose]();

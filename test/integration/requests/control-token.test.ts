@@ -22,7 +22,7 @@ describe('a caller on another machine', () => {
     ['sends the token', bearer],
     ['sends it as the password', basic(`anyone:${token}`)],
     ['sends it under another name of the server', { ...bearer, host: 'custos:4010' }],
-  ])('is admitted if it %s', (_, headers) => {
+  ])('a caller on another machine is admitted if it %s', (_, headers) => {
     expect(() => require(caller(headers))).not.toThrow();
   });
 
@@ -31,16 +31,16 @@ describe('a caller on another machine', () => {
     ['sends another token', { authorization: `Bearer ${token}x` }],
     ['sends the token as the user name', basic(`${token}:`)],
     ['sends an unknown scheme', { authorization: `Digest ${token}` }],
-  ])('is asked for the token if it %s', (_, headers) => {
+  ])('a caller on another machine is asked for the token if it %s', (_, headers) => {
     expect(() => require(caller(headers))).toThrow(/control token/);
   });
 
-  test('is not admitted if it is a page of another site, with the token of its browser', () => {
+  test('a caller on another machine is not admitted if it is a page of another site, with the token of its browser', () => {
     const page = caller({ ...basic(`me:${token}`), origin: 'https://evil.example' });
     expect(() => require(page)).toThrow('Not found');
   });
 
-  test('finds nothing where there is no token', () => {
+  test('a caller on another machine finds nothing where there is no token', () => {
     expect(() => requireLocalCaller(names)(caller(bearer))).toThrow('Not found');
   });
 });
@@ -64,13 +64,16 @@ describe.skipIf(address === undefined)('through an address of this machine that 
     return sandbox.dispatcher.request({ origin, path, method: 'GET', headers });
   };
 
-  test.each(['/_sandbox/clock', '/'])('%s needs the token', async (path) => {
-    const refused = await get(path);
-    expect(refused.statusCode).toBe(401);
-    expect(refused.headers['www-authenticate']).toMatch(/^Basic /);
-    expect(await refused.body.text()).toContain('control token');
-    expect((await get(path, bearer)).statusCode).toBe(200);
-  });
+  test.each(['/_sandbox/clock', '/'])(
+    'through an address of this machine that is not loopback: %s needs the token',
+    async (path) => {
+      const refused = await get(path);
+      expect(refused.statusCode).toBe(401);
+      expect(refused.headers['www-authenticate']).toMatch(/^Basic /);
+      expect(await refused.body.text()).toContain('control token');
+      expect((await get(path, bearer)).statusCode).toBe(200);
+    },
+  );
 
   test('the certificate authority is served to everyone', async () => {
     const { statusCode, body } = await get('/ca.pem');

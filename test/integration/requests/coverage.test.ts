@@ -59,7 +59,7 @@ async function useSandbox(): Promise<void> {
 }
 
 describe('custos coverage', () => {
-  test('shows what the requests to a sandbox used of the contract', async () => {
+  test('custos coverage shows what the requests to a sandbox used of the contract', async () => {
     await useSandbox();
     const { stdout, code } = await coverage('--format', 'json');
     expect(code).toBe(0);
@@ -83,7 +83,7 @@ describe('custos coverage', () => {
     ]);
   });
 
-  test('is measured by the control plane, too', async () => {
+  test('custos coverage is measured by the control plane, too', async () => {
     await useSandbox();
     const json = JSON.parse((await coverage('--format', 'json')).stdout) as CoverageJson & {
       figures: Record<string, { covered: number; total: number }>;
@@ -114,7 +114,7 @@ describe('custos coverage', () => {
     ]);
   });
 
-  test('shows the same of the HAR that the sandbox exports', async () => {
+  test('custos coverage shows the same of the HAR that the sandbox exports', async () => {
     await useSandbox();
     const har = join(folder, 'recorded.har');
     writeFileSync(har, JSON.stringify((await control(sandbox, 'GET', '/_sandbox/requests.har')).body));
@@ -122,7 +122,7 @@ describe('custos coverage', () => {
     expect(JSON.parse(ofFile.stdout)).toEqual(JSON.parse((await coverage('--json')).stdout));
   });
 
-  test('reads archives with a byte order mark, and bodies in files beside them, as Playwright writes them', async () => {
+  test('custos coverage reads archives with a byte order mark, and bodies in files beside them, as Playwright writes them', async () => {
     const place = join(folder, 'playwright');
     mkdirSync(place);
     const har = join(place, 'recorded.har');
@@ -154,7 +154,7 @@ describe('custos coverage', () => {
     expect((await runCommand(['coverage', '--har', har])).stderr).toContain('got a ZIP file');
   });
 
-  test('fails below a threshold, and by a baseline that only shrinks', async () => {
+  test('custos coverage fails below a threshold, and by a baseline that only shrinks', async () => {
     await useSandbox();
     const baseline = join(folder, 'uncovered.txt');
     expect((await coverage('--fail-under', 'operations=1')).code).toBe(0);
@@ -176,7 +176,7 @@ describe('custos coverage', () => {
     expect(shrunk.stdout).toContain('not in the baseline:\n  listWallets 200');
   });
 
-  test('writes several reports at once', async () => {
+  test('custos coverage writes several reports at once', async () => {
     await useSandbox();
     const files = Object.fromEntries(
       ['html', 'junit', 'sarif', 'github'].map((name) => [name, join(folder, name)]),

@@ -43,7 +43,7 @@ const eventsOf = async (id: string) => (await control<RecordedExchange>(`/${id}`
 const operations = ({ data }: RecordedRequests) => data.map(({ operation }) => operation);
 
 describe('a recorded request', () => {
-  test('is shown with both messages, without credentials', async () => {
+  test('a recorded request is shown with both messages, without credentials', async () => {
     const { body: wallet, headers } = await call(sandbox, 'createWallet', {
       body: { chain_type: 'ethereum' },
     });
@@ -69,7 +69,7 @@ describe('a recorded request', () => {
     expect(JSON.stringify(recorded)).not.toContain(basic);
   });
 
-  test('names the keys that authorized it, but not their signatures', async () => {
+  test('a recorded request names the keys that authorized it, but not their signatures', async () => {
     const body = { display_name: 'Ours' };
     await call(sandbox, 'updateWallet', { path: alice, body }, { signWith: [aliceKey.privateKey] });
     const recorded = await last();
@@ -80,7 +80,7 @@ describe('a recorded request', () => {
     });
   });
 
-  test('names the events and the transaction that it caused, also in a savepoint', async () => {
+  test('a recorded request names the events and the transaction that it caused, also in a savepoint', async () => {
     const { body: wallet } = await call(sandbox, 'getWallet', { path: acme });
     await fund(sandbox, wallet.address, { chain: 'base', asset: 'eth', rawAmount: 10n ** 18n });
     const { body: sent } = await call(sandbox, 'walletRpc', {
@@ -213,7 +213,7 @@ describe('a recorded request', () => {
 });
 
 describe('the log of requests', () => {
-  test('is filtered by operation, status, error code and wallet', async () => {
+  test('the log of requests is filtered by operation, status, error code and wallet', async () => {
     const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'solana' } });
     await call(sandbox, 'getWallet', { path: { wallet_id: wallet.id } });
     await refusal(sandbox, 'createWallet', { body: { chain_type: 'gold' } });
@@ -229,7 +229,7 @@ describe('the log of requests', () => {
     expect(operations(await list('wallet=unknown'))).toEqual([]);
   });
 
-  test('is read page by page, and from the position of a request', async () => {
+  test('the log of requests is read page by page, and from the position of a request', async () => {
     for (let index = 0; index < 5; index += 1) await call(sandbox, 'getWallet', { path: acme });
     const first = await list('limit=2');
     const rest = await list(`after=${first.cursor}`);
@@ -260,7 +260,7 @@ describe('the log of requests', () => {
     expect(await list(`after=${cursor}&wait_ms=20000`)).toMatchObject({ data: [], began_anew: true });
   });
 
-  test('is exported as HTTP Archive 1.2', async () => {
+  test('the log of requests is exported as HTTP Archive 1.2', async () => {
     await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
     await call(sandbox, 'listWallets', { query: { chain_type: 'ethereum', limit: 1 } });
     await refusal(sandbox, 'createWallet', { body: {} });

@@ -48,7 +48,7 @@ describe('a request that the control plane sends', () => {
     expect(first).toMatchObject({ id: sent.request_id, operation: 'walletRpc', app_id: sandbox.appId });
   });
 
-  test('signs its idempotency key and expiry, and its query', async () => {
+  test('a request that the control plane sends signs its idempotency key and expiry, and its query', async () => {
     const headers = {
       'service-idempotency-key': 'once',
       'Service-Request-Expiry': String(sandbox.clock.now() + 60_000),
@@ -60,7 +60,7 @@ describe('a request that the control plane sends', () => {
     expect((list.body as { data: unknown[] }).data).toHaveLength(1);
   });
 
-  test('is refused like that of a client, with the reason', async () => {
+  test('a request that the control plane sends is refused like that of a client, with the reason', async () => {
     const other = await send({ operation: 'walletRpc', path: alice, body: hello, sign_as: ['bob'] });
     expect(other).toMatchObject({ status: 401, body: { data: { signature_check: expect.anything() } } });
     const invalid = await send({ operation: 'createWallet', body: { chain_tipe: 'ethereum' } });
@@ -69,7 +69,7 @@ describe('a request that the control plane sends', () => {
     expect(anonymous.status).toBe(401);
   });
 
-  test('leaves no record if that is wanted, and shows no secret', async () => {
+  test('a request that the control plane sends leaves no record if that is wanted, and shows no secret', async () => {
     await send({ operation: 'listWallets', is_recorded: false });
     expect(await recorded()).toEqual([]);
     const endpoint = await send({
@@ -81,7 +81,7 @@ describe('a request that the control plane sends', () => {
     expect(JSON.stringify(endpoint)).not.toContain('whsec_');
   });
 
-  test('is closed without a response where a fault rule says so', async () => {
+  test('a request that the control plane sends is closed without a response where a fault rule says so', async () => {
     await control('POST', '/faults', { effect: 'cut_after_commit', operation: 'createWallet', count: 1 });
     expect(await send({ operation: 'createWallet', body: { chain_type: 'ethereum' } })).toEqual({
       request_id: null,
@@ -95,7 +95,7 @@ describe('a request that the control plane sends', () => {
     [{ operation: 'constructor' }, '/operation: expected an operation of the API, got `constructor`'],
     [{ operation: 'getWallet' }, '/path: expected `wallet_id`, got no such parameter'],
     [{ operation: 'getWallet', path: { wallet_id: '..' } }, '/path/wallet_id: expected an id, got `..`'],
-  ])('%o is not sent', async (body, error) => {
+  ])('a request that the control plane sends: %o is not sent', async (body, error) => {
     expect(await control('POST', '/requests', body)).toMatchObject({ status: 400, body: { error } });
     expect(
       (await control('POST', '/requests', { operation: 'getWallet', sign_as: ['mallory'] })).status,
@@ -115,7 +115,7 @@ describe('a recorded request that is sent again', () => {
     return (await recorded()).at(-1)!.id;
   }
 
-  test('has the same signatures, or those of the named keys', async () => {
+  test('a recorded request that is sent again has the same signatures, or those of the named keys', async () => {
     const id = await refused();
     const same = await control<SentRequest>('POST', `/requests/${id}/replay`, {});
     expect(same.body).toMatchObject({ status: 401 });
@@ -131,7 +131,7 @@ describe('a recorded request that is sent again', () => {
     expect(unsigned.body.status).toBe(401);
   });
 
-  test('has to be recorded', async () => {
+  test('a recorded request that is sent again has to be recorded', async () => {
     expect((await control('POST', '/requests/none/replay', {})).status).toBe(404);
     await using other = await startSandbox({ record: false });
     const answer = await other.dispatcher.request({

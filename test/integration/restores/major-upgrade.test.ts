@@ -26,7 +26,7 @@ import { serveWithSigner } from '../../support/signer/serve-with-signer.ts';
 const hello = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
 
 describe.runIf(isLong && hasDebianPostgres)('a major upgrade of PostgreSQL by a dump', () => {
-  test('holds changes until they are released, and loses nothing', async () => {
+  test('a major upgrade of PostgreSQL by a dump holds changes until they are released, and loses nothing', async () => {
     const node = await makeNode();
     startNode(node);
     await askNode(node, 'create database custos');

@@ -72,7 +72,7 @@ describe('a file', () => {
     ...more,
   });
 
-  test('fails with the criterion, what was observed, the hint and the request', async () => {
+  test('a file fails with the criterion, what was observed, the hint and the request', async () => {
     const file = fileOf([getWallet('ext_wal_nobody')]);
     const { exit, output } = await custos('scenario', 'run', file);
     expect(exit).toBe(1);
@@ -106,7 +106,7 @@ describe('a file', () => {
     expect((await sandbox.fetch(`${sandbox.baseUrl}/_sandbox/requests`)).json()).toEqual(before);
   });
 
-  test('is refused for what is not Arazzo 1.0, or not supported, with its place', async () => {
+  test('a file is refused for what is not Arazzo 1.0, or not supported, with its place', async () => {
     const criterion = { condition: '$.data', type: 'jsonpath', context: '$response.body' };
     const file = fileOf([getWallet('x', { successCriteria: [criterion], retries: 3, 'x-note': 'kept' })]);
     const { exit, errors } = await custos('scenario', 'run', file);

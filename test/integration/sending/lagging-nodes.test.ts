@@ -155,7 +155,7 @@ async function outbid(): Promise<string> {
 }
 
 describe('a transfer whose nonce another transaction uses', () => {
-  test('fails once that one is final, and names it', async () => {
+  test('a transfer whose nonce another transaction uses fails once that one is final, and names it', async () => {
     await open(2);
     const begun = await transfer();
     const byHash = await outbid();
@@ -184,7 +184,7 @@ describe('a transfer whose nonce another transaction uses', () => {
     expect(await poll(begun)).toBe('failed replaced');
   });
 
-  test('stays pending for ever while one of two nodes says that it is not used', async () => {
+  test('a transfer whose nonce another transaction uses stays pending for ever while one of two nodes says that it is not used', async () => {
     await open(2);
     const begun = await transfer();
     await outbid();

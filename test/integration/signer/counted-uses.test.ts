@@ -111,7 +111,7 @@ describe.each(cases)('on %s, with %i for each request', (kind, most) => {
       return outcomeOf(intent);
     }
 
-    test('is sent once, also when the answers of the signer were lost', async () => {
+    test('an intent of two of three members is sent once, also when the answers of the signer were lost', async () => {
       const intent = await propose(1_000);
       await authorize(intent, alice);
       const total = await paid(async () => {

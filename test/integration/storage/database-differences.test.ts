@@ -191,20 +191,20 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(await kysely.selectFrom('wallet_keys').selectAll().execute()).toEqual([key]);
     });
 
-    test('are both skipped when a unique index refuses the first', async () => {
+    test('two rows that belong together are both skipped when a unique index refuses the first', async () => {
       await insertAppAndKey(fork(), app, key);
       expect(await insertAppAndKey(fork(), app, { ...key, wallet_id: 'another' })).toBe(false);
       expect(await countOf('wallet_keys')).toBe(1);
     });
 
-    test('fail when a unique index refuses the second', async () => {
+    test('two rows that belong together fail when a unique index refuses the second', async () => {
       await insertAppAndKey(fork(), app, key);
       const again = within((em) => insertAppAndKey(em, { ...app, id: 'another' }, key));
       await expect(again).rejects.toThrow(/unique/i);
       expect(await countOf('apps')).toBe(1);
     });
 
-    test.runIf(kind === 'postgres')('take one round trip', async () => {
+    test.runIf(kind === 'postgres')('two rows that belong together take one round trip', async () => {
       const statements = await recordStatements(fork().getKysely<Tables>(), () =>
         insertAppAndKey(fork(), app, key),
       );

@@ -98,7 +98,7 @@ describe('two hundred at once are executed with two connections', () => {
       () => ({ body: { emails: ['user-1@example.com'], phoneNumbers: [], walletAddresses: [] } }),
     ],
   ];
-  test.each(cases)('%s', async (id, inputOf) => {
+  test.each(cases)('two hundred at once are executed with two connections: %s', async (id, inputOf) => {
     expect([...new Set(await atOnce(200, id, inputOf))]).toEqual([200]);
   });
 });

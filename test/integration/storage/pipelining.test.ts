@@ -30,7 +30,7 @@ const isDeferred = { isDeferred: true } as const;
 
 describe.each(databaseKinds)('%s', (kind) => {
   describe('a deferred statement', () => {
-    test('is committed with its unit of work, and seen by the statements after it', async () => {
+    test('a deferred statement is committed with its unit of work, and seen by the statements after it', async () => {
       await using database = await openTestDatabase(kind);
       const unit = await unitsOf(database)(true);
       await insertApp(unit.em, app('a'), isDeferred);
@@ -48,7 +48,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(await stored(database)).toEqual(['a']);
     });
 
-    test('is rolled back with its unit of work', async () => {
+    test('a deferred statement is rolled back with its unit of work', async () => {
       await using database = await openTestDatabase(kind);
       const unit = await unitsOf(database)(true);
       await insertApp(unit.em, app('a'), isDeferred);
@@ -56,7 +56,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(await stored(database)).toEqual([]);
     });
 
-    test('is rolled back with its savepoint, and the rest is committed', async () => {
+    test('a deferred statement is rolled back with its savepoint, and the rest is committed', async () => {
       await using database = await openTestDatabase(kind);
       const unit = await unitsOf(database)(true);
       await insertApp(unit.em, app('a'), isDeferred);
@@ -70,7 +70,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(await stored(database)).toEqual(['a', 'c']);
     });
 
-    test('that fails leaves nothing of its unit of work', async () => {
+    test('a deferred statement that fails leaves nothing of its unit of work', async () => {
       await using database = await openTestDatabase(kind);
       await insertApp(database.orm.em.fork(), app('b'));
       const unit = await unitsOf(database)(true);

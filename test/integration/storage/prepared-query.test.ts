@@ -74,7 +74,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(await names()).toEqual([{ id: 'a' }]);
     });
 
-    test('is in the transaction that another statement has begun', async () => {
+    test('the last statement of a unit of work is in the transaction that another statement has begun', async () => {
       await using database = await openTestDatabase(kind);
       const names = async () =>
         (await selectApps(database.orm.em.fork(), { name: 'Acme', limit: 9 })).rows
@@ -93,7 +93,7 @@ describe.each(databaseKinds)('%s', (kind) => {
       expect(await names()).toEqual(['a', 'b']);
     });
 
-    test('that fails leaves nothing', async () => {
+    test('the last statement of a unit of work that fails leaves nothing', async () => {
       await using database = await openTestDatabase(kind);
       await insertApp(database.orm.em.fork(), app('a'));
       const unit = await unitsOf(database)(true);

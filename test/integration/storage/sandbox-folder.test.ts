@@ -102,7 +102,7 @@ describe('the master key stays', () => {
     ['cut off', { masterKeyHex: 'ab' }, '`masterKeyHex` to be 64 hexadecimal digits'],
     ['without its app', { appId: undefined }, '`appId` to be the id of an app'],
     ['with another type', { starts: 'three' }, '`starts` to be the number of starts'],
-  ])('where the state is %s', async (_what, change, expected) => {
+  ])('the master key stays where the state is %s', async (_what, change, expected) => {
     await useFolder();
     const { masterKeyHex, ...rest } = readState();
     const kept = 'masterKey' in change ? rest : { masterKeyHex, ...rest };
@@ -112,14 +112,14 @@ describe('the master key stays', () => {
     expect(readFileSync(stateFile(), 'utf8')).toBe(text);
   });
 
-  test.each(['', '{', 'null', '[]'])('where the state is `%s`', async (text) => {
+  test.each(['', '{', 'null', '[]'])('the master key stays where the state is `%s`', async (text) => {
     await useFolder();
     writeFileSync(stateFile(), text);
     expect(await refusalOf(start())).toContain(`\`${stateFile()}\` cannot be read`);
     expect(readFileSync(stateFile(), 'utf8')).toBe(text);
   });
 
-  test('where the state has the key of another folder', async () => {
+  test('the master key stays where the state has the key of another folder', async () => {
     const id = await useFolder();
     const right = readFileSync(stateFile(), 'utf8');
     const wrong = JSON.stringify({ ...readState(), masterKeyHex: 'ab'.repeat(32) });
@@ -140,7 +140,7 @@ describe('the master key stays', () => {
 });
 
 describe('a folder that cannot be used is refused with advice', () => {
-  test('whose database file is damaged', async () => {
+  test('a folder that cannot be used is refused with advice whose database file is damaged', async () => {
     await useFolder();
     writeFileSync(join(folder, 'custos.sqlite'), 'a letter to grandmother'.repeat(500));
     rmSync(join(folder, 'custos.sqlite-wal'), { force: true });
@@ -170,11 +170,14 @@ describe('a folder that cannot be used is refused with advice', () => {
   });
 
   // The system answers there that the folder above does not exist.
-  test.skipIf(process.platform !== 'linux')('where nothing can be created', async () => {
-    expect(await refusalOf(start({ dataFolder: '/proc/custos/data' }))).toContain(
-      'the data folder `/proc/custos/data` cannot be used: a file or folder is missing',
-    );
-  });
+  test.skipIf(process.platform !== 'linux')(
+    'a folder that cannot be used is refused with advice where nothing can be created',
+    async () => {
+      expect(await refusalOf(start({ dataFolder: '/proc/custos/data' }))).toContain(
+        'the data folder `/proc/custos/data` cannot be used: a file or folder is missing',
+      );
+    },
+  );
 
   test.each([
     ['ENOSPC', 'the disk is full; make space'],
@@ -183,7 +186,7 @@ describe('a folder that cannot be used is refused with advice', () => {
     ['SQLITE_FULL', 'the disk is full; make space'],
     ['SQLITE_READONLY_DIRECTORY', 'a database in it is read-only; make it writable'],
     ['SQLITE_IOERR_WRITE', 'a database in it cannot be read or written; check the disk'],
-  ])('for %s', (code, advice) => {
+  ])('a folder that cannot be used is refused with advice for %s', (code, advice) => {
     const cause = Object.assign(new Error('from below'), { code, syscall: 'write' });
     for (const error of [cause, new Error('wrapped by the ORM', { cause })]) {
       expect(startErrorOf('/data', error)).toEqual(
@@ -202,7 +205,7 @@ describe('a folder that cannot be used is refused with advice', () => {
 });
 
 describe('a sandbox that other machines reach', () => {
-  test('has a secret of its own, says so, and keeps it', async () => {
+  test('a sandbox that other machines reach has a secret of its own, says so, and keeps it', async () => {
     let secret: string;
     {
       await using open = await start({ host: '0.0.0.0' });
@@ -232,14 +235,14 @@ describe('a sandbox that other machines reach', () => {
     );
   });
 
-  test('takes the one that it is given', async () => {
+  test('a sandbox that other machines reach takes the one that it is given', async () => {
     await using open = await start({ host: '0.0.0.0', appSecret: 'a-secret-of-our-own' });
     expect(open.appSecret).toBe('a-secret-of-our-own');
     const config = { ...readSandboxConfig({ host: '0.0.0.0', appSecret: 'a-secret-of-our-own' }) };
     expect(banner(open, config)).toContain('set with --app-secret. Other machines can reach 0.0.0.0');
   });
 
-  test('is announced under the URL that they call', async () => {
+  test('a sandbox that other machines reach is announced under the URL that they call', async () => {
     const flags = { host: '0.0.0.0', publicUrl: ['https://sandbox.acme.test:4010/'] };
     await using open = await start(flags);
     const text = banner(open, readSandboxConfig(flags));

@@ -147,7 +147,7 @@ describe('migrations', () => {
     await Promise.all([one.close(), two.close()]);
   });
 
-  test('that fail change nothing', async () => {
+  test('migrations that fail change nothing', async () => {
     const url = await freshPostgres();
     await using database = closing(await openDatabase(entities, { kind: 'postgres', url, poolSize: 1 }));
     await database.orm.em.fork().execute('drop schema public cascade; create schema public');

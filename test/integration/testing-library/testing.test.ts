@@ -26,17 +26,21 @@ async function countWallets(caller: Caller): Promise<number> {
 }
 
 describe('a sandbox of the testing library', () => {
-  test('is called with types, and each test gets it as it started', async ({ sandbox }) => {
+  test('a sandbox of the testing library is called with types, and each test gets it as it started', async ({
+    sandbox,
+  }) => {
     const wallet = await sandbox.call('createWallet', { body: { chain_type: 'solana' } });
     expect(wallet.chain_type).toBe('solana');
     expect(await countWallets(sandbox)).toBe(5);
   });
 
-  test('does not keep what an earlier test created', async ({ sandbox }) => {
+  test('a sandbox of the testing library does not keep what an earlier test created', async ({ sandbox }) => {
     expect(await countWallets(sandbox)).toBe(4);
   });
 
-  test('signs as its users; refusals say what is missing', async ({ sandbox }) => {
+  test('a sandbox of the testing library signs as its users; refusals say what is missing', async ({
+    sandbox,
+  }) => {
     const signed = await sandbox.as(alice).call('walletRpc', signing('ext_wal_alice'));
     expect(signed.method).toBe('personal_sign');
     const refused = sandbox.as(bob).call('walletRpc', signing('ext_wal_alice'));
@@ -52,7 +56,9 @@ describe('a sandbox of the testing library', () => {
     }
   });
 
-  test('has snapshots, a clock, a faucet, blocks and faults', async ({ sandbox }) => {
+  test('a sandbox of the testing library has snapshots, a clock, a faucet, blocks and faults', async ({
+    sandbox,
+  }) => {
     await sandbox.snapshot('before');
     const funded = await sandbox.faucet(acme.wallet_id, { chain: 'base', amount: '2' });
     expect(funded.raw_balance).toBe('2000000000000000000');
@@ -71,7 +77,7 @@ describe('a sandbox of the testing library', () => {
     expect(await sandbox.faults.clear()).toBe(1);
   });
 
-  test('waits for events', async ({ sandbox }) => {
+  test('a sandbox of the testing library waits for events', async ({ sandbox }) => {
     const waiting = sandbox.waitForEvent('user.created', {
       where: { 'user.linked_accounts.0.address': 'dora@example.com' },
     });
@@ -92,7 +98,9 @@ describe('a sandbox of the testing library', () => {
     );
   });
 
-  test('is trusted by its own fetch, and by the process on request', async ({ sandbox }) => {
+  test('a sandbox of the testing library is trusted by its own fetch, and by the process on request', async ({
+    sandbox,
+  }) => {
     const answer = await sandbox.fetch(`${sandbox.baseUrl}/openapi.json`);
     expect(answer.status).toBe(200);
     // As generated clients call it.
@@ -122,7 +130,9 @@ describe('a sandbox of the testing library', () => {
     expect((await fetch(`${sandbox.baseUrl}/openapi.json`)).status).toBe(200);
   });
 
-  test('answers as the contract says; anything else does not match', async ({ sandbox }) => {
+  test('a sandbox of the testing library answers as the contract says; anything else does not match', async ({
+    sandbox,
+  }) => {
     const created = await sandbox.attempt('createWallet', { body: { chain_type: 'ethereum' } });
     await expect(created).toMatchContract();
     await expect(await sandbox.attempt('getWallet', { path: { wallet_id: 'none' } })).toMatchContract();

@@ -175,7 +175,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
 
   describe('refreshing', () => {
-    test('returns a new pair each time; a used token revokes the grant', async () => {
+    test('refreshing: returns a new pair each time; a used token revokes the grant', async () => {
       const first = await grant();
       const second = (await refresh(first.refresh_token)).body as OAuthTokenSuccessResponse;
       expect(second.refresh_token).not.toBe(first.refresh_token);
@@ -185,7 +185,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await operations.run('listOauthGrants', {})).toEqual({ status: 200, body: { data: [] } });
     });
 
-    test('of simultaneous refreshes one wins', async () => {
+    test('refreshing of simultaneous refreshes one wins', async () => {
       const { refresh_token } = await grant();
       const other = kind === 'postgres' ? await operations.anotherProcess() : undefined;
       const body = { grant_type: 'refresh_token', refresh_token };
@@ -208,7 +208,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(codeOf(await refresh(winner.refresh_token!))).toBe('invalid_grant');
     });
 
-    test('ends after the idle days, and at the age, that the app sets', async () => {
+    test('refreshing: ends after the idle days, and at the age, that the app sets', async () => {
       const idle = await grant();
       pass(30 * DAY_MS);
       expect(codeOf(await refresh(idle.refresh_token))).toBe('invalid_grant');
@@ -234,7 +234,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(codeOf(await refresh(tokens.refresh_token!))).toBe('invalid_grant');
     });
 
-    test('ends with a frozen user, for good', async () => {
+    test('refreshing: ends with a frozen user, for good', async () => {
       const { refresh_token } = await grant();
       const freeze = (isFrozen: boolean) =>
         change((context) => changeUserState(context, alice.userId, { isFrozen }));

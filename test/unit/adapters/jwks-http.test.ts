@@ -28,7 +28,7 @@ describe('a key set over HTTP', () => {
   });
   afterEach(() => new Promise((resolve) => server.close(resolve)));
 
-  test('is cached for an hour, and fetched once for concurrent callers', async () => {
+  test('a key set over HTTP is cached for an hour, and fetched once for concurrent callers', async () => {
     const jwks = createHttpJwks(clock);
     await Promise.all([jwks.keys(url), jwks.keys(url)]);
     clock.advance(60 * minuteMs - 1);
@@ -39,7 +39,7 @@ describe('a key set over HTTP', () => {
     expect(asked).toBe(2);
   });
 
-  test('is fetched again for an unknown key id, at most twice a minute', async () => {
+  test('a key set over HTTP is fetched again for an unknown key id, at most twice a minute', async () => {
     const jwks = createHttpJwks(clock);
     await jwks.keys(url);
     answer.body = '{"keys":[{"kid":"second"}]}';
@@ -49,7 +49,7 @@ describe('a key set over HTTP', () => {
     expect(asked).toBe(2);
   });
 
-  test('stays in use while its issuer fails, which is called at most twice a minute', async () => {
+  test('a key set over HTTP stays in use while its issuer fails, which is called at most twice a minute', async () => {
     const jwks = createHttpJwks(clock);
     await jwks.keys(url);
     clock.advance(2 * 60 * minuteMs);
@@ -74,7 +74,7 @@ describe('a key set over HTTP', () => {
       /at most 262144 bytes/,
     ],
     ['a redirect', { status: 302, body: '' }, /fetch failed|redirect/],
-  ])('%s is refused', async (_what, given, message) => {
+  ])('a key set over HTTP: %s is refused', async (_what, given, message) => {
     answer = given;
     await expect(createHttpJwks(clock).keys(url)).rejects.toThrow(message);
   });

@@ -21,7 +21,7 @@ describe('what leaves the key store as it is', () => {
     ['payment instructions', bindings.depositInstructionsBinding(row)],
     ['codes of test accounts', bindings.testCodeBinding('acme', 'account')],
     ['the known value', bindings.masterKeyCheckBinding],
-  ])('%s', async (_, binding) => {
+  ])('what leaves the key store as it is: %s', async (_, binding) => {
     expect(text(await keyStore.open(await keyStore.seal(Buffer.from('secret'), binding), binding))).toBe(
       'secret',
     );
@@ -32,7 +32,7 @@ describe('what leaves the key store as it is', () => {
     ['keys of imports', bindings.walletImportBinding(row)],
     ["apps' signing keys", bindings.signingKeyBinding(row)],
     ['keys for fingerprints', bindings.fingerprintKeyBinding(row)],
-  ])('not %s', async (_, binding) => {
+  ])('what leaves the key store as it is: not %s', async (_, binding) => {
     await expect(keyStore.seal(Buffer.from('secret'), binding)).rejects.toThrow('callers cannot seal one');
     const sealed = await envelopes.seal(Buffer.from('secret'), binding);
     await expect(keyStore.open(sealed, binding)).rejects.toThrow('does not leave the key store');
@@ -64,7 +64,7 @@ describe('the key of an import', () => {
   const what = { form: 'private-key', recipient } as const;
   const task = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } } as const;
 
-  test('is not a wallet: it neither signs nor is exported', async () => {
+  test('the key of an import is not a wallet: it neither signs nor is exported', async () => {
     const { sealed } = await keyStore.createImportKey(begun);
     for (const binding of asWallet) {
       await expect(keyStore.exportWalletKey(sealed, binding, what)).rejects.toThrow();
@@ -103,7 +103,7 @@ describe('the key of an import', () => {
     }
   });
 
-  test('is not that of a wallet', async () => {
+  test('the key of an import is not that of a wallet', async () => {
     const { sealed } = await keyStore.createWalletKey(wallet);
     const submitted = {
       ...({ form: 'private-key', parameters: {} } as const),

@@ -26,7 +26,7 @@ const open = (
 ) => envelopes.withSecret(sealed, under, (bytes) => Buffer.from(bytes).toString());
 
 describe('envelopes under master keys', () => {
-  test('opens any secret that it sealed', async () => {
+  test('envelopes under master keys: opens any secret that it sealed', async () => {
     const envelopes = envelopesOf(current);
     await fc.assert(
       fc.asyncProperty(
@@ -55,7 +55,7 @@ describe('envelopes under master keys', () => {
     expect(one.wrappedDataKey).toHaveLength(60);
   });
 
-  test('takes all its randomness from the port', async () => {
+  test('envelopes under master keys: takes all its randomness from the port', async () => {
     const draw = () => {
       const entropy = seededEntropy('vault');
       const masterKeys = [localMasterKey(current.id, current.key, entropy)] as const;
@@ -64,7 +64,7 @@ describe('envelopes under master keys', () => {
     expect(await draw()).toEqual(await draw());
   });
 
-  test('opens nothing under another binding, even if concatenated parts would be equal', async () => {
+  test('envelopes under master keys: opens nothing under another binding, even if concatenated parts would be equal', async () => {
     const envelopes = envelopesOf(current);
     const sealed = await envelopes.seal(secret, binding);
     const others = [
@@ -78,7 +78,7 @@ describe('envelopes under master keys', () => {
     expect(await open(envelopes, sealed)).toBe(secret.toString());
   });
 
-  test('opens nothing after a single bit was changed', async () => {
+  test('envelopes under master keys: opens nothing after a single bit was changed', async () => {
     const envelopes = envelopesOf(current);
     const sealed = await envelopes.seal(secret, binding);
     for (const part of ['sealedSecret', 'wrappedDataKey'] as const) {
@@ -162,7 +162,7 @@ describe('master keys', () => {
       error: 'expected 32 bytes in master key `short`, got 31',
     },
     { masterKeys: [current, { ...former, id: 'k2' }], error: 'expected distinct master key ids' },
-  ])('refuses invalid keys: $error', ({ masterKeys, error }) => {
+  ])('master keys: refuses invalid keys: $error', ({ masterKeys, error }) => {
     expect(() => envelopesOf(...(masterKeys as [NamedKey]))).toThrow(error);
   });
 });

@@ -76,7 +76,7 @@ const connect = (apiKey?: string) =>
   });
 
 describe('rewards by Merkl', () => {
-  test('are what the API proves and the distributor has not paid', async () => {
+  test('rewards by Merkl are what the API proves and the distributor has not paid', async () => {
     claimed.set(token.toLowerCase(), 10_951_906_851_596_507_470n);
     const found = await connect('key-of-acme').rewards(caip2, user);
     const { proofOf } = treeOf(given);
@@ -138,7 +138,7 @@ describe('rewards by Merkl', () => {
     expect(found?.rewards.map(({ rawCumulative }) => rawCumulative)).toEqual([given[0]?.amount]);
   });
 
-  test('have symbols that are short and printable, and decimals that exist', async () => {
+  test('rewards by Merkl have symbols that are short and printable, and decimals that exist', async () => {
     const [entry] = answerAbout(user, 8453, given) as [{ rewards: { token: object }[] }];
     const rewards = entry.rewards.map((reward) => ({
       ...reward,
@@ -149,7 +149,7 @@ describe('rewards by Merkl', () => {
     expect(found?.rewards[0]).toMatchObject({ symbol: token.slice(0, 8), decimals: 18 });
   });
 
-  test('are bounded in number', async () => {
+  test('rewards by Merkl are bounded in number', async () => {
     const many = Array.from({ length: 80 }, (_, index) => ({
       ...{ user, token: `0x${(index + 1).toString(16).padStart(40, '0')}`, amount: 1n },
     }));

@@ -33,7 +33,7 @@ describe('the first, the last and one other address of every block that is not p
     ['fe80::', 'fe80::1%eth0', 'febf::1'],
     ['fec0::1', 'feff::1'],
     ['ff00::', 'ff02::1', 'ffff:ffff::1'],
-  ])('%s', (...addresses) => {
+  ])('the first, the last and one other address of every block that is not public: %s', (...addresses) => {
     expect(addresses.filter(isPublicAddress)).toEqual([]);
   });
 });

@@ -60,7 +60,7 @@ describe('envelopes with the key of a key management service', () => {
     expect(JSON.stringify(service.requests)).not.toContain(secret.toString('base64').slice(0, 20));
   });
 
-  test('opens nothing under another binding or with a changed byte', async () => {
+  test('envelopes with the key of a key management service: opens nothing under another binding or with a changed byte', async () => {
     const envelopes = envelopesOf();
     const sealed = await envelopes.seal(secret, binding);
     for (const other of [{ rowId: 'x' }, { appId: 'b' }, { purpose: 'solana' }]) {
@@ -163,7 +163,7 @@ describe('when the service fails, the error says so without secrets', () => {
 });
 
 describe('the token of a key management service', () => {
-  test('is read again from its file when the service refuses it', async () => {
+  test('the token of a key management service is read again from its file when the service refuses it', async () => {
     const tokenFile = join(mkdtempSync(join(tmpdir(), 'custos-test-')), 'token');
     writeFileSync(tokenFile, 'ended');
     const envelopes = envelopesOf({ token: 'ended', tokenFile });
@@ -235,7 +235,7 @@ describe('a token that ends', () => {
     Object.assign(service.lease, { seconds, renewable: true, endsAtS: nowS + seconds, ...more });
   const seals = () => envelopesOf().seal(secret, binding);
 
-  test('is renewed at half of its lease, for as long as the service lets it', async () => {
+  test('a token that ends is renewed at half of its lease, for as long as the service lets it', async () => {
     lease(3_600);
     await live(20);
     expect(pauses).toEqual(Array(20).fill(1_800_000));
@@ -250,7 +250,7 @@ describe('a token that ends', () => {
     expect(isUnavailable(await failureOf(seals()))).toBe(true);
   });
 
-  test('is reported once when it reaches its greatest lifetime, and replaced by the one in the file', async () => {
+  test('a token that ends is reported once when it reaches its greatest lifetime, and replaced by the one in the file', async () => {
     const tokenFile = join(mkdtempSync(join(tmpdir(), 'custos-test-')), 'token');
     writeFileSync(tokenFile, service.token);
     lease(3_600, { latestS: 5_400 });

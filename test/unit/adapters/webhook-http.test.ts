@@ -198,7 +198,7 @@ describe('production', () => {
   });
 
   test.each(['https://hooks.acme.example/a?b=c', 'https://8.8.8.8/', 'https://[2606:4700::1111]:8443/'])(
-    '%s is allowed',
+    'production: %s is allowed',
     async (url) => {
       await withSender({ guard: publicHttpsOnly }, async (sender) =>
         expect(sender.urlFault(url)).toBeUndefined(),

@@ -97,7 +97,7 @@ describe('conditions', () => {
     ['-1.5 < 0', true],
   ];
 
-  test.each(cases)('%s', (condition, holds) => {
+  test.each(cases)('conditions: %s', (condition, holds) => {
     expect(parseCondition(condition).holds(scope)).toBe(holds);
   });
 
@@ -110,7 +110,7 @@ describe('conditions', () => {
     ["$method == 'GET", "expected a value or an operator, got ` 'GET`"],
     ['$method == GET', "expected a number, `'text'`, true, false or null, got `GET`"],
     ['== 1', 'expected a value, got `==`'],
-  ])('%s is refused', (condition, message) => {
+  ])('conditions: %s is refused', (condition, message) => {
     expect(() => parseCondition(condition)).toThrow(new InvalidConditionError(message));
   });
 });

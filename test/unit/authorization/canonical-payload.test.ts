@@ -9,7 +9,7 @@ const headers = { 'service-app-id': 'cmh2k3v9e0000l20c9q7ab4yz' };
 const url = 'https://api.example.com/v1/wallets/w1/rpc';
 
 describe('canonicalPayloads', () => {
-  test('have sorted members without white space, in UTF-8', () => {
+  test('canonicalPayloads have sorted members without white space, in UTF-8', () => {
     const request = {
       method: 'POST',
       urls: [url],
@@ -28,7 +28,7 @@ describe('canonicalPayloads', () => {
     ['absent', undefined],
     ['{}', {}],
     ['the empty string', ''],
-  ])('have three forms when the body is %s', (_, body) => {
+  ])('canonicalPayloads have three forms when the body is %s', (_, body) => {
     const rest = `"headers":{"service-app-id":"cmh2k3v9e0000l20c9q7ab4yz"},"method":"DELETE","url":"${url}","version":1}`;
     expect(canonicalPayloadTexts({ method: 'DELETE', urls: [url], body, headers })).toEqual([
       `{"body":"",${rest}`,
@@ -37,11 +37,11 @@ describe('canonicalPayloads', () => {
     ]);
   });
 
-  test.each([[[]], [null], [0], [false]])('have one form when the body is %j', (body) => {
+  test.each([[[]], [null], [0], [false]])('canonicalPayloads have one form when the body is %j', (body) => {
     expect(canonicalPayloadTexts({ method: 'POST', urls: [url], body, headers })).toHaveLength(1);
   });
 
-  test('are created for every URL, the first URL first', () => {
+  test('canonicalPayloads are created for every URL, the first URL first', () => {
     const texts = canonicalPayloadTexts({
       method: 'POST',
       urls: [url, 'https://two/v1'],
@@ -67,13 +67,13 @@ describe('candidateUrls', () => {
     ]);
   });
 
-  test('drop a trailing slash and duplicates', () => {
+  test('candidateUrls drop a trailing slash and duplicates', () => {
     expect(
       candidateUrls({ publicBaseUrls: ['https://a/'], origin: 'https://a', target: '/v1/policies/p/' }),
     ).toEqual(['https://a/v1/policies/p']);
   });
 
-  test('work without a request origin', () => {
+  test('candidateUrls work without a request origin', () => {
     expect(candidateUrls({ publicBaseUrls: ['https://a'], origin: undefined, target: '/v1' })).toEqual([
       'https://a/v1',
     ]);
@@ -87,8 +87,11 @@ describe('candidateUrls', () => {
     ]);
   });
 
-  test.each(['/v1/%', '/v1/%ff', '/v1/%2F', '/v1/%c3'])('ignore %s, which does not decode', (target) => {
-    const address = { publicBaseUrls: ['https://a'], origin: undefined, target };
-    expect(candidateUrls(address)).toEqual([`https://a${target}`]);
-  });
+  test.each(['/v1/%', '/v1/%ff', '/v1/%2F', '/v1/%c3'])(
+    'candidateUrls ignore %s, which does not decode',
+    (target) => {
+      const address = { publicBaseUrls: ['https://a'], origin: undefined, target };
+      expect(candidateUrls(address)).toEqual([`https://a${target}`]);
+    },
+  );
 });

@@ -11,7 +11,7 @@ const payload =
   `"method":"POST","url":"${url}","version":1}`;
 
 describe('explainSignature', () => {
-  test('names the key of a valid signature', () => {
+  test('explainSignature names the key of a valid signature', () => {
     expect(explain(payload)).toEqual({ encoding: 'der', key });
   });
 
@@ -56,11 +56,11 @@ describe('explainSignature', () => {
   test.each([
     ['text that is not base64', '%%%', 'not base64'],
     ['base64 of something else', 'AAAA', 'neither DER nor 64 bytes'],
-  ])('reports %s', (_, signature, encoding) => {
+  ])('explainSignature reports %s', (_, signature, encoding) => {
     expect(explainSignature({ signature, payloads: [payload], keys: [key] })).toEqual({ encoding });
   });
 
-  test('finds nothing for an unrelated signature', () => {
+  test('explainSignature finds nothing for an unrelated signature', () => {
     expect(explain('something else')).toEqual({
       encoding: 'der',
       strangers: expect.not.arrayContaining([key]),
@@ -82,7 +82,7 @@ describe('custos sig explain', () => {
     'service-request-expiry',
   ]);
 
-  test('accepts a payload with keys in any order', () => {
+  test('custos sig explain accepts a payload with keys in any order', () => {
     expect(reportSignature({ payload: loose, signature: signed(payload), keys: [key] })).toEqual({
       valid: true,
       canonical_payload: payload,
@@ -93,7 +93,7 @@ describe('custos sig explain', () => {
     });
   });
 
-  test('reports a payload that was signed unchanged', () => {
+  test('custos sig explain reports a payload that was signed unchanged', () => {
     expect(reportSignature({ payload: loose, signature: signed(loose), keys: [key] })).toMatchObject({
       valid: false,
       differs_in: 'serialisation',
@@ -103,7 +103,7 @@ describe('custos sig explain', () => {
     });
   });
 
-  test('reports a missing signature', () => {
+  test('custos sig explain reports a missing signature', () => {
     const { valid, reason } = reportSignature({ payload, signature: signed('else'), keys: [key] });
     expect({ valid, reason }).toEqual({
       valid: false,

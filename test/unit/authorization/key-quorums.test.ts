@@ -50,7 +50,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
     );
 
   describe('create', () => {
-    test('keeps members in the given order, keys in canonical form', async () => {
+    test('create: keeps members in the given order, keys in canonical form', async () => {
       const nested = await create({ public_keys: [cid.publicKey] });
       const made = await create({
         display_name: 'Board',
@@ -104,20 +104,20 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(answer).toContain(message);
     });
 
-    test('refuses more members than a request can have signatures', async () => {
+    test('create: refuses more members than a request can have signatures', async () => {
       const keys = Array.from({ length: 101 }, (_, index) => signer(index + 10).publicKey);
       expect(await messageOf(create({ public_keys: keys }))).toMatch(
         /^400 .*expected at most 100 members, got 101/,
       );
     });
 
-    test('refuses a member that itself has nested quorums', async () => {
+    test('create: refuses a member that itself has nested quorums', async () => {
       const leaf = await create({ public_keys: [ann.publicKey] });
       const middle = await create({ key_quorum_ids: [leaf.id] });
       expect(await messageOf(create({ key_quorum_ids: [middle.id] }))).toContain('nesting is one level deep');
     });
 
-    test('refuses users and quorums of another app', async () => {
+    test('create: refuses users and quorums of another app', async () => {
       const theirs = await create({ public_keys: [ann.publicKey] }, other);
       expect(await messageOf(create({ key_quorum_ids: [theirs.id] }))).toContain('Unable to find');
       expect(await messageOf(create({ user_ids: [alice] }, other))).toContain('no user');
@@ -175,7 +175,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await find(before.id)).toEqual(before);
     });
 
-    test('refuses itself as a member, and nested quorums if it is nested itself', async () => {
+    test('update: refuses itself as a member, and nested quorums if it is nested itself', async () => {
       const inner = await create({ public_keys: [ann.publicKey] });
       const leaf = await create({ public_keys: [bob.publicKey] });
       const outer = await create({ key_quorum_ids: [inner.id] });
@@ -187,7 +187,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
   });
 
   describe('delete', () => {
-    test('requires the authorization of the members', async () => {
+    test('delete: requires the authorization of the members', async () => {
       const { id } = await create({ public_keys: [ann.publicKey, bob.publicKey] });
       expect(await messageOf(remove(id, []))).toMatch(/^401 /);
       expect(await messageOf(remove(id, [ann.sign(), cid.sign()]))).toMatch(/^401 /);
@@ -195,7 +195,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await messageOf(find(id))).toBe('404 Key quorum not found');
     });
 
-    test('is refused while the quorum is nested, owns or signs', async () => {
+    test('delete: is refused while the quorum is nested, owns or signs', async () => {
       const { id } = await create({ public_keys: [ann.publicKey] });
       await create({ key_quorum_ids: [id], public_keys: [bob.publicKey] });
       await house.operate((context) =>
@@ -214,7 +214,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect((await find(id)).publicKeys).toEqual([ann.publicKey]);
     });
 
-    test('waits for a request that adds a reference to the quorum, and is then refused', async () => {
+    test('delete: waits for a request that adds a reference to the quorum, and is then refused', async () => {
       const { id } = await create({ public_keys: [ann.publicKey] });
       const steps: string[] = [];
       let named = () => {};
@@ -248,7 +248,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await resolve({ owner_id: id })).toBe(id);
     });
 
-    test('creates a quorum of one for a key or a user, and reuses it', async () => {
+    test('resolveOwner creates a quorum of one for a key or a user, and reuses it', async () => {
       const byKey = (await resolve({ owner: { public_key: ann.publicKey } })) ?? '';
       expect(await find(byKey)).toEqual({
         id: byKey,
@@ -265,7 +265,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect(await resolve({ owner: { public_key: ann.publicKey } }, other)).not.toBe(byKey);
     });
 
-    test('does not reuse a quorum that was changed', async () => {
+    test('resolveOwner does not reuse a quorum that was changed', async () => {
       const before = (await resolve({ owner: { public_key: bob.publicKey } })) ?? '';
       await update(before, { public_keys: [cid.publicKey] }, [bob]);
       const after = (await resolve({ owner: { public_key: bob.publicKey } })) ?? '';
@@ -273,7 +273,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       expect((await find(after)).publicKeys).toEqual([bob.publicKey]);
     });
 
-    test('creates one quorum for concurrent requests', async () => {
+    test('resolveOwner creates one quorum for concurrent requests', async () => {
       const fresh = signer(77).publicKey;
       const ids = await Promise.all(
         Array.from({ length: 8 }, () => resolve({ owner: { public_key: fresh } })),

@@ -8,7 +8,7 @@ function quorum(parts: Partial<Quorum>): Quorum {
 const desk = quorum({ id: 'desk', threshold: 2, publicKeys: ['ann', 'bob', 'cid'] });
 
 describe('countQuorum', () => {
-  test('counts a repeated member once', () => {
+  test('countQuorum counts a repeated member once', () => {
     const twice = quorum({ threshold: 2, publicKeys: ['ann', 'ann', 'bob'] });
     expect(countQuorum(twice, new Set(['ann']))).toEqual({
       count: 1,
@@ -18,13 +18,13 @@ describe('countQuorum', () => {
     });
   });
 
-  test('requires every member without a threshold', () => {
+  test('countQuorum requires every member without a threshold', () => {
     const all = quorum({ publicKeys: ['ann', 'bob'], users: [{ userId: 'eve', liveKeys: ['e1', 'e2'] }] });
     expect(countQuorum(all, new Set(['ann', 'bob']))).toMatchObject({ threshold: 3, missing: 1 });
     expect(countQuorum(all, new Set(['ann', 'bob', 'e2']))).toMatchObject({ missing: 0, satisfied: true });
   });
 
-  test('counts a user once, by any valid key', () => {
+  test('countQuorum counts a user once, by any valid key', () => {
     const users = quorum({
       threshold: 2,
       users: [{ userId: 'eve', liveKeys: ['e1', 'e2'] }],
@@ -33,19 +33,19 @@ describe('countQuorum', () => {
     expect(countQuorum(users, new Set(['e1', 'e2']))).toMatchObject({ count: 1, satisfied: false });
   });
 
-  test('counts a nested quorum as one member when its own threshold is met', () => {
+  test('countQuorum counts a nested quorum as one member when its own threshold is met', () => {
     const board = quorum({ threshold: 2, publicKeys: ['zoe'], quorums: [desk] });
     expect(countQuorum(board, new Set(['ann', 'bob', 'cid'])).count).toBe(1);
     expect(countQuorum(board, new Set(['ann', 'zoe'])).count).toBe(1);
     expect(countQuorum(board, new Set(['ann', 'bob', 'zoe']))).toMatchObject({ count: 2, satisfied: true });
   });
 
-  test('counts a key in both of its places', () => {
+  test('countQuorum counts a key in both of its places', () => {
     const board = quorum({ threshold: 2, publicKeys: ['ann'], quorums: [{ ...desk, threshold: 1 }] });
     expect(countQuorum(board, new Set(['ann']))).toMatchObject({ count: 2, satisfied: true });
   });
 
-  test('is never satisfied without members, whatever the threshold', () => {
+  test('countQuorum is never satisfied without members, whatever the threshold', () => {
     for (const threshold of [null, 0, 1]) {
       expect(countQuorum(quorum({ threshold }), new Set(['ann'])).satisfied).toBe(false);
     }

@@ -14,11 +14,11 @@ describe('parseSignatureHeader', () => {
     ['spaces and commas alone', ' , ,, ', []],
     ['one signature', 'MEUC', ['MEUC']],
     ['several with spaces', ' MEUC , MEQC,,MEYC ', ['MEUC', 'MEQC', 'MEYC']],
-  ])('%s', (_, header, signatures) => {
+  ])('parseSignatureHeader: %s', (_, header, signatures) => {
     expect(parseSignatureHeader(header)).toEqual(signatures);
   });
 
-  test('refuses ten thousand signatures', () => {
+  test('parseSignatureHeader refuses ten thousand signatures', () => {
     expect(() => parseSignatureHeader('MEUC,'.repeat(10_000))).toThrow(TooManySignaturesError);
     expect(parseSignatureHeader('MEUC,'.repeat(MAX_SIGNATURES))).toHaveLength(MAX_SIGNATURES);
   });
@@ -31,7 +31,7 @@ describe('verifySignatures', () => {
   const payloads = ['first', 'second', 'third'].map((text) => new TextEncoder().encode(text));
   const keys = [ann.publicKey, bob.publicKey];
 
-  test('finds the key and the payload of each signature', () => {
+  test('verifySignatures finds the key and the payload of each signature', () => {
     const result = verify({ signatures: [bob.sign('second'), ann.sign('second')], payloads, keys });
     expect(result).toEqual({
       keys: new Set([bob.publicKey, ann.publicKey]),
@@ -40,13 +40,13 @@ describe('verifySignatures', () => {
     });
   });
 
-  test('accepts signers with different forms of the same request', () => {
+  test('verifySignatures accepts signers with different forms of the same request', () => {
     const result = verify({ signatures: [bob.sign('third'), ann.sign('first')], payloads, keys });
     expect(result.keys).toEqual(new Set([bob.publicKey, ann.publicKey]));
     expect(result.payloadIndices).toEqual(new Set([2, 0]));
   });
 
-  test('reports a second signature of the same key, and counts it once', () => {
+  test('verifySignatures reports a second signature of the same key, and counts it once', () => {
     const result = verify({ signatures: [ann.sign('first'), ann.sign('first')], payloads, keys });
     expect([...result.keys]).toEqual([ann.publicKey]);
     expect(result.keyOfSignature).toEqual([ann.publicKey, ann.publicKey]);
@@ -64,7 +64,7 @@ describe('verifySignatures', () => {
     expect(result.keyOfSignature).toEqual([undefined, bob.publicKey]);
   });
 
-  test('stops when enough keys have signed', () => {
+  test('verifySignatures stops when enough keys have signed', () => {
     const result = verify({
       signatures: [ann.sign('first'), bob.sign('first')],
       payloads,
@@ -76,7 +76,7 @@ describe('verifySignatures', () => {
 
   const strangers = Array.from({ length: 300 }, () => newSigner().publicKey);
 
-  test('finds the one key among hundreds, in either encoding and over a long payload', () => {
+  test('verifySignatures finds the one key among hundreds, in either encoding and over a long payload', () => {
     const long = new TextEncoder().encode(`{"body":"${'x'.repeat(1_000_000)}"}`);
     const text = new TextDecoder().decode(long);
     for (const signature of [ann.sign('third'), ann.signRaw('third'), ann.sign(text), ann.signRaw(text)]) {
@@ -98,14 +98,14 @@ describe('verifySignatures', () => {
     expect(cost).toBeLessThan(20);
   });
 
-  test('checks every signature of the longest header with at most two thousand verifications', () => {
+  test('verifySignatures checks every signature of the longest header with at most two thousand verifications', () => {
     const wrong = Array.from({ length: MAX_SIGNATURES - 1 }, () => cid.sign('first'));
     const search = { signatures: [...wrong, ann.sign('first')], payloads, keys: [...strangers, ...keys] };
     expect(verify(search).keyOfSignature.at(-1)).toBe(ann.publicKey);
     expect(costOf(search)).toBeLessThan(2_000);
   });
 
-  test('checks a repeated signature once', () => {
+  test('verifySignatures checks a repeated signature once', () => {
     const signatures = [cid.sign('first'), ...Array.from({ length: 50 }, () => 'AAAA')];
     const once = costOf({ signatures: signatures.slice(0, 2), payloads, keys: strangers });
     expect(costOf({ signatures, payloads, keys: strangers })).toBe(once);

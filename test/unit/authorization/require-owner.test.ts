@@ -182,7 +182,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
   });
 
   describe('with diagnostics', () => {
-    test('shows the expected payload, each signature, and what is missing', async () => {
+    test('with diagnostics: shows the expected payload, each signature, and what is missing', async () => {
       const ownerId = await twoOfThree();
       const request = { signatures: [ann.sign(), bob.sign('{}'), 'garbage'], diagnostics: true };
       expect(await refusal({ ownerId }, request)).toEqual([
@@ -242,7 +242,7 @@ describe.each(databaseKinds)('requireOwner on %s', (kind) => {
       ]);
     });
 
-    test('names the mistake when a signature covers a payload with a known difference', async () => {
+    test('with diagnostics: names the mistake when a signature covers a payload with a known difference', async () => {
       const ownerId = await quorumOf({ public_keys: [dan.publicKey] });
       const slash = (payloads[0] ?? '').replace('https://a/v1/x', 'https://a/v1/x/');
       const [, , data] = (await refusal(

@@ -44,7 +44,7 @@ const evidenceOf = (payload: string, by: readonly { sign(text: string): string }
 });
 
 describe('a quorum of two of three', () => {
-  test('is judged the same way after all signatures before', async () => {
+  test('a quorum of two of three is judged the same way after all signatures before', async () => {
     const quorum = quorumOf(signers, 2);
     const groups = [
       [],
@@ -88,7 +88,7 @@ describe('a quorum of two of three', () => {
     expect(await verificationsOf(intent)).toBe(1);
   });
 
-  test('counts signatures of several requests together', async () => {
+  test('a quorum of two of three counts signatures of several requests together', async () => {
     const quorum = quorumOf(signers, 2);
     const one = evidenceOf('https://one.test', [ann]).requests;
     const other = evidenceOf('https://other.test', [cid]).requests;
@@ -97,7 +97,7 @@ describe('a quorum of two of three', () => {
     expect(await isSignedBy(quorum, { requests: [...one, ...one] })).toBe(false);
   });
 
-  test('does not count keys that are members no more', async () => {
+  test('a quorum of two of three does not count keys that are members no more', async () => {
     const before = quorumOf(signers, 2);
     expect(await isSignedBy(before, evidenceOf('text', [bob, cid]))).toBe(true);
     const after = { ...before, publicKeys: [ann.publicKey, bob.publicKey] };

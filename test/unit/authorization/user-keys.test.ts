@@ -369,7 +369,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       });
     });
 
-    test('returns the key in plain text without a recipient, a new one each time', async () => {
+    test('authenticateWallets returns the key in plain text without a recipient, a new one each time', async () => {
       const [first, second] = [await authenticate({}), await authenticate({})];
       if (!('authorization_key' in first && 'authorization_key' in second))
         throw new Error('the key is sealed');
@@ -382,7 +382,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       }
     });
 
-    test('names the field when the recipient cannot be read', async () => {
+    test('authenticateWallets names the field when the recipient cannot be read', async () => {
       const body = { encryption_type: 'HPKE', recipient_public_key: 'AAAA' } as const;
       await expect(authenticate(body)).rejects.toMatchObject({
         code: 'invalid_data',
@@ -390,7 +390,7 @@ describe.each(databaseKinds)('on %s', (kind) => {
       });
     });
 
-    test('refuses a user without wallets', async () => {
+    test('authenticateWallets refuses a user without wallets', async () => {
       await house.addUser('carol');
       const userJwt = await tokenOf({ claims: { sub: 'carol' } });
       await expect(authenticate({ user_jwt: userJwt })).rejects.toMatchObject({
@@ -435,11 +435,11 @@ describe('settings of the app', () => {
       { test_accounts: [{ otp_code: '12345' }] },
       '/settings/test_accounts/0/otp_code: expected six',
     ],
-  ])('%s is refused', (_, settings, message) => {
+  ])('settings of the app: %s is refused', (_, settings, message) => {
     expect(() => checkAppSettings(settings, defaults)).toThrow(message);
   });
 
-  test('are returned in stored form; null and unknown names are unchanged', () => {
+  test('settings of the app are returned in stored form; null and unknown names are unchanged', () => {
     expect(
       checkAppSettings(
         {

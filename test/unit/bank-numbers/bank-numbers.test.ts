@@ -104,13 +104,16 @@ describe('what is not a number of its kind', () => {
       'US64SVBKUS6S3300958879',
       'expected an IBAN in the format of its country, in capitals and without spaces',
     ],
-  ])('%s is no IBAN', (iban, fault) => {
+  ])('what is not a number of its kind: %s is no IBAN', (iban, fault) => {
     expect(faultOfIban(iban)).toBe(fault);
   });
 
-  test.each(['COBADEF', 'COBADEFFXX', 'cobadeffxxx', 'C0BADE!F', ''])('%s is no BIC', (bic) => {
-    expect(isBic(bic)).toBe(false);
-  });
+  test.each(['COBADEF', 'COBADEFFXX', 'cobadeffxxx', 'C0BADE!F', ''])(
+    'what is not a number of its kind: %s is no BIC',
+    (bic) => {
+      expect(isBic(bic)).toBe(false);
+    },
+  );
 });
 
 test.each(['COBADEFF', 'COBADEFFXXX', 'NWBKGB2L'])('%s is a BIC', (bic) => {

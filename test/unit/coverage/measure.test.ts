@@ -118,7 +118,7 @@ test('answers that the contract does not document, and unknown paths, are counte
 });
 
 describe('an archive', () => {
-  test('is refused if it is something else', () => {
+  test('an archive is refused if it is something else', () => {
     expect(() => readArchive('{', 'a.har')).toThrow(
       'a.har: expected an HTTP Archive (HAR), got text that is',
     );
@@ -127,7 +127,7 @@ describe('an archive', () => {
     );
   });
 
-  test('may contain aborted requests, other bodies and base64', () => {
+  test('an archive may contain aborted requests, other bodies and base64', () => {
     const text = Buffer.from('{"code":"x"}').toString('base64');
     const read = archiveOf(
       {
@@ -155,7 +155,7 @@ describe('the verdict', () => {
     ...thresholds: Parameters<typeof judgeCoverage>[1]['thresholds']
   ) => judgeCoverage(result, { thresholds, baseline });
 
-  test('compares shares with thresholds', () => {
+  test('the verdict compares shares with thresholds', () => {
     const { operations } = figuresOf(result);
     expect(operations).toMatchObject({
       covered: 1,
@@ -167,7 +167,7 @@ describe('the verdict', () => {
     ]);
   });
 
-  test('compares what is not covered with a baseline, which may only shrink', () => {
+  test('the verdict compares what is not covered with a baseline, which may only shrink', () => {
     const baseline = baselineOf(result);
     expect(judge(baseline)).toEqual({ faults: [], unlisted: [], closed: [] });
     expect(judge(`${baseline}getWallet 200  # covered by now\n`)).toMatchObject({
@@ -179,7 +179,7 @@ describe('the verdict', () => {
     });
   });
 
-  test('is in every report', () => {
+  test('the verdict is in every report', () => {
     const verdict = judge(baselineOf(result).replace('listWallets 200\n', ''));
     const fault = '1 not covered and not in the baseline';
     expect(coverageText(result, verdict)).toContain(`Not sufficient:\n  ${fault}`);

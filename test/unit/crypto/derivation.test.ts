@@ -20,7 +20,7 @@ import { readVectors } from '../signing/vectors.ts';
 
 describe('BIP-39', () => {
   test.each(readVectors('derivation', 'bip39'))(
-    '$source',
+    'BIP-39: $source',
     async ({ entropy, mnemonic, passphrase, seed }) => {
       expect(entropyToMnemonic(hexToBytes(entropy))).toBe(mnemonic);
       expect(bytesToHex(mnemonicToEntropy(mnemonic))).toBe(entropy);
@@ -58,7 +58,7 @@ describe('BIP-39', () => {
     ['eleven words', 'abandon '.repeat(11).trim()],
     ['a word that is not in the list', `${'abandon '.repeat(11)}custos`],
     ['nothing', ''],
-  ])('refuses a phrase with %s and does not repeat it', async (_what, phrase) => {
+  ])('BIP-39: refuses a phrase with %s and does not repeat it', async (_what, phrase) => {
     const refusal = await mnemonicToSeed(phrase).catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(InvalidMnemonicError);
     expect(String(refusal)).not.toContain('abandon');
@@ -66,7 +66,7 @@ describe('BIP-39', () => {
 });
 
 describe('BIP-32', () => {
-  test.each(readVectors('derivation', 'bip32'))('$source $path', ({ seed, path, secret }) => {
+  test.each(readVectors('derivation', 'bip32'))('BIP-32: $source $path', ({ seed, path, secret }) => {
     expect(bytesToHex(deriveSecp256k1(hexToBytes(seed), path))).toBe(secret);
   });
 
@@ -89,17 +89,17 @@ describe('BIP-32', () => {
 });
 
 describe('SLIP-10', () => {
-  test.each(readVectors('derivation', 'slip10'))('$source $path', ({ seed, path, secret }) => {
+  test.each(readVectors('derivation', 'slip10'))('SLIP-10: $source $path', ({ seed, path, secret }) => {
     expect(bytesToHex(deriveEd25519(hexToBytes(seed), path))).toBe(secret);
   });
 
-  test('refuses a step that is not hardened', () => {
+  test('SLIP-10: refuses a step that is not hardened', () => {
     expect(() => deriveEd25519(new Uint8Array(32), "m/44'/501'/0")).toThrow(InvalidHdPathError);
   });
 });
 
 describe('derivation paths', () => {
-  test('are read step by step', () => {
+  test('derivation paths are read step by step', () => {
     expect(parseHdPath("m/44'/60'/0'/0/7")).toEqual([0x8000002c, 0x8000003c, 0x80000000, 0, 7]);
     expect(parseHdPath('m')).toEqual([]);
     expect(parseHdPath("M'/1'")).toEqual([0x80000001]);
@@ -115,7 +115,7 @@ describe('derivation paths', () => {
     'm/2147483648',
     "m/2147483648'",
     `m${'/0'.repeat(256)}`,
-  ])('refuses `%s`', (path) => {
+  ])('derivation paths: refuses `%s`', (path) => {
     expect(() => parseHdPath(path)).toThrow(InvalidHdPathError);
   });
 });

@@ -19,7 +19,7 @@ import {
 } from '../../../src/engine/crypto/encoding.ts';
 
 describe('text encodings of bytes', () => {
-  test('decode to the original bytes', async () => {
+  test('text encodings of bytes decode to the original bytes', async () => {
     await fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
         expect(hexToBytes(bytesToHex(bytes))).toEqual(bytes);
@@ -47,7 +47,7 @@ describe('text encodings of bytes', () => {
     ['base64 with stray trailing bits', () => base64ToBytes('YR==')],
     ['base58 with a letter outside the alphabet', () => base58ToBytes('0OIl')],
     ['base58 of absurd length', () => base58ToBytes('1'.repeat(129))],
-  ])('refuse %s', (_what, decode) => {
+  ])('text encodings of bytes refuse %s', (_what, decode) => {
     expect(decode).toThrow(InvalidEncodingError);
   });
 
@@ -67,7 +67,7 @@ describe('text encodings of bytes', () => {
 });
 
 describe('the byte reader', () => {
-  test('reads little-endian numbers and views front to back', () => {
+  test('the byte reader reads little-endian numbers and views front to back', () => {
     const reader = createByteReader(
       hexToBytes(`01${'0200'}${'03000000'}${'0400000000000000'}${'ff'.repeat(16)}aabb`),
     );
@@ -79,7 +79,7 @@ describe('the byte reader', () => {
     expect(() => reader.u8()).toThrow(InvalidBytesError);
   });
 
-  test('reads the part of a larger buffer that it was given', () => {
+  test('the byte reader reads the part of a larger buffer that it was given', () => {
     expect(createByteReader(Uint8Array.of(9, 1, 0, 9).subarray(1, 3)).u16()).toBe(1);
   });
 
@@ -89,7 +89,7 @@ describe('the byte reader', () => {
     ['8001', 16, 128n],
     ['ffff03', 16, 65_535n],
     ['ffffffffffffffffff01', 64, 2n ** 64n - 1n],
-  ])('reads the length %s', (hex, bits, value) => {
+  ])('the byte reader reads the length %s', (hex, bits, value) => {
     expect(createByteReader(hexToBytes(hex)).uleb128(bits)).toBe(value);
   });
 
@@ -99,11 +99,11 @@ describe('the byte reader', () => {
     ['a length beyond its bits', '808004', 16],
     ['a length without an end', 'ff'.repeat(20), 64],
     ['a length cut short', '80', 16],
-  ])('refuses %s', (_what, hex, bits) => {
+  ])('the byte reader refuses %s', (_what, hex, bits) => {
     expect(() => createByteReader(hexToBytes(hex)).uleb128(bits)).toThrow(InvalidBytesError);
   });
 
-  test('refuses trailing bytes', () => {
+  test('the byte reader refuses trailing bytes', () => {
     expect(() => createByteReader(new Uint8Array(1)).end()).toThrow(
       'expected the end at offset 0, got 1 more bytes',
     );

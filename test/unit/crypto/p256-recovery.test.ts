@@ -27,7 +27,7 @@ function expected({ r, s }: { r: bigint; s: bigint }, digest: Uint8Array, x = r)
 }
 
 describe('recoverP256PublicKeys', () => {
-  test('finds the signer of any message, in both encodings', () => {
+  test('recoverP256PublicKeys finds the signer of any message, in both encodings', () => {
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
     const spki = publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
     fc.assert(
@@ -39,7 +39,7 @@ describe('recoverP256PublicKeys', () => {
     );
   });
 
-  test('finds exactly the keys under which arbitrary signatures verify', () => {
+  test('recoverP256PublicKeys finds exactly the keys under which arbitrary signatures verify', () => {
     const scalar = fc.bigInt({ min: 1n, max: Fn.ORDER - 1n });
     fc.assert(
       fc.property(fc.uint8Array(), scalar, scalar, (message, nonce, s) => {
@@ -56,7 +56,7 @@ describe('recoverP256PublicKeys', () => {
   test.each([
     ['R = G and s = e: one of the two keys would be the point at infinity', 1n],
     ['R = 2G and 2s = e', 2n],
-  ])('%s', (_, nonce) => {
+  ])('recoverP256PublicKeys: %s', (_, nonce) => {
     const message = Buffer.from('crafted');
     const e = Fn.create(BigInt(`0x${sha256(message).toString('hex')}`));
     const r = Fn.create(Point.BASE.multiply(nonce).toAffine().x);

@@ -35,7 +35,7 @@ describe('parseP256PublicKey accepts', () => {
       'PEM after another block',
       `-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n${pem}`,
     ],
-  ])('%s, returned as base64', (_, text) => {
+  ])('parseP256PublicKey accepts: %s, returned as base64', (_, text) => {
     expect(parseP256PublicKey(text)).toBe(publicKey);
   });
 
@@ -100,7 +100,7 @@ describe('parseP256PublicKey takes linear time', () => {
     ['letters and spaces', `${head}${'A '.repeat(1_010)}x`],
     ['dashes', '-'.repeat(2_048)],
     ['padding', '='.repeat(2_048)],
-  ])('of %s', (_, text) => {
+  ])('parseP256PublicKey takes linear time of %s', (_, text) => {
     const startMs = performance.now();
     for (let run = 0; run < 20; run += 1)
       expect(() => parseP256PublicKey(text)).toThrow(InvalidPublicKeyError);
@@ -146,7 +146,7 @@ describe('parseP256PublicKey refuses', () => {
     ['a PEM block of garbage', '-----BEGIN PUBLIC KEY-----\n%%%%\n-----END PUBLIC KEY-----', /PEM/],
     ['a private key', pair.privateKey.export({ format: 'pem', type: 'pkcs8' }).toString(), /PUBLIC KEY/],
     ['a megabyte', 'A'.repeat(1_000_000), /expected at most 2048 characters/],
-  ])('%s', (_, text, reason) => {
+  ])('parseP256PublicKey refuses: %s', (_, text, reason) => {
     expect(() => parseP256PublicKey(text)).toThrow(InvalidPublicKeyError);
     expect(() => parseP256PublicKey(text)).toThrow(reason);
   });
@@ -164,12 +164,12 @@ describe('verifyP256', () => {
   const der = sign('sha256', message, pair.privateKey);
   const raw = sign('sha256', message, { key: pair.privateKey, dsaEncoding: 'ieee-p1363' });
 
-  test('accepts DER and r || s', () => {
+  test('verifyP256 accepts DER and r || s', () => {
     expect(verifyP256(publicKey, message, der)).toBe(true);
     expect(verifyP256(publicKey, message, raw)).toBe(true);
   });
 
-  test('accepts low and high s, as created by @noble/curves', () => {
+  test('verifyP256 accepts low and high s, as created by @noble/curves', () => {
     const secret = p256.utils.randomSecretKey();
     const key = spkiOf(p256.getPublicKey(secret, false));
     const { r, s } = p256.Signature.fromBytes(p256.sign(message, secret, { lowS: true }));
@@ -200,7 +200,7 @@ describe('verifyP256', () => {
     ['64 zeros', new Uint8Array(64)],
     ['a DER signature with a byte after it', Buffer.concat([der, Buffer.of(0)])],
     ['a kilobyte of ones', new Uint8Array(1024).fill(0xff)],
-  ])('refuses %s without throwing', (_, signature) => {
+  ])('verifyP256 refuses %s without throwing', (_, signature) => {
     expect(verifyP256(publicKey, message, signature)).toBe(false);
   });
 
@@ -214,7 +214,7 @@ describe('verifyP256', () => {
 });
 
 describe('p256KeyPairFromSeed', () => {
-  test('creates the same key pair as @noble/curves from the same scalar', () => {
+  test('p256KeyPairFromSeed: creates the same key pair as @noble/curves from the same scalar', () => {
     const seed = new Uint8Array(48).fill(0xa5);
     const made = p256KeyPairFromSeed(seed);
     const scalar = (BigInt(`0x${'a5'.repeat(48)}`) % (p256.Point.Fn.ORDER - 1n)) + 1n;
@@ -232,7 +232,7 @@ describe('p256KeyPairFromSeed', () => {
     );
   });
 
-  test('requires 48 bytes', () => {
+  test('p256KeyPairFromSeed: requires 48 bytes', () => {
     expect(() => p256KeyPairFromSeed(new Uint8Array(32))).toThrow(RangeError);
   });
 });

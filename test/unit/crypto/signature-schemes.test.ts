@@ -99,41 +99,47 @@ describe('the self-test at start', () => {
 
   const operations = ['publicKey', 'sign', 'signSchnorr', 'recover', 'verify'] as const;
 
-  test.each(operations)('stops the start when %s of the native backend is wrong', (part) => {
-    const broken: EcBackend = {
-      ...native(),
-      [part]: (...inputs: never[]) => {
-        const result = (native()[part] as (...all: never[]) => unknown)(...inputs);
-        if (typeof result === 'boolean') return !result;
-        if (result instanceof Uint8Array) return result.map((byte) => byte ^ 1);
-        return { ...(result as object), recoveryId: 9 };
-      },
-    };
-    expect(() => assertBackendsAgree(broken)).toThrow(`in \`${part}\` on vector 2; reinstall`);
-  });
+  test.each(operations)(
+    'the self-test at start stops the start when %s of the native backend is wrong',
+    (part) => {
+      const broken: EcBackend = {
+        ...native(),
+        [part]: (...inputs: never[]) => {
+          const result = (native()[part] as (...all: never[]) => unknown)(...inputs);
+          if (typeof result === 'boolean') return !result;
+          if (result instanceof Uint8Array) return result.map((byte) => byte ^ 1);
+          return { ...(result as object), recoveryId: 9 };
+        },
+      };
+      expect(() => assertBackendsAgree(broken)).toThrow(`in \`${part}\` on vector 2; reinstall`);
+    },
+  );
 
-  test('stops the start when the native backend accepts every signature', () => {
+  test('the self-test at start stops the start when the native backend accepts every signature', () => {
     const credulous: EcBackend = { ...native(), verify: () => true };
     expect(() => assertBackendsAgree(credulous)).toThrow('in `verify` on vector 2; reinstall');
   });
 
-  test.each(operations)('stops the start when %s of the native backend fails', (part) => {
-    const cause = new Error('unreachable');
-    const broken: EcBackend = {
-      ...native(),
-      [part]: () => {
-        throw cause;
-      },
-    };
-    expect(() => assertBackendsAgree(broken)).toThrow(
-      expect.objectContaining({ message: expect.stringContaining('in an error on vector 2'), cause }),
-    );
-  });
+  test.each(operations)(
+    'the self-test at start stops the start when %s of the native backend fails',
+    (part) => {
+      const cause = new Error('unreachable');
+      const broken: EcBackend = {
+        ...native(),
+        [part]: () => {
+          throw cause;
+        },
+      };
+      expect(() => assertBackendsAgree(broken)).toThrow(
+        expect.objectContaining({ message: expect.stringContaining('in an error on vector 2'), cause }),
+      );
+    },
+  );
 });
 
 describe('ed25519', () => {
   test.each(readVectors('signature-schemes', 'ed25519'))(
-    '$source',
+    'ed25519: $source',
     ({ seed, publicKey, message, signature }) => {
       expect(bytesToHex(ed25519PublicKey(hexToBytes(seed)))).toBe(publicKey);
       expect(bytesToHex(ed25519Sign(hexToBytes(message), hexToBytes(seed)))).toBe(signature);
@@ -141,7 +147,7 @@ describe('ed25519', () => {
     },
   );
 
-  test('gives the bytes that noble gives', async () => {
+  test('ed25519: gives the bytes that noble gives', async () => {
     await fc.assert(
       fc.property(bytes32, fc.uint8Array({ maxLength: 200 }), (seed, message) => {
         const signature = ed25519Sign(message, seed);
@@ -155,7 +161,7 @@ describe('ed25519', () => {
     );
   });
 
-  test('refuses seeds and public keys of other lengths', () => {
+  test('ed25519: refuses seeds and public keys of other lengths', () => {
     expect(() => ed25519PublicKey(new Uint8Array(31))).toThrow(
       'expected an ed25519 seed of 32 bytes, got 31',
     );
@@ -211,7 +217,7 @@ describe('BIP-340', () => {
     },
   };
 
-  test.each(vectors)('of the operations of any curve: $source', ({ secret, digest, signature }) => {
+  test.each(vectors)('BIP-340 of the operations of any curve: $source', ({ secret, digest, signature }) => {
     expect(bytesToHex(schnorrSign(curve, hexToBytes(digest), hexToBytes(secret)))).toBe(signature);
   });
 

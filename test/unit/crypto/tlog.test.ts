@@ -52,14 +52,14 @@ describe('the tree', () => {
   const entries = entriesOf(70_000);
 
   test.each([0, 1, 2, 3, 7, 8, 255, 256, 257, 1000])(
-    'of %i entries has the root of RFC 6962',
+    'the tree of %i entries has the root of RFC 6962',
     async (size) => {
       const { read } = await treeOf(entries.slice(0, size), 300);
       expect(hex(await rootOf(read, size))).toBe(hex(naiveRoot(entries.slice(0, size))));
     },
   );
 
-  test('has the tiles of the example in C2SP tlog-tiles', async () => {
+  test('the tree has the tiles of the example in C2SP tlog-tiles', async () => {
     const { tiles, read } = await treeOf(entries, 4096);
     expect(hex(await rootOf(read, 70_000))).toBe(hex(naiveRoot(entries)));
     const widths = [...tiles].map(([name, hashes]) => [name, hashesOf(hashes).length] as const);
@@ -132,7 +132,7 @@ describe('a checkpoint', () => {
   const text = checkpointText({ origin: verifier.name, size: 7, root });
   const note = signedNote(text, verifier, sign(null, Buffer.from(text), privateKey));
 
-  test('is a signed note: three lines, an empty line, the signature with the id of its key', () => {
+  test('a checkpoint is a signed note: three lines, an empty line, the signature with the id of its key', () => {
     expect(text).toBe(`example.com/log\n7\n${root.toString('base64')}\n`);
     // SHA-256(name || 0x0A || 0x01 || key)[:4], computed on its own.
     const id = createHash('sha256').update('example.com/log\n\x01').update(raw).digest().subarray(0, 4);
@@ -145,7 +145,7 @@ describe('a checkpoint', () => {
     expect(readVerifierKey(writeVerifierKey(verifier))).toEqual(verifier);
   });
 
-  test('has a signature that openssl verifies', () => {
+  test('a checkpoint has a signature that openssl verifies', () => {
     const folder = mkdtempSync(join(tmpdir(), 'note-'));
     try {
       const file = (name: string, content: string | Buffer) => {
@@ -166,7 +166,7 @@ describe('a checkpoint', () => {
     }
   });
 
-  test('is refused when anything in it was changed, and accepted with the signatures of witnesses', () => {
+  test('a checkpoint is refused when anything in it was changed, and accepted with the signatures of witnesses', () => {
     const witnessed = `${note}— witness.example ${Buffer.alloc(68, 1).toString('base64')}\n`;
     expect(openCheckpoint(witnessed, verifier)?.size).toBe(7);
     const others = [
@@ -182,7 +182,7 @@ describe('a checkpoint', () => {
     expect(readVerifierKey(writeVerifierKey(verifier).replace('example', 'exemple'))).toBeUndefined();
   });
 
-  test('is part of a proof', () => {
+  test('a checkpoint is part of a proof', () => {
     const proof = { index: 3, hashes: [root, root], checkpoint: note };
     const written = writeProof(proof);
     expect(written).toBe(

@@ -35,7 +35,7 @@ test('a message and its signature as Standard Webhooks publishes them', () => {
 });
 
 describe('two independent verifiers', () => {
-  test('accept any body under any of the secrets', () => {
+  test('two independent verifiers accept any body under any of the secrets', () => {
     fc.assert(
       fc.property(fc.json(), fc.uuid(), (bodyText, id) => {
         const signed = signWebhook({
@@ -54,7 +54,7 @@ describe('two independent verifiers', () => {
     );
   });
 
-  test('refuse another body, another id and another secret', () => {
+  test('two independent verifiers refuse another body, another id and another secret', () => {
     const bodyText = '{"type":"wallet.archived"}';
     const signed = signWebhook({ id: 'msg_1', timestampSeconds: nowSeconds(), bodyText, secrets: [secret] });
     const { standard, svix } = byFamily({ ...signed });
@@ -78,7 +78,7 @@ function byFamily(headers: Record<string, string>) {
 }
 
 describe('secrets', () => {
-  test('are encoded with their prefix and decoded with or without it', () => {
+  test('secrets are encoded with their prefix and decoded with or without it', () => {
     const bytes = new Uint8Array(24).fill(255);
     expect(formatWebhookSecret(bytes)).toBe('whsec_////////////////////////////////');
     expect(parseWebhookSecret(formatWebhookSecret(bytes))).toEqual(bytes);

@@ -21,7 +21,7 @@ import { allPages, balanceQueries } from '../../../src/web/inspector/wallet-fact
 describe('the page of operations', () => {
   const all = operationsOf(document as unknown as ApiDocument);
 
-  test('has every operation of the document, with its parameters and examples', () => {
+  test('the page of operations has every operation of the document, with its parameters and examples', () => {
     expect(all.map(({ id }) => id).sort()).toEqual(Object.keys(operations).sort());
     for (const { id, path, parameters } of all) {
       const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);

@@ -17,7 +17,7 @@ import {
 } from '../../../src/web/inspector/texts.ts';
 
 describe('a fault rule', () => {
-  test('is what was typed for its effect; texts of other effects are left out', () => {
+  test('a fault rule is what was typed for its effect; texts of other effects are left out', () => {
     const draft = {
       operation: ' walletRpc ',
       code: 'unavailable',
@@ -46,14 +46,14 @@ describe('a fault rule', () => {
     expect(faultRequest('latency', {})).toEqual({ effect: 'latency' });
   });
 
-  test('has numbers where numbers are expected', () => {
+  test('a fault rule has numbers where numbers are expected', () => {
     expect(() => faultRequest('latency', { delay_ms: '2s' })).toThrow(
       'Delay (ms): expected a number, got `2s`',
     );
     expect(() => faultRequest('latency', { count: 'NaN' })).toThrow('expected a number, got `NaN`');
   });
 
-  test('offers the fields of its effect', () => {
+  test('a fault rule offers the fields of its effect', () => {
     expect(formFields('webhook_duplicate')).toEqual([
       'event_type',
       'app_id',
@@ -63,7 +63,7 @@ describe('a fault rule', () => {
     ]);
   });
 
-  test('is described by what it selects and how often it has applied', () => {
+  test('a fault rule is described by what it selects and how often it has applied', () => {
     const fault = {
       operation: 'walletRpc',
       app_id: null,

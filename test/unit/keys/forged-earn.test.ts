@@ -101,7 +101,7 @@ describe('a deposit', () => {
     }
   });
 
-  test('is refused for another contract than the id was made of', async () => {
+  test('a deposit is refused for another contract than the id was made of', async () => {
     const signs = asking('deposit', bodies[0]!);
     const notTheVault = {
       'another contract': deposits(units, wallet.address, thief),
@@ -136,7 +136,7 @@ describe('a deposit', () => {
     await expect(asEther(deposits(units * 10n ** 12n))).resolves.toBeDefined();
   });
 
-  test('is signed for any decimals of an asset', async () => {
+  test('a deposit is signed for any decimals of an asset', async () => {
     for (const [decimals, amount] of [
       [0, '1500000'],
       [255, `0.${'0'.repeat(248)}15`],
@@ -146,7 +146,7 @@ describe('a deposit', () => {
     }
   });
 
-  test('may be one batch of the wallet', async () => {
+  test('a deposit may be one batch of the wallet', async () => {
     const signs = asking('deposit', bodies[0]!);
     const approve = (amount: bigint) => ({ to: usdc, data: tokenCall('approve', vault, amount) });
     const deposit = { to: vault, data: vaultCall('deposit', units, wallet.address) };

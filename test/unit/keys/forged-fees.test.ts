@@ -133,7 +133,7 @@ describe('the ceilings', () => {
     return signs('/rpc', body, signing({ ...plain, chain_id: chainId, ...asked, ...fee }));
   };
 
-  test('are those of the chain', async () => {
+  test('the ceilings are those of the chain', async () => {
     const fee = dynamic(20_000n * gwei, 5_000n * gwei, 21_000n);
     await expect(sends('eip155:137', '0x89', fee)).resolves.toBeDefined();
     await expect(sends('eip155:1', 1, fee)).rejects.toThrow('more than its ceiling of');
@@ -141,7 +141,7 @@ describe('the ceilings', () => {
     await expect(sends('eip155:324', 324, dynamic(1n, 0n, 2n ** 27n + 1n))).rejects.toThrow('gas on');
   });
 
-  test('are replaced one by one by those of the signer’s own settings', async () => {
+  test('the ceilings are replaced one by one by those of the signer’s own settings', async () => {
     server.close();
     await open(new Map([['eip155:1', { maxFeePerGas: 3_000n * gwei, fee: 10n ** 15n }]]));
     await expect(sends('eip155:1', 1, dynamic(3_000n * gwei, 0n, 300n))).resolves.toBeDefined();
@@ -151,7 +151,7 @@ describe('the ceilings', () => {
     await expect(sends('eip155:10', 10, dynamic(3_000n * gwei, 0n, 300n))).rejects.toThrow('per gas');
   });
 
-  test('do not come with the request of the server', async () => {
+  test('the ceilings do not come with the request of the server', async () => {
     const transaction = { ...plain, ...dynamic(most.price + 1n, 0n, 21_000n) };
     const asked = { to: friend, value: '0x1' };
     const body = { method: 'eth_sendTransaction', caip2: 'eip155:1', params: { transaction: asked } };
@@ -163,7 +163,7 @@ describe('the ceilings', () => {
     );
   });
 
-  test('do not limit what the owner has named, but what is left open beside it', async () => {
+  test('the ceilings do not limit what the owner has named, but what is left open beside it', async () => {
     const huge = { price: 10_000n * gwei, gas: 40_000_000n };
     const gas = { gas_limit: hex(huge.gas) };
     const price = { max_fee_per_gas: hex(huge.price) };
@@ -191,7 +191,7 @@ describe('the ceilings', () => {
     await expect(sends('eip155:1', 1, { type: 0, ...gasOf(100_001n) }, named2)).rejects.toThrow('as the fee');
   });
 
-  test('do not limit a transaction that the owner has sent to be signed as it is', async () => {
+  test('the ceilings do not limit a transaction that the owner has sent to be signed as it is', async () => {
     const transaction = { ...plain, ...dynamic(10n ** 15n, 10n ** 14n, 10n ** 9n) };
     const body = signing(transaction);
     await expect(signs('/rpc', body, body)).resolves.toHaveProperty('signed_transaction');
@@ -204,7 +204,7 @@ describe('the ceilings', () => {
     }
   });
 
-  test('hold for automations, without a request', async () => {
+  test('the ceilings hold for automations, without a request', async () => {
     const authority = { ...wallet.authority, isAutomated: true };
     const { parts, json } = await server.call('createWalletKey', [], { binding: wallet.binding, authority });
     const { address } = (json as { facts: { address: string } }).facts;
@@ -242,12 +242,12 @@ describe('a sponsored operation', () => {
     await expect(operates({ [field]: hex(most.gas - 1n) })).rejects.toThrow('gas on `eip155:1`');
   });
 
-  test.each(paymasterFields)('counts %s', async (field) => {
+  test.each(paymasterFields)('a sponsored operation counts %s', async (field) => {
     await expect(operates({ ...sponsored, [field]: hex(most.gas - 3n) })).resolves.toBeDefined();
     await expect(operates({ ...sponsored, [field]: hex(most.gas - 2n) })).rejects.toThrow('gas on');
   });
 
-  test('has the ceilings of the price and of the whole fee', async () => {
+  test('a sponsored operation has the ceilings of the price and of the whole fee', async () => {
     const price = (value: bigint) => ({ max_fee_per_gas: hex(value), max_priority_fee_per_gas: '0x0' });
     await expect(operates(price(most.price))).resolves.toBeDefined();
     await expect(operates(price(most.price + 1n))).rejects.toThrow('wei per gas');

@@ -405,7 +405,7 @@ describe('what the server builds', () => {
   const deposit = { path: 'earn/ethereum/deposit', body };
   const depositCall: CallOf = (own) => ({ to: vault, data: vaultCall('deposit', 10_000_000n, own) });
 
-  test('is judged by what is signed for a deposit, and its approvals', async () => {
+  test('what the server builds: is judged by what is signed for a deposit, and its approvals', async () => {
     const approval: CallOf = () => ({ to: thief, data: tokenCall('approve', vault, 0n) });
     for (const call of [depositCall, approval]) {
       await expect(attempt([rule('earn_deposit', [most('10')])], deposit, call)).resolves.toBeDefined();
@@ -419,7 +419,7 @@ describe('what the server builds', () => {
     await expect(attempt(denying('9.9'), deposit, depositCall)).resolves.toBeDefined();
   });
 
-  test('is judged by what a swap spends, also where that is what the server says', async () => {
+  test('what the server builds: is judged by what a swap spends, also where that is what the server says', async () => {
     const usdc = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48';
     const euro = `0x${'e1'.repeat(20)}`;
     const swap = (amountType: string, sourceToken = usdc) => ({
@@ -520,7 +520,7 @@ describe('what the server builds', () => {
     ).resolves.toBeDefined();
   });
 
-  test('is judged by the time', async () => {
+  test('what the server builds: is judged by the time', async () => {
     const soon = { field_source: 'system', field: 'current_unix_timestamp', operator: 'lt' } as const;
     const until = (seconds: number) => [
       rule('earn_deposit', [{ ...soon, value: String(nowMs / 1000 + seconds) }]),
@@ -529,7 +529,7 @@ describe('what the server builds', () => {
     await expect(attempt(until(1), deposit, depositCall)).resolves.toBeDefined();
   });
 
-  test('is judged by the amount of a payout', async () => {
+  test('what the server builds: is judged by the amount of a payout', async () => {
     const usdc = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48';
     const payout = {
       path: 'payout/fiat',
@@ -543,7 +543,7 @@ describe('what the server builds', () => {
     await expect(attempt([rule('*', [most('9.9')])], payout, pays)).rejects.toThrow(denied);
   });
 
-  test('is judged by the fee of the app from a payout, which is 0 without one', async () => {
+  test('what the server builds: is judged by the fee of the app from a payout, which is 0 without one', async () => {
     const usdc = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48';
     const payout = (fee: object) => ({
       path: 'payout/fiat',

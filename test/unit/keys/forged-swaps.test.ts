@@ -67,7 +67,7 @@ const sells = (to = wallet.address, amount = million, path: readonly string[] = 
   routerCall('swapExactTokensForTokens', amount, least, path, to, deadline);
 
 describe('a swap of an exact amount of tokens', () => {
-  test('is the router’s, of that amount, from this token to that one, for the wallet', async () => {
+  test('a swap of an exact amount of tokens is the router’s, of that amount, from this token to that one, for the wallet', async () => {
     const signs = swapping(selling());
     for (const task of [
       onBase({ to: router, data: sells() }),
@@ -148,7 +148,7 @@ describe('a swap of an exact amount of tokens', () => {
     });
   });
 
-  test('may be one batch of the wallet, of these calls in this order', async () => {
+  test('a swap of an exact amount of tokens may be one batch of the wallet, of these calls in this order', async () => {
     const signs = swapping(selling());
     const approve = (amount: bigint) => ({ to: usdc, data: tokenCall('approve', router, amount) });
     const swap = { to: router, data: sells() };
@@ -205,7 +205,7 @@ test('a swap for an exact amount spends what the server says, and delivers that 
 describe('a swap of the native asset', () => {
   const path = [wrapped, euro];
 
-  test('spends exactly that value', async () => {
+  test('a swap of the native asset spends exactly that value', async () => {
     const signs = swapping(selling(native));
     const data = routerCall('swapExactETHForTokens', 1n, path, wallet.address, deadline);
     await expect(signs(onBase({ to: router, data, value: '0xf4240' }))).resolves.toBeDefined();
@@ -230,7 +230,7 @@ describe('a swap of the native asset', () => {
     await expectRefused(signs, { less: onBase({ to: router, data: data(1n), value: '0x7' }) });
   });
 
-  test('for tokens is paid in it', async () => {
+  test('a swap of the native asset for tokens is paid in it', async () => {
     const body = (change: object = {}) => ({
       ...selling(change),
       destination: { asset_address: 'native' },
@@ -254,7 +254,7 @@ describe('wrapping', () => {
   });
   const deposit = wrappedCall('deposit');
 
-  test('is a deposit of exactly that value at the wrapped asset', async () => {
+  test('wrapping: is a deposit of exactly that value at the wrapped asset', async () => {
     const signs = swapping(wrapping());
     await expect(signs(onBase({ to: wrapped, data: deposit, value: '0xf4240' }))).resolves.toBeDefined();
     await expectRefused(signs, {
@@ -269,7 +269,7 @@ describe('wrapping', () => {
     });
   });
 
-  test('for another account is passed on to that address', async () => {
+  test('wrapping for another account is passed on to that address', async () => {
     const signs = swapping(wrapping({ destination_address: friend }));
     const pass = { to: wrapped, data: tokenCall('transfer', friend, million) };
     await expect(signs(onBase(pass))).resolves.toBeDefined();
@@ -300,7 +300,7 @@ describe('wrapping', () => {
     });
   });
 
-  test('is not signed for a swap of tokens for the wrapped asset, nor of that for others', async () => {
+  test('wrapping: is not signed for a swap of tokens for the wrapped asset, nor of that for others', async () => {
     const buying = swapping(wrapping({ destination_address: friend }, {}));
     await expectRefused(buying, {
       'a deposit': onBase({ to: wrapped, data: deposit, value: '0xf4240' }),
@@ -311,7 +311,7 @@ describe('wrapping', () => {
     await expectRefused(spending, { 'a withdrawal': withdraw });
   });
 
-  test('is not signed for another token that has such functions, nor where the asset is not configured', async () => {
+  test('wrapping: is not signed for another token that has such functions, nor where the asset is not configured', async () => {
     const like = swapping({ ...selling(native), destination: { asset_address: euro } });
     await expectRefused(like, {
       'a deposit': onBase({ to: euro, data: deposit, value: '0xf4240' }),

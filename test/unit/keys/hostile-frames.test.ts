@@ -207,13 +207,13 @@ describe('signatures of strangers', () => {
     return { longestMs, reasons: [...new Set(reasons)] };
   }
 
-  test('are verified for a few milliseconds at a time, of however many calls', async () => {
+  test('signatures of strangers are verified for a few milliseconds at a time, of however many calls', async () => {
     const { longestMs, reasons } = await slices(8, 100);
     expect(reasons).toEqual([expect.stringContaining('the request lacks signatures')]);
     expect(longestMs).toBeLessThan(100);
   });
 
-  test('are at most 600 in a call', async () => {
+  test('signatures of strangers are at most 600 in a call', async () => {
     const { longestMs, reasons } = await slices(1, 800);
     expect(reasons).toEqual([expect.stringContaining('expected at most 600 signatures, got 800')]);
     expect(longestMs).toBeLessThan(100);
@@ -235,7 +235,7 @@ describe('memory', () => {
     small.close();
   });
 
-  test('answers that are not read are held up to the limit', async () => {
+  test('memory: answers that are not read are held up to the limit', async () => {
     const memory = sharedMemory(100_000);
     const { ours, its } = serve(memory);
     const call = encodeFrame({ kind: frameKinds.call, id: 1, operation: 99, parts: [], json: undefined });

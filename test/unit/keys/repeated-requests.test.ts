@@ -395,7 +395,7 @@ describe('a nonce that another request was signed for', () => {
     await expect(signs(a, plain(3))).rejects.toMatchObject(spent);
   });
 
-  test('is lost twenty times at most', async () => {
+  test('a nonce that another request was signed for is lost twenty times at most', async () => {
     const a = first();
     for (let n = 0; n < 23; n += 1) {
       await signs(a, plain(n));

@@ -44,19 +44,19 @@ const amountsOf = (definition: AggregationDefinition, ...units: ActionUnit[]) =>
   added(definition, units).map(({ amount }) => amount);
 
 describe('the contribution of a request', () => {
-  test('is its metric, of every call', () => {
+  test('the contribution of a request is its metric, of every call', () => {
     expect(added(ether, [call({ value: 5n }), call({ value: 2n ** 255n })])).toEqual([
       { groupKey: '[]', amount: 5n },
       { groupKey: '[]', amount: 2n ** 255n },
     ]);
   });
 
-  test('is empty for another method', () => {
+  test('the contribution of a request is empty for another method', () => {
     expect(added(ether, [call({ value: 5n })], 'eth_signUserOperation')).toEqual([]);
     expect(added({ ...ether, method: 'eth_signUserOperation' }, [call({ value: 5n })])).toEqual([]);
   });
 
-  test('counts for a chain or a recipient also if the transaction is bound to none', () => {
+  test('the contribution of a request counts for a chain or a recipient also if the transaction is bound to none', () => {
     const onChain = { field_source: 'ethereum_transaction', field: 'chain_id' };
     const toAlice = { field_source: 'ethereum_transaction', field: 'to' };
     const only = (field: typeof onChain, value: string): AggregationDefinition => ({
@@ -73,7 +73,7 @@ describe('the contribution of a request', () => {
     expect(amountsOf({ ...ether, group_by: [toAlice] }, creation)).toEqual([undefined]);
   });
 
-  test('is 0 without the field, and unknown if the field is unreadable', () => {
+  test('the contribution of a request is 0 without the field, and unknown if the field is unreadable', () => {
     expect(amountsOf(tokens, call({}))).toEqual([0n]);
     expect(amountsOf(tokens, call({ data: transfer(alice, 7n) }))).toEqual([7n]);
     expect(amountsOf(tokens, call({ data: transfer(alice, 7n).subarray(0, 60) }))).toEqual([undefined]);
@@ -81,7 +81,7 @@ describe('the contribution of a request', () => {
     expect(amountsOf(ether, { label: 'message', messageBytes: new Uint8Array() })).toEqual([0n]);
   });
 
-  test('is the sum of all elements, without negative ones', () => {
+  test('the contribution of a request is the sum of all elements, without negative ones', () => {
     const definition = { ...ether, metric: onCalldata('payMany.amounts') };
     expect(amountsOf(definition, call({ data: payMany([1n, 2n, 3n]) }))).toEqual([6n]);
     expect(amountsOf(definition, call({ data: payMany([10n, -100n, 0n]) }))).toEqual([10n]);
@@ -114,7 +114,7 @@ describe('conditions', () => {
     expect(amountsOf(definition, call({ value: 1n, data: transfer(bob, 7n) }))).toEqual([1n]);
   });
 
-  test('on several values hold if one matches', () => {
+  test('conditions on several values hold if one matches', () => {
     const big = { ...onCalldata('payMany.amounts'), operator: 'gt', value: '100' } as const;
     const definition = { ...ether, conditions: [big] };
     expect(amountsOf(definition, call({ value: 1n, data: payMany([1n, 101n]) }))).toEqual([1n]);
@@ -129,7 +129,7 @@ describe('groups', () => {
   };
   const keyOf = (unit: ActionUnit) => added(definition, [unit])[0]?.groupKey;
 
-  test('are distinguished by the values of their fields', () => {
+  test('groups are distinguished by the values of their fields', () => {
     const keys = [
       call({}),
       call({ to: bob }),
@@ -158,7 +158,7 @@ describe('groups', () => {
     ]);
   });
 
-  test('are the same for every spelling of an address, and any amount', () => {
+  test('groups are the same for every spelling of an address, and any amount', () => {
     const key = keyOf(call({ data: transfer(alice, 1n) }));
     expect(keyOf(call({ to: alice.toLowerCase(), value: 9n, data: transfer(alice, 2n) }))).toBe(key);
     expect(keyOf(call({ to: `0x${alice.slice(2).toUpperCase()}`, data: transfer(alice, 1n) }))).toBe(key);
@@ -238,7 +238,7 @@ describe('an invalid definition', () => {
       '/conditions/0/operator',
       'an aggregation cannot refer to a condition set',
     ],
-  ])('is refused: %#', (definition, pointer, message) => {
+  ])('an invalid definition is refused: %#', (definition, pointer, message) => {
     expect(refusalOf(definition)).toEqual([pointer, message]);
   });
 });

@@ -98,7 +98,7 @@ describe('methods', () => {
     'bitcoin-segwit': 'signRawMessageBytes',
   };
 
-  test.each(Object.entries(own))('of %s', (chain, methods) => {
+  test.each(Object.entries(own))('methods of %s', (chain, methods) => {
     const all = `${methods}, exportPrivateKey, exportSeedPhrase${chain === 'xrpl' ? '' : ', *'}`;
     expect(refusalOfRule(chain, { method: 'eth_fly', conditions: [] })).toEqual({
       pointer: '/rules/0/method',
@@ -301,7 +301,7 @@ describe('operators', () => {
     ['sui_transfer_objects_command', 'recipient', 'signTransactionBytes', 'sui', equality],
   ];
 
-  test.each(cases)('of %s.%s', (field_source, field, method, chain, allowed) => {
+  test.each(cases)('operators of %s.%s', (field_source, field, method, chain, allowed) => {
     const all = [
       'eq',
       'neq',
@@ -459,7 +459,7 @@ describe('values', () => {
     ],
   ];
 
-  test.each(bad)('no %s', (_, field_source, field, method, chain, expected, values) => {
+  test.each(bad)('values: no %s', (_, field_source, field, method, chain, expected, values) => {
     for (const given of values) {
       const refused = refusalOfCondition(
         { field_source, field, operator: 'eq', value: given },

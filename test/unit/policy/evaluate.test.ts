@@ -106,13 +106,13 @@ test('a unit contains the reason of its denial', () => {
 describe('decisionOf', () => {
   const trace = evaluatePolicy(mixed, calls(40n, 30n), { ...facts, inConditionSet: () => true });
 
-  test('derives the same decision', () => {
+  test('decisionOf derives the same decision', () => {
     expect(trace.allowed).toBe(true);
     expect(decisionOf(trace).allowed).toBe(true);
     expect(decisionOf({ units: [] }).allowed).toBe(false);
   });
 
-  test('uses only the results of conditions', () => {
+  test('decisionOf uses only the results of conditions', () => {
     const reported = trace.units.map((unit) => ({
       ...unit,
       outcome: 'no_rule_matched' as const,
@@ -137,7 +137,7 @@ describe('collectLookups', () => {
       collectLookups(policy, action, 0).map(({ conditionSetId, candidates }) => [conditionSetId, candidates]),
     );
 
-  test('looks up each value of each unit once, in its spellings', () => {
+  test('collectLookups looks up each value of each unit once, in its spellings', () => {
     const policy = compile('ethereum', [
       rule('a', 'ALLOW', [on('to', 'in_condition_set', friends), on('value', 'in_condition_set', amounts)]),
       rule(
@@ -169,7 +169,7 @@ describe('collectLookups', () => {
     expect(spelled(policy, creation)).toEqual({ [friends]: [] });
   });
 
-  test('returns the time in seconds', () => {
+  test('collectLookups returns the time in seconds', () => {
     const condition = on('current_unix_timestamp', 'in_condition_set', friends, 'system');
     const policy = compile('ethereum', [rule('a', 'ALLOW', [condition])]);
     expect(collectLookups(policy, calls(1n), 1999)).toEqual([
@@ -177,7 +177,7 @@ describe('collectLookups', () => {
     ]);
   });
 
-  test('finds a value in every notation of its kind, and no other value', () => {
+  test('collectLookups finds a value in every notation of its kind, and no other value', () => {
     const abi = parseAbi(['function f(int256 delta, bytes proof, string note, bool done)']);
     const cases: readonly [
       chain: string,

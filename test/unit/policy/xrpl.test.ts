@@ -87,7 +87,7 @@ describe('a batch', () => {
       [any, rule('DENY', on('TransactionType', 'in', ['SetRegularKey', 'SignerListSet']))],
       [payment(friend), { TransactionType: 'SetRegularKey', RegularKey: evil }],
     ],
-  ])('is denied for %s inside it', async (_name, rules, transactions) => {
+  ])('a batch is denied for %s inside it', async (_name, rules, transactions) => {
     expect(await isAllowed(rules, batch(...transactions))).toBe(false);
     expect(await isAllowed(rules, batch({ ...batch(...transactions), Account: owner }))).toBe(false);
   });

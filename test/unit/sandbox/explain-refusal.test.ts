@@ -115,7 +115,7 @@ describe('the nearest name', () => {
     ['chain_type', ['chainType'], 'chainType'],
     ['chain_type', ['owner', 'policy_ids'], undefined],
     ['id', ['is'], undefined],
-  ] as const)('of %s among %j is %s', (name, known, nearest) => {
+  ] as const)('the nearest name of %s among %j is %s', (name, known, nearest) => {
     expect(nearestName(name, known)).toBe(nearest);
   });
 });

@@ -24,7 +24,7 @@ describe('the URL of a recorded request', () => {
     expect(urlOf(target, host, origin).href).toBe(url);
   });
 
-  test('is made of every text', () => {
+  test('the URL of a recorded request is made of every text', () => {
     for (const target of [
       '',
       '/'.repeat(60_000),

@@ -119,13 +119,13 @@ test('an app without a valid secret accepts no credentials', async () => {
 describe('an accepted credential', () => {
   const headers = { authorization: good, 'service-app-id': toyApp.id };
 
-  test('is not looked up again', async () => {
+  test('an accepted credential is not looked up again', async () => {
     const { ask, directory } = setUp();
     for (let turn = 0; turn < 5; turn += 1) expect(await ask(headers)).toMatchObject({ app });
     expect(directory.lookups).toBe(1);
   });
 
-  test('is looked up again when the app has changed, and refused when its secret has', async () => {
+  test('an accepted credential is looked up again when the app has changed, and refused when its secret has', async () => {
     const { ask, directory } = setUp();
     await ask(headers);
     directory.records = [{ ...app, secretHashes: [sha256('rotated')], allowedOrigins: [] }];
@@ -133,7 +133,7 @@ describe('an accepted credential', () => {
     expect(await ask(headers)).toEqual({ status: 401, body: badCredentials });
   });
 
-  test('is looked up again after two seconds, because another process may have changed it', async () => {
+  test('an accepted credential is looked up again after two seconds, because another process may have changed it', async () => {
     const { ask, directory, clock } = setUp();
     await ask(headers);
     directory.records = [];
@@ -143,7 +143,7 @@ describe('an accepted credential', () => {
     expect(await ask(headers)).toEqual({ status: 401, body: badCredentials });
   });
 
-  test('is not cached when it was refused', async () => {
+  test('an accepted credential is not cached when it was refused', async () => {
     const { ask, directory } = setUp();
     const wrong = { ...headers, authorization: basic(`${app.id}:wrong`) };
     await ask(wrong);
@@ -153,7 +153,7 @@ describe('an accepted credential', () => {
 });
 
 describe('an operation that accepts user tokens', () => {
-  test('accepts a user, and the app as before', async () => {
+  test('an operation that accepts user tokens accepts a user, and the app as before', async () => {
     const { ask } = setUp();
     const user = { authorization: 'Bearer alices-token', 'service-app-id': toyApp.id };
     expect(await ask(user, 'app-or-user')).toEqual({ app, userId: 'did:service:alice' });
@@ -164,12 +164,12 @@ describe('an operation that accepts user tokens', () => {
     ['an unknown token', { authorization: 'Bearer x', 'service-app-id': toyApp.id }, 401, noToken],
     ['an unknown app', { authorization: 'Bearer alices-token', 'service-app-id': 'other' }, 401, noToken],
     ['no app id', { authorization: 'Bearer alices-token' }, 400, noAppId],
-  ] as const)('refuses %s', async (_what, headers, status, body) => {
+  ] as const)('an operation that accepts user tokens refuses %s', async (_what, headers, status, body) => {
     const { ask } = setUp();
     expect(await ask(headers, 'app-or-user')).toEqual({ status, body });
   });
 
-  test('refuses every token without a verifier', async () => {
+  test('an operation that accepts user tokens refuses every token without a verifier', async () => {
     const authenticate = createAuthenticate({ apps: toyDirectory(), clock: stoppedClock() });
     const headers = { authorization: 'Bearer alices-token', 'service-app-id': toyApp.id };
     const state = {
@@ -181,7 +181,7 @@ describe('an operation that accepts user tokens', () => {
 });
 
 describe('an operation open to all', () => {
-  test('requires nothing and uses only the app id', async () => {
+  test('an operation open to all requires nothing and uses only the app id', async () => {
     const { ask } = setUp();
     expect(await ask({}, 'none')).toEqual({ app: undefined, userId: undefined });
     expect(await ask({ authorization: 'Basic wrong' }, 'none')).toMatchObject({ app: undefined });

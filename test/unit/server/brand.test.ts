@@ -118,7 +118,7 @@ describe('the document of a brand', () => {
       ),
     )?.length ?? 0;
 
-  test('contains the brand instead of the neutral word', () => {
+  test('the document of a brand contains the brand instead of the neutral word', () => {
     expect(words('service')).toBe(0);
     expect(words('acme')).toBeGreaterThan(500);
   });
@@ -129,7 +129,7 @@ describe('the document of a brand', () => {
     );
   });
 
-  test('names the literals of the brand in schemas and examples', () => {
+  test('the document of a brand names the literals of the brand in schemas and examples', () => {
     const { EmbeddedWalletRecoveryMethod } = JSON.parse(text).components.schemas;
     expect(EmbeddedWalletRecoveryMethod.enum).toContain('acme-v2');
     expect(EmbeddedWalletRecoveryMethod.enum).not.toContain('service-v2');

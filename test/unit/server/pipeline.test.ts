@@ -73,7 +73,7 @@ describe('the order of the steps', () => {
       400,
     ],
   ];
-  test.each(cases)('%s', async (_what, method, path, options, status) => {
+  test.each(cases)('the order of the steps: %s', async (_what, method, path, options, status) => {
     await using server = await startToyServer({ run: () => expect.unreachable('the operation was run') });
     const answer = await server.fetch(method, path, options);
     expect(answer.status).toBe(status);
@@ -122,7 +122,7 @@ describe('the body', () => {
     expect((await server.fetch('GET', '/v1/toys')).status).toBe(200);
   });
 
-  test('that is never completed only closes the connection', async () => {
+  test('the body that is never completed only closes the connection', async () => {
     const run = () => expect.unreachable('the operation was run');
     await using server = await startToyServer({ run });
     const request = httpRequest(`${server.url}/v1/toys`, {
@@ -146,7 +146,7 @@ describe('the body', () => {
 });
 
 describe('errors', () => {
-  test('of the domain are returned as they are', async () => {
+  test('errors of the domain are returned as they are', async () => {
     const refusal = new ApiError('resource_conflict', undefined, {
       data: { hint: 1 },
       headers: { 'x-extra': 'y' },
@@ -180,7 +180,7 @@ describe('errors', () => {
     });
   });
 
-  test('of credentials name the required scheme', async () => {
+  test('errors of credentials name the required scheme', async () => {
     await using server = await startToyServer();
     const { headers } = await server.fetch('GET', '/v1/toys', { headers: {} });
     expect(headers.get('www-authenticate')).toBe('Basic realm="custos", charset="UTF-8"');
@@ -235,7 +235,7 @@ describe('the proof', () => {
   const decode = (state: RequestState) =>
     state.proof!.canonicalPayloads().map((bytes) => new TextDecoder().decode(bytes));
 
-  test('contains the signatures, the expiry and every payload that a client may have signed', async () => {
+  test('the proof contains the signatures, the expiry and every payload that a client may have signed', async () => {
     const run = async (state: RequestState) => ({
       status: 200,
       body: { ...state.proof, payloads: decode(state) },
@@ -261,7 +261,7 @@ describe('the proof', () => {
     });
   });
 
-  test('contains configured public URLs only where the host does not count, the one that the request names first', async () => {
+  test('the proof contains configured public URLs only where the host does not count, the one that the request names first', async () => {
     const run = async (state: RequestState) => ({
       status: 200,
       body: [state.proof!.urlOf('/v1/toys'), ...decode(state).map((text) => JSON.parse(text).url)],
@@ -279,7 +279,7 @@ describe('the proof', () => {
     expect(await urlsUnder('play.example:8080')).toEqual([first, first, second]);
   });
 
-  test('of a request without a body has three forms', async () => {
+  test('the proof of a request without a body has three forms', async () => {
     const run = async (state: RequestState) => ({ status: 200, body: decode(state) });
     await using server = await startToyServer({ run });
     const { body } = await server.fetch('DELETE', '/v1/toys/bear', { headers: json, body: '{}' });
@@ -297,7 +297,7 @@ describe('the proof', () => {
     expect({ status, body }).toMatchObject({ status: 400, body: { code: 'invalid_data' } });
   });
 
-  test('is refused with too many signatures', async () => {
+  test('the proof is refused with too many signatures', async () => {
     await using server = await startToyServer();
     const signatures = Array.from({ length: 101 }, () => 's').join(',');
     const { status, body } = await server.fetch('DELETE', '/v1/toys/bear', {
@@ -307,7 +307,7 @@ describe('the proof', () => {
   });
 
   test.each(['', 'soon', '-1', '1.5', '1e15', String(noonMs - 1)])(
-    'is refused with the expiry `%s`, signed or not',
+    'the proof is refused with the expiry `%s`, signed or not',
     async (expiry) => {
       await using server = await startToyServer();
       const { status, body } = await server.fetch('GET', '/v1/toys', {
@@ -321,7 +321,7 @@ describe('the proof', () => {
 describe('plain HTTP', () => {
   const refused = { status: 403, body: { error: 'HTTPS is required.' } };
 
-  test('is refused by default', async () => {
+  test('plain HTTP: is refused by default', async () => {
     await using server = await startToyServer({ transport: { plainHttp: false, trustedProxies: [] } });
     expect(await server.fetch('GET', '/v1/toys')).toMatchObject(refused);
     const headers = { ...appHeaders, 'x-forwarded-proto': 'https' };
@@ -329,7 +329,7 @@ describe('plain HTTP', () => {
   });
 
   test.each(['127.0.0.1', '127.0.0.0/8'])(
-    'is accepted from the proxy %s that received it by HTTPS',
+    'plain HTTP: is accepted from the proxy %s that received it by HTTPS',
     async (proxy) => {
       await using server = await startToyServer({ transport: { plainHttp: false, trustedProxies: [proxy] } });
       const headers = { ...appHeaders, 'x-forwarded-proto': 'https' };

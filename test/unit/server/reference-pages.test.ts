@@ -76,16 +76,19 @@ test('the first page and the largest operation are small over the wire', async (
 });
 
 describe('the pages load nothing from other hosts', () => {
-  test.each(['/docs', '/docs/guides/first-request', '/docs/signing'])('%s', async (path) => {
-    const html = await textAt(path);
-    const named = [...html.matchAll(/<(?:link|script)[^>]* (?:src|href)="([^"]+)"/g)].map(
-      ([, file = '']) => file,
-    );
-    expect(named.length).toBe(3);
-    for (const file of named) expect((await pageAt(file)).content.length, file).toBeGreaterThan(0);
-    // The policy forbids them.
-    expect(html).not.toMatch(/<style|\sstyle=|<script>|\son\w+=/);
-  });
+  test.each(['/docs', '/docs/guides/first-request', '/docs/signing'])(
+    'the pages load nothing from other hosts: %s',
+    async (path) => {
+      const html = await textAt(path);
+      const named = [...html.matchAll(/<(?:link|script)[^>]* (?:src|href)="([^"]+)"/g)].map(
+        ([, file = '']) => file,
+      );
+      expect(named.length).toBe(3);
+      for (const file of named) expect((await pageAt(file)).content.length, file).toBeGreaterThan(0);
+      // The policy forbids them.
+      expect(html).not.toMatch(/<style|\sstyle=|<script>|\son\w+=/);
+    },
+  );
 
   test('the content security policy allows files of this server only', async () => {
     expect((await pageAt('/docs')).headers?.['content-security-policy']?.split('; ')).toEqual([

@@ -75,7 +75,7 @@ describe('the runs of a replayed request', () => {
     expect(calls).toBe(1);
   });
 
-  test('are not ended by work that catches the error of a call without an answer', async () => {
+  test('the runs of a replayed request are not ended by work that catches the error of a call without an answer', async () => {
     const services = servicesWith({ fingerprint: async () => 'digest' });
     const results = await run(services, async ({ keyStore }) => {
       try {

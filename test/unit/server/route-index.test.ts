@@ -44,7 +44,7 @@ describe('a known path under another method', () => {
     ['/v1/wallets/abc', ['GET', 'PATCH']],
     ['/api/v1/wallets/', ['GET', 'POST']],
     ['/api/oauth/v2/token', ['POST']],
-  ])('%s allows %j', (path, methods) => {
+  ])('a known path under another method: %s allows %j', (path, methods) => {
     expect(find('TRACE', path)).toBeUndefined();
     expect(routes.allowedMethods(path)).toEqual(methods);
   });

@@ -120,14 +120,14 @@ describe('requests that a client sends without waiting for responses', () => {
 });
 
 describe('one port', () => {
-  test('answers a TLS handshake in TLS and anything else in plain HTTP', async () => {
+  test('one port answers a TLS handshake in TLS and anything else in plain HTTP', async () => {
     const { server } = await start(tellTransport);
     const [tls, plain] = await Promise.all([overTls(server.port), raw(server.port, [plainGet])]);
     expect(tls).toBe('tls');
     expect(plain).toMatch(/^HTTP\/1\.1 200 OK\r\n.*plain/s);
   });
 
-  test('accepts a plain request in pieces, and several on one connection', async () => {
+  test('one port accepts a plain request in pieces, and several on one connection', async () => {
     const { server } = await start(tellTransport);
     const answer = await raw(server.port, [
       'G',
@@ -139,7 +139,7 @@ describe('one port', () => {
     expect(answer.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(4);
   });
 
-  test('accepts a plain body that begins in the first chunk and continues after it', async () => {
+  test('one port accepts a plain body that begins in the first chunk and continues after it', async () => {
     const { server } = await start((request, response) => {
       let size = 0;
       request.on('data', (chunk: Buffer) => {
@@ -153,7 +153,7 @@ describe('one port', () => {
     );
   });
 
-  test('answers invalid HTTP in JSON', async () => {
+  test('one port answers invalid HTTP in JSON', async () => {
     const { server } = await start(tellTransport);
     const answer = await raw(server.port, ['HELLO\r\n\r\n']);
     expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
@@ -161,7 +161,7 @@ describe('one port', () => {
     expect(answer).toMatch(/\r\n\r\n\{"error":"Bad Request","code":"invalid_data"\}$/);
   });
 
-  test('answers oversized headers in JSON', async () => {
+  test('one port answers oversized headers in JSON', async () => {
     const { server } = await start(tellTransport);
     const answer = await raw(server.port, [`GET / HTTP/1.1\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`]);
     expect(answer).toMatch(/^HTTP\/1\.1 431 .*\{"error":"Request Header Fields Too Large"\}$/s);
@@ -177,7 +177,7 @@ describe('one port', () => {
     expect(answer.match(/made/g)).toHaveLength(3);
   });
 
-  test('answers invalid HTTP on a connection that was used before', async () => {
+  test('one port answers invalid HTTP on a connection that was used before', async () => {
     const { server } = await start(tellTransport);
     const answer = await raw(server.port, ['GET / HTTP/1.1\r\nhost: x\r\n\r\n', 'BAD\r\n\r\n'], 1_000);
     expect(answer.match(/HTTP\/1\.1 \d+ /g)).toEqual(['HTTP/1.1 200 ', 'HTTP/1.1 400 ']);
@@ -203,7 +203,7 @@ describe('one port', () => {
       { error: 'Method Not Allowed' },
     ],
   ])(
-    'answers %s in JSON, on a connection of its own and after other requests',
+    'one port answers %s in JSON, on a connection of its own and after other requests',
     async (_what, request, statusLine, expected) => {
       const { server } = await start(tellTransport);
       for (const pieces of [[request], [plainGet, request]]) {
@@ -256,7 +256,7 @@ describe('one port', () => {
     await expect.poll(() => overTls(server.port).catch(() => undefined)).toBe('tls');
   });
 
-  test('survives a broken TLS handshake and a silent connection', async () => {
+  test('one port survives a broken TLS handshake and a silent connection', async () => {
     const { server, log } = await start(tellTransport);
     await raw(server.port, ['\x16\x03\x01broken'], 100);
     await raw(server.port, [], 50);
@@ -264,7 +264,7 @@ describe('one port', () => {
     expect(log.lines).toEqual([]);
   });
 
-  test('in use is refused with a reason', async () => {
+  test('one port in use is refused with a reason', async () => {
     const { server } = await start(tellTransport);
     const options = {
       handler: tellTransport,
@@ -300,7 +300,7 @@ describe('a stop', () => {
     expect(log.lines).toEqual([]);
   });
 
-  test('does not wait for idle and undecided connections', async () => {
+  test('a stop does not wait for idle and undecided connections', async () => {
     const { server } = await start(tellTransport);
     // Longer than a test may take.
     const idle = raw(server.port, [plainGet], 60_000);
@@ -325,7 +325,7 @@ describe('a stop', () => {
     ]);
   });
 
-  test('answers what comes on idle connections while it lingers, and then closes them', async () => {
+  test('a stop answers what comes on idle connections while it lingers, and then closes them', async () => {
     const { server } = await start(tellTransport);
     const [used, unused] = [connect(server.port, '127.0.0.1'), connect(server.port, '127.0.0.1')];
     const answers = { used: '', unused: '' };
@@ -352,7 +352,7 @@ describe('a stop', () => {
     expect(unusedMs - closedMs).toBeGreaterThan(390);
   });
 
-  test('can be called twice', async () => {
+  test('a stop can be called twice', async () => {
     const { server } = await start(tellTransport);
     await Promise.all([server.close(), server.close()]);
   });

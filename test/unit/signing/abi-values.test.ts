@@ -79,7 +79,7 @@ describe('values, as viem encodes them', () => {
         ],
       ],
     ],
-  ])('%s: %o', (types, value, text) => {
+  ])('values, as viem encodes them: %s: %o', (types, value, text) => {
     // Between two other values, which must be found as well.
     const around = encode(`string, ${types}, uint8`, 'before', value, 9);
     expect(read(`string, ${types}, uint8`, around)).toEqual(['before', text, '9']);
@@ -114,7 +114,7 @@ describe('bits beyond the size of the type', () => {
     ['bytes1', 'ab01…'],
     ['bytes1', 'ab…1'],
     ['bytes31', `${'ab'.repeat(31)}01`],
-  ])('%s in %s', (type, word) => {
+  ])('bits beyond the size of the type: %s in %s', (type, word) => {
     expect(faultOf(type, words(word))).toBe('not canonical');
   });
 
@@ -146,7 +146,7 @@ describe('content at another position than encoders use', () => {
     ['a word behind the content', 'bytes', words(0x20, 0, 0)],
     ['a word behind the last element', 'uint8[]', words(0x20, 1, 7, 0)],
     ['a byte behind the arguments', 'uint8', `${words(1)}00`],
-  ])('%s', (_, types, dataHex) => {
+  ])('content at another position than encoders use: %s', (_, types, dataHex) => {
     expect(faultOf(types, dataHex)).toBe('not canonical');
   });
 });
@@ -171,7 +171,7 @@ describe('missing bytes', () => {
     ['at an offset behind everything', 'bytes', words('f'.repeat(64))],
     ['for an array that claims too much', `uint8[${'9'.repeat(30)}]`, words(1)],
     ['for an array of arrays that claims too much', `bytes[${'9'.repeat(9)}]`, words(0x20, 0x40, 0)],
-  ])('%s', (_, types, dataHex) => {
+  ])('missing bytes: %s', (_, types, dataHex) => {
     expect(faultOf(types, dataHex)).toBe('truncated');
   });
 });

@@ -238,7 +238,7 @@ describe('raw_sign', () => {
     ['/bytes', { bytes: 'abc', encoding: 'hex', hash_function: 'sha256' }],
     ['/bytes', { bytes: 'YQ', encoding: 'base64', hash_function: 'sha256' }],
     ['/bytes', { bytes: '\ud800', encoding: 'utf-8', hash_function: 'sha256' }],
-  ] as const)('names %s if it is invalid: %o', async (field, params) => {
+  ] as const)('raw_sign: names %s if it is invalid: %o', async (field, params) => {
     const refusal = await rawSign('cosmos', secret, params).catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(InvalidFieldError);
     expect(refusal).toMatchObject({ field });

@@ -61,7 +61,7 @@ describe('eth_signTransaction', () => {
       '/authorization_list/0/contract',
       { type: 4, chain_id: 1, to, authorization_list: [{ ...entry, contract: '0x' }] },
     ],
-  ])('refuses %s at /transaction%s', async (_what, field, transaction) => {
+  ])('eth_signTransaction: refuses %s at /transaction%s', async (_what, field, transaction) => {
     expect((await refusalOf('eth_signTransaction', { transaction })).field).toBe(`/transaction${field}`);
   });
 
@@ -90,9 +90,12 @@ describe('eth_signTransaction', () => {
       { ...tempo, aa_authorization_list: [{ contract: to, chain_id: 1, nonce: 0, signature: '0x1234' }] },
     ],
     ['another sender', '/from', { ...tempo, from: to }],
-  ])('refuses a Tempo transaction with %s at /transaction%s', async (_what, field, transaction) => {
-    expect((await refusalOf('eth_signTransaction', { transaction })).field).toBe(`/transaction${field}`);
-  });
+  ])(
+    'eth_signTransaction: refuses a Tempo transaction with %s at /transaction%s',
+    async (_what, field, transaction) => {
+      expect((await refusalOf('eth_signTransaction', { transaction })).field).toBe(`/transaction${field}`);
+    },
+  );
 });
 
 describe('eth_signTypedData_v4', () => {
@@ -170,11 +173,11 @@ describe('eth_signTypedData_v4', () => {
       { ...mail, types: { ...types, EIP712Domain: [{ name: 'name', type: 'string' }] } },
     ],
     ['a bad domain value', '/domain/chainId', { ...mail, domain: { chainId: 'mainnet' } }],
-  ])('refuses %s at /typed_data%s', async (_what, field, typed_data) => {
+  ])('eth_signTypedData_v4: refuses %s at /typed_data%s', async (_what, field, typed_data) => {
     expect((await refusalOf('eth_signTypedData_v4', { typed_data })).field).toBe(`/typed_data${field}`);
   });
 
-  test('refuses a message that is nested too deep', async () => {
+  test('eth_signTypedData_v4: refuses a message that is nested too deep', async () => {
     let message: object = { next: [] };
     for (let depth = 0; depth < 200; depth += 1) message = { next: [message] };
     const typed_data = { ...mail, types: { Mail: [{ name: 'next', type: 'Mail[]' }] }, message };
@@ -183,7 +186,7 @@ describe('eth_signTypedData_v4', () => {
     );
   });
 
-  test('accepts large numbers as decimal and 0x text', async () => {
+  test('eth_signTypedData_v4: accepts large numbers as decimal and 0x text', async () => {
     const [decimal, hexadecimal] = await Promise.all(
       ['340282366920938463463374607431768211456', '0x100000000000000000000000000000000'].map((value) =>
         signOffline('eth_signTypedData_v4', secret, { typed_data: withField('uint256', value) }),
@@ -233,7 +236,7 @@ describe('the other methods of ethereum', () => {
       '/user_operation/paymaster_data',
       { contract, chain_id: 1, user_operation: { ...operation, paymaster_data: '0x12' } },
     ],
-  ] as const)('%s names %s', async (method, field, params) => {
+  ] as const)('the other methods of ethereum: %s names %s', async (method, field, params) => {
     expect((await refusalOf(method, params)).field).toBe(field);
   });
 

@@ -19,7 +19,7 @@ const owners: Address[] = [
 ];
 
 describe('the address of a light account', () => {
-  test.each(owners)('of %s equals the CREATE2 address', (owner) => {
+  test.each(owners)('the address of a light account of %s equals the CREATE2 address', (owner) => {
     for (const salt of [0n, 1n, 2n ** 256n - 1n]) {
       const saltBytes = toBytes(pad(toHex(salt), { size: 32 }));
       expect(lightAccountAddress(lightAccountV2, owner, saltBytes)).toBe(predict(owner, salt));

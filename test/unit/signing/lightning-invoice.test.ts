@@ -45,7 +45,7 @@ describe('the examples of BOLT 11', () => {
       { sats: 2_000_000n, description: sha256(utf8ToBytes(cake)) },
       `lnbc20m1${secretAndHash}hp58yjmdan79s6qqdhdzgynm4zwqd5d7xmw5fk98klysy043l2ahrqs9qrsgq7ea976txfraylvgzuxs8kgcw23ezlrszfnh8r6qtfpr6cxga50aj6txm9rxrydzd06dfeawfk6swupvz4erwnyutnjq7x39ymw6j38gp7ynn44`,
     ],
-  ])('%s', (_, fields, text) => {
+  ])('the examples of BOLT 11: %s', (_, fields, text) => {
     expect(encodeInvoice({ ...said, ...fields }, nodeSecret)).toBe(text);
   });
 

@@ -61,11 +61,11 @@ const nearcoreActions = [
 ];
 
 describe('the list of actions', () => {
-  test('is that of nearcore', () => {
+  test('the list of actions is that of nearcore', () => {
     expect(nearActionNames).toEqual(nearcoreActions);
   });
 
-  test('begins with that of near-api-js, which may know fewer', () => {
+  test('the list of actions begins with that of near-api-js, which may know fewer', () => {
     const names = (SCHEMA.Action as { enum: { struct: object }[] }).enum.map(({ struct }) => {
       const [name = ''] = Object.keys(struct);
       return name === 'signedDelegate' ? 'delegate' : name;

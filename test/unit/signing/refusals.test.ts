@@ -69,19 +69,19 @@ describe('solana', () => {
     ['has an unknown version', changed(legacyMessage, 0x81)],
     ['runs the payer as a program', changed(wire.indexOf(2, wire.length - 20), 0)],
     ['is larger than the cluster takes', new Uint8Array(4097)],
-  ])('refuses a transaction that %s', async (_what, bytes) => {
+  ])('solana: refuses a transaction that %s', async (_what, bytes) => {
     const transaction = Buffer.from(bytes).toString('base64');
     const refusal = await refusalOf('solana', 'signTransaction', { transaction, encoding: 'base64' });
     expect(refusal).toBeInstanceOf(InvalidSolanaTransactionError);
     expect(refusal.field).toBe('/transaction');
   });
 
-  test.each(['not base64!', 'YWJj\n', 'YQ'])('refuses `%s` as base64', async (transaction) => {
+  test.each(['not base64!', 'YWJj\n', 'YQ'])('solana: refuses `%s` as base64', async (transaction) => {
     const refusal = await refusalOf('solana', 'signTransaction', { transaction, encoding: 'base64' });
     expect(refusal).toBeInstanceOf(InvalidSolanaTransactionError);
   });
 
-  test('returns a transaction unchanged of which the wallet is no required signer, even when it is an account', async () => {
+  test('solana: returns a transaction unchanged of which the wallet is no required signer, even when it is an account', async () => {
     const stranger = Keypair.fromSeed(new Uint8Array(32).fill(9)).publicKey;
     const wallet = new PublicKey('HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk');
     const transfer = SystemProgram.transfer({ fromPubkey: stranger, toPubkey: wallet, lamports: 1 });
@@ -95,7 +95,7 @@ describe('solana', () => {
     ).toEqual({ signed_transaction: bytes, encoding: 'base64' });
   });
 
-  test('keeps the placeholder blockhash of ones', async () => {
+  test('solana: keeps the placeholder blockhash of ones', async () => {
     const transaction = new Transaction({
       feePayer: new PublicKey('HAgk14JpMQLgt6rVgv7cBQFJWFto5Dqxi472uT3DKpqk'),
       recentBlockhash: '1'.repeat(32),
@@ -114,7 +114,7 @@ describe('solana', () => {
     expect(Transaction.from(signed).verifySignatures()).toBe(true);
   });
 
-  test('refuses a message that is not base64', async () => {
+  test('solana: refuses a message that is not base64', async () => {
     const refusal = await refusalOf('solana', 'signMessage', { message: 'hello!', encoding: 'base64' });
     expect(refusal.field).toBe('/message');
   });
@@ -139,7 +139,7 @@ describe('tron', () => {
     ['/raw_data/expiration', { expiration: -1 }],
     ['/raw_data/fee_limit', { fee_limit: 2 ** 53 }],
     ['/raw_data/data', { data: 'memo' }],
-  ])('names %s', async (field, change) => {
+  ])('tron: names %s', async (field, change) => {
     const params = { raw_data: { ...raw_data, ...change } };
     expect((await refusalOf('tron', 'tron_signTransaction', params)).field).toBe(field);
   });
@@ -184,7 +184,7 @@ describe('xrpl', () => {
     ['nothing', ''],
     ['only the prefix', '53545800'],
     ['no hex', 'zz'],
-  ])('refuses a transaction with %s', async (_what, transaction) => {
+  ])('xrpl: refuses a transaction with %s', async (_what, transaction) => {
     const refusal = await refusalOf('xrpl', 'xrpl_signTransaction', { transaction, encoding: 'hex' });
     expect(refusal.field).toBe('/transaction');
   });
@@ -204,12 +204,12 @@ describe('xrpl', () => {
       '100 steps of paths',
     ],
     ['of 140 KB', `120000${'F9EA'.repeat(70_000)}`, '40960 bytes'],
-  ])('refuses a transaction %s before it is decoded', async (_what, transaction, most) => {
+  ])('xrpl: refuses a transaction %s before it is decoded', async (_what, transaction, most) => {
     const refusal = await refusalOf('xrpl', 'xrpl_signTransaction', { transaction, encoding: 'hex' });
     expect(refusal.message).toContain(`expected at most ${most}`);
   });
 
-  test('accepts a list of 32 signers and the longest memo', async () => {
+  test('xrpl: accepts a list of 32 signers and the longest memo', async () => {
     const secret = await derivePrivateKey('xrpl', { mnemonic });
     const SignerEntries = Array.from({ length: 32 }, (_, index) => ({
       SignerEntry: { Account: encodeAccountID(new Uint8Array(20).fill(index + 1)), SignerWeight: 1 },
@@ -227,7 +227,7 @@ describe('xrpl', () => {
     expect(JSON.stringify(signed)).toContain('AB'.repeat(1000));
   });
 
-  test('treats an empty key as absent', async () => {
+  test('xrpl: treats an empty key as absent', async () => {
     const secret = await derivePrivateKey('xrpl', { mnemonic });
     const [empty, given] = await Promise.all(
       [blob({ SigningPubKey: '' }), prefixed].map((transaction) =>

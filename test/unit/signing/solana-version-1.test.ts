@@ -155,7 +155,7 @@ describe('refuses', () => {
     ['a read-only fee payer', changed(2, 1), 'expected a header that matches the account keys'],
     ['bytes after the signatures', concatBytes(wire, Uint8Array.of(0)), /^expected the end at offset/],
     ['more than 4,096 bytes', concatBytes(wire, new Uint8Array(4_096)), /^expected at most 4096 bytes/],
-  ])('%s', (_, bytes, message) => {
+  ])('refuses: %s', (_, bytes, message) => {
     expect(() => decodeSolanaTransaction(bytes)).toThrow(message);
   });
 });

@@ -35,7 +35,7 @@ describe('the amount of a Sui transfer', () => {
   const split = (transaction: Transaction, ...amounts: number[]): TransactionArgument[] =>
     [...transaction.splitCoins(transaction.gas, amounts)].slice(0, amounts.length);
 
-  test('is the sum of the split coins', async () => {
+  test('the amount of a Sui transfer is the sum of the split coins', async () => {
     const commands = await commandsOf((transaction) => {
       const [first, second] = split(transaction, 5, 7) as [TransactionArgument, TransactionArgument];
       transaction.transferObjects([first, second], recipient);
@@ -46,7 +46,7 @@ describe('the amount of a Sui transfer', () => {
     ]);
   });
 
-  test('is unknown for the gas coin and for objects', async () => {
+  test('the amount of a Sui transfer is unknown for the gas coin and for objects', async () => {
     const transfers = await Promise.all([
       commandsOf((transaction) => transaction.transferObjects([transaction.gas], recipient)),
       commandsOf((transaction) => transaction.transferObjects([transaction.objectRef(reference)], recipient)),
@@ -56,7 +56,7 @@ describe('the amount of a Sui transfer', () => {
     }
   });
 
-  test('is unknown for a coin that other coins were merged into', async () => {
+  test('the amount of a Sui transfer is unknown for a coin that other coins were merged into', async () => {
     const commands = await commandsOf((transaction) => {
       const coin = transaction.splitCoins(transaction.gas, [5]);
       transaction.mergeCoins(coin, [transaction.objectRef(reference)]);
@@ -65,7 +65,7 @@ describe('the amount of a Sui transfer', () => {
     expect(commands.at(-1)).toEqual({ commandName: 'TransferObjects', recipient, amount: undefined });
   });
 
-  test('is unknown if it is an object, and the recipient if it is a result', async () => {
+  test('the amount of a Sui transfer is unknown if it is an object, and the recipient if it is a result', async () => {
     const commands = await commandsOf((transaction) => {
       const [coin, other] = split(transaction, 5, 6) as [TransactionArgument, TransactionArgument];
       transaction.transferObjects([coin], other);
@@ -96,7 +96,7 @@ describe('merged coins', () => {
       transaction.mergeCoins(coins[into], [coins[from]]);
     }, gasOwner);
 
-  test('of one account are read', async () => {
+  test('merged coins of one account are read', async () => {
     for (const [into, from] of [
       ['gas', 'own'],
       ['gas', 'split'],
@@ -110,7 +110,7 @@ describe('merged coins', () => {
   });
 
   // Coins have `store`, so anyone may share one and take what others merge into it: `TransferObjects` is not needed.
-  test('are refused if they go into an object that not only the sender owns', async () => {
+  test('merged coins are refused if they go into an object that not only the sender owns', async () => {
     for (const into of ['shared', 'received'] as const) {
       const message = await merging(into, 'own');
       expect(() => decodeSuiIntentMessage(message), into).toThrow('got one into another object');
@@ -119,7 +119,7 @@ describe('merged coins', () => {
 
   // The gas coin is the sponsor's: coins that are merged into it are theirs, and its coins that are merged elsewhere the
   // sender's.
-  test('are refused if they go from the sender to a sponsor, or back', async () => {
+  test('merged coins are refused if they go from the sender to a sponsor, or back', async () => {
     for (const [into, from] of [
       ['gas', 'own'],
       ['gas', 'split'],
@@ -141,7 +141,7 @@ describe('merged coins', () => {
 });
 
 describe('a Sui intent message', () => {
-  test('of another intent is not a transaction', () => {
+  test('a Sui intent message of another intent is not a transaction', () => {
     expect(decodeSuiIntentMessage(Uint8Array.of(3, 0, 0, 5, 104, 101, 108, 108, 111))).toBeUndefined();
     expect(decodeSuiIntentMessage(new Uint8Array(2))).toBeUndefined();
   });
@@ -160,14 +160,14 @@ describe('a Sui intent message', () => {
       'publishes',
       (transaction: Transaction) => transaction.publish({ modules: [[1, 2, 3]], dependencies: [] }),
     ],
-  ])('that %s is refused', async (_what, compose) => {
+  ])('a Sui intent message that %s is refused', async (_what, compose) => {
     const message = await intentMessage((transaction) => {
       compose(transaction);
     });
     expect(() => decodeSuiIntentMessage(message)).toThrow(InvalidTransactionError);
   });
 
-  test('that is truncated or extended is refused', async () => {
+  test('a Sui intent message that is truncated or extended is refused', async () => {
     const message = await intentMessage((transaction) =>
       transaction.transferObjects([transaction.gas], recipient),
     );

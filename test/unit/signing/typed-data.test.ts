@@ -74,7 +74,7 @@ describe('names', () => {
 
   // viem finds only structs whose names are letters, digits and underscores; ethers is the judge of the others.
   test.each(['A.B', 'a-b', '0', '/', 'A:B', 'é', 'A\0'])(
-    'of structs as %j are signed as ethers does',
+    'names of structs as %j are signed as ethers does',
     (name) => {
       const typedData = withNames('x', name);
       expect(digest(typedData)).toBe(ethersDigest(typedData));
@@ -100,11 +100,11 @@ describe('names', () => {
   test.each([
     ['a member', withNames('a\ud800')],
     ['a struct', withNames('a', 'A\udc00')],
-  ])('of %s that UTF-8 cannot carry are refused', (_, typedData) => {
+  ])('names of %s that UTF-8 cannot carry are refused', (_, typedData) => {
     expect(() => digest(typedData)).toThrow(InvalidTypedDataError);
   });
 
-  test('are escaped in the pointers of refusals', () => {
+  test('names are escaped in the pointers of refusals', () => {
     const typedData = { ...withNames('a/b~c'), message: { inner: [{ 'a/b~c': 5 }] } };
     expect(() => digest(typedData)).toThrow(expect.objectContaining({ field: '/message/inner/0/a~1b~0c' }));
   });
@@ -127,7 +127,7 @@ describe('types that are not declared', () => {
     ['with text after an array', mail('uint8[]x[]')],
     ['without a name', mail('[]')],
     ['named like a member of every object', mail('constructor[]')],
-  ])('are refused %s, as in ethers', (_, typedData) => {
+  ])('types that are not declared are refused %s, as in ethers', (_, typedData) => {
     expect(() => digest(typedData)).toThrow(InvalidTypedDataError);
     expect(() => ethersDigest(typedData)).toThrow();
   });
@@ -141,12 +141,12 @@ describe('null and absent members', () => {
     message,
   });
   const types = ['string', 'bytes', 'bytes4', 'uint8', 'bool', 'address', 'uint8[]', 'S[]', 'S[1]'];
-  test.each(types)('of type %s are refused', (type) => {
+  test.each(types)('null and absent members of type %s are refused', (type) => {
     expect(() => digest(member(type, { x: null }))).toThrow(InvalidTypedDataError);
     expect(() => digest(member(type, {}))).toThrow(InvalidTypedDataError);
   });
 
-  test('are not confused with a struct of zeros', () => {
+  test('null and absent members are not confused with a struct of zeros', () => {
     expect(digest(member('S', { x: null }))).not.toBe(digest(member('S', { x: { y: 0 } })));
     expect(() => digest(member('S', { x: 0 }))).toThrow(InvalidTypedDataError);
     expect(() => digest({ ...member('S', {}), message: null as never })).toThrow(InvalidTypedDataError);
@@ -232,7 +232,7 @@ describe('large typed data', () => {
     expect(digest(typedData)).toBe(viemDigest(typedData));
   });
 
-  test('is hashed in slices, between which others run', async () => {
+  test('large typed data: is hashed in slices, between which others run', async () => {
     let turns = 0;
     let isSigned = false;
     const count = () => {

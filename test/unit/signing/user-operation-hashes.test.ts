@@ -75,7 +75,7 @@ describe('entry point 0.9', () => {
     expect(hashOf(v09, more)).toBe(expected);
   });
 
-  test('refuses a paymaster signature that is longer than the data, as the contract does', () => {
+  test('entry point 0.9: refuses a paymaster signature that is longer than the data, as the contract does', () => {
     expect(() => hashOf(v09, paidBy(`abcdef0004${magic}`))).toThrow(/at most 3 bytes/);
   });
 });
@@ -83,15 +83,18 @@ describe('entry point 0.9', () => {
 describe('the EIP-7702 marker as a factory', () => {
   const marker = `0x7702${'00'.repeat(18)}`;
 
-  test.each([v08, v09])('is refused for %s, which hashes the delegate in its place', (contract) => {
-    for (const more of [{}, { factory_data: '0x' }, { factory_data: '0xdeadbeef' }]) {
-      expect(() => hashOf(contract, { factory: marker, ...more })).toThrow(/EIP-7702 marker/);
-    }
-    expect(hashOf(contract, { factory: `0x7702${'00'.repeat(17)}01` })).toMatch(/^0x/);
-  });
+  test.each([v08, v09])(
+    'the EIP-7702 marker as a factory is refused for %s, which hashes the delegate in its place',
+    (contract) => {
+      for (const more of [{}, { factory_data: '0x' }, { factory_data: '0xdeadbeef' }]) {
+        expect(() => hashOf(contract, { factory: marker, ...more })).toThrow(/EIP-7702 marker/);
+      }
+      expect(hashOf(contract, { factory: `0x7702${'00'.repeat(17)}01` })).toMatch(/^0x/);
+    },
+  );
 
   test.each(['0x5FF137D4b0FDCD49DcA30c7CF57E578a026d2789', '0x0000000071727De22E5E9d8BAf0edAc6f37da032'])(
-    'is an address for %s, which does not know it',
+    'the EIP-7702 marker as a factory is an address for %s, which does not know it',
     (contract) => {
       const hashes = ['0x', '0xdeadbeef'].map((factory_data) =>
         hashOf(contract, { factory: marker, factory_data }),

@@ -22,7 +22,7 @@ type Opened = ReturnType<typeof openNotes>;
 const diskFull = () => Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
 
 describe('transactions of one turn of the event loop', () => {
-  test('are committed together, and acknowledged after that', async () => {
+  test('transactions of one turn of the event loop are committed together, and acknowledged after that', async () => {
     const { write, commands, committed } = openNotes();
     const acknowledged: unknown[] = [];
     await Promise.all(['a', 'b', 'c'].map((id) => write(id).then(() => acknowledged.push(committed()))));
@@ -30,7 +30,7 @@ describe('transactions of one turn of the event loop', () => {
     expect(commands.filter((each) => each === 'commit')).toHaveLength(1);
   });
 
-  test('of the next turn are committed separately', async () => {
+  test('transactions of one turn of the event loop of the next turn are committed separately', async () => {
     const { write, commands } = openNotes();
     await write('a');
     await nextTurn();
@@ -38,7 +38,7 @@ describe('transactions of one turn of the event loop', () => {
     expect(commands).toEqual(['begin immediate', 'commit', 'begin immediate', 'commit']);
   });
 
-  test('of a single statement are committed with the others', async () => {
+  test('transactions of one turn of the event loop of a single statement are committed with the others', async () => {
     const { database, begin, run, write, commands, committed } = openNotes();
     const single = await begin();
     const insertion = database.insertInto('notes').values({ id: 'b' }).compile();
@@ -61,7 +61,7 @@ describe('transactions of one turn of the event loop', () => {
     expect(commands).toEqual(['begin immediate', 'commit']);
   });
 
-  test('are over with the statement with which they are committed', async () => {
+  test('transactions of one turn of the event loop are over with the statement with which they are committed', async () => {
     const { begin, insert, insertLast, committed } = openNotes();
     const transaction = await begin();
     await insert(transaction, 'a');
@@ -83,7 +83,7 @@ describe('transactions of one turn of the event loop', () => {
     await committing;
   });
 
-  test('are committed after 64 without waiting for the end of the turn', async () => {
+  test('transactions of one turn of the event loop are committed after 64 without waiting for the end of the turn', async () => {
     const { write, commands } = openNotes();
     await Promise.all(Array.from({ length: 150 }, (_, index) => write(`note ${index}`)));
     expect(commands.filter((each) => each === 'commit')).toHaveLength(3);
@@ -124,7 +124,7 @@ describe('transactions that end while the disk is busy', () => {
     return { ...openNotes({ sync }), free };
   }
 
-  test('are committed together when it is free', async () => {
+  test('transactions that end while the disk is busy are committed together when it is free', async () => {
     const { write, commands, committed, free } = onBusyDisk();
     const first = write('a');
     await nextTurn();
@@ -138,7 +138,7 @@ describe('transactions that end while the disk is busy', () => {
     expect(commands.filter((each) => each === 'commit')).toHaveLength(1);
   });
 
-  test('are held for 5 ms at most', async () => {
+  test('transactions that end while the disk is busy are held for 5 ms at most', async () => {
     const { write, committed } = onBusyDisk();
     const written = write('a');
     await nextTurn();
@@ -164,7 +164,7 @@ describe('transactions that end while the disk is busy', () => {
     await first;
   });
 
-  test('are found by the next read outside of a transaction', async () => {
+  test('transactions that end while the disk is busy are found by the next read outside of a transaction', async () => {
     const { database, idsIn, write, committed } = onBusyDisk();
     const written = write('a');
     await nextTurn();
@@ -220,7 +220,7 @@ describe('a transaction that is rolled back', () => {
     expect(committed()).toEqual(['a', 'c']);
   });
 
-  test('ends when what it has read is committed', async () => {
+  test('a transaction that is rolled back ends when what it has read is committed', async () => {
     const { begin, idsIn, write, committed } = openNotes();
     const writing = write('a');
     const refused = await begin();
@@ -243,7 +243,7 @@ describe('a transaction that is rolled back', () => {
 });
 
 describe('a read outside of transactions', () => {
-  test('finds what was committed in this turn', async () => {
+  test('a read outside of transactions finds what was committed in this turn', async () => {
     const { begin, insert, idsIn, database, committed } = openNotes();
     const transaction = await begin();
     await insert(transaction, 'a');
@@ -253,7 +253,7 @@ describe('a read outside of transactions', () => {
     await committing;
   });
 
-  test('finds nothing of what cannot be committed', async () => {
+  test('a read outside of transactions finds nothing of what cannot be committed', async () => {
     const { begin, insert, idsIn, database } = openNotes({
       fault: (command) => {
         if (command === 'commit') throw diskFull();
@@ -331,24 +331,27 @@ describe('an error', () => {
     expect(committed()).toEqual(['d']);
   });
 
-  test.each(['release', 'rollback to'])('of `%s` keeps nothing that was not committed', async (failing) => {
-    let isFull = true;
-    const { begin, insert, write, committed, handle } = openNotes({
-      fault: (command) => {
-        if (command.startsWith(failing) && isFull) throw diskFull();
-      },
-    });
-    const first = write('a').catch(() => 'failed');
-    const second = await begin();
-    await insert(second, 'b');
-    const ended = failing === 'release' ? second.commit() : second.rollback();
-    await expect(ended.execute()).rejects.toThrow(/full/);
-    expect(handle.inTransaction).toBe(false);
-    isFull = false;
-    await write('c');
-    expect(await first).toBe('failed');
-    expect(committed()).toEqual(['c']);
-  });
+  test.each(['release', 'rollback to'])(
+    'an error of `%s` keeps nothing that was not committed',
+    async (failing) => {
+      let isFull = true;
+      const { begin, insert, write, committed, handle } = openNotes({
+        fault: (command) => {
+          if (command.startsWith(failing) && isFull) throw diskFull();
+        },
+      });
+      const first = write('a').catch(() => 'failed');
+      const second = await begin();
+      await insert(second, 'b');
+      const ended = failing === 'release' ? second.commit() : second.rollback();
+      await expect(ended.execute()).rejects.toThrow(/full/);
+      expect(handle.inTransaction).toBe(false);
+      isFull = false;
+      await write('c');
+      expect(await first).toBe('failed');
+      expect(committed()).toEqual(['c']);
+    },
+  );
 });
 
 test('a handle that is closed in the middle of a transaction keeps what was committed before, and nothing of it', async () => {
@@ -386,7 +389,7 @@ describe('any order of transactions and reads', () => {
   const kinds = ['write', 'write', 'read', 'turn', 'outside', 'commit', 'commit', 'last', 'fail', 'rollback'];
   const steps = fc.array(fc.constantFrom(...kinds), { maxLength: 40 });
 
-  test('leaves what was acknowledged, and nothing that was not', async () => {
+  test('any order of transactions and reads: leaves what was acknowledged, and nothing that was not', async () => {
     await fc.assert(
       fc.asyncProperty(steps, fc.infiniteStream(fc.integer({ min: 0, max: 9 })), async (order, dice) => {
         rmSync(folder, { recursive: true, force: true });

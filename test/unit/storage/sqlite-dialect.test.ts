@@ -18,7 +18,7 @@ function openNotes() {
 }
 
 describe('transactions', () => {
-  test('begin with their first statement, so that earlier work does not block others', async () => {
+  test('transactions begin with their first statement, so that earlier work does not block others', async () => {
     const { handle, database, insert, ids } = openNotes();
     const slow = await database.startTransaction().execute();
     expect(handle.inTransaction).toBe(false);
@@ -54,7 +54,7 @@ describe('transactions', () => {
     expect(await ids()).toEqual([]);
   });
 
-  test('that never used the database end without effect', async () => {
+  test('transactions that never used the database end without effect', async () => {
     const { handle, database, ids } = openNotes();
     await (await database.startTransaction().execute()).commit().execute();
     await (await database.startTransaction().execute()).rollback().execute();
@@ -121,7 +121,7 @@ describe('row locks are omitted from a query', () => {
     ['for no key update', notes.forNoKeyUpdate()],
     ['for share', notes.forShare()],
     ['for key share', notes.forKeyShare()],
-  ])('%s', async (_, query) => {
+  ])('row locks are omitted from a query: %s', async (_, query) => {
     expect(query.compile().sql).toBe(plain);
     expect(await query.execute()).toEqual([]);
   });

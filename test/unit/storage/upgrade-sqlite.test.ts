@@ -118,7 +118,7 @@ describe('the database of a sandbox', () => {
     }
   });
 
-  test('uses write-ahead logging, synced before a commit is acknowledged', async () => {
+  test('the database of a sandbox uses write-ahead logging, synced before a commit is acknowledged', async () => {
     const database = await openDatabase(entities, { kind: 'sqlite', file });
     const pragma = (name: string) => database.orm.em.fork().execute(`pragma ${name}`);
     expect(await pragma('journal_mode')).toEqual([{ journal_mode: 'wal' }]);

@@ -20,7 +20,7 @@ describe('phone numbers', () => {
     ['+442079460123', '+44 20 7946 0123'],
     ['+4930123456', '+49 30 123456'],
     ['tel:+1-202-555-0143', '+1 202 555 0143'],
-  ])('%s is %s', (given, normal) => {
+  ])('phone numbers: %s is %s', (given, normal) => {
     expect(normalizePhoneNumber(given)).toBe(normal);
     expect(normalizePhoneNumber(normal)).toBe(normal);
   });
@@ -88,7 +88,7 @@ describe('search terms', () => {
   const terms = (account: Parameters<typeof searchTermsOf>[0]) =>
     searchTermsOf(account).map((term) => Buffer.from(term).toString());
 
-  test('are the names and addresses of an account in lower case, each once', () => {
+  test('search terms are the names and addresses of an account in lower case, each once', () => {
     expect(
       terms({
         type: 'google_oauth',
@@ -106,12 +106,12 @@ describe('search terms', () => {
     ]);
   });
 
-  test('of phone numbers have neither blanks nor brackets', () => {
+  test('search terms of phone numbers have neither blanks nor brackets', () => {
     expect(toSearchTerm('+1 (202) 555-0143')?.toString()).toBe('+12025550143');
     expect(toSearchTerm('+1 x')?.toString()).toBe('+1 x');
   });
 
-  test('have 1 to 254 bytes', () => {
+  test('search terms have 1 to 254 bytes', () => {
     expect(toSearchTerm('')).toBeUndefined();
     expect(toSearchTerm('é'.repeat(127))).toHaveLength(254);
     expect(toSearchTerm('é'.repeat(128))).toBeUndefined();

@@ -27,7 +27,7 @@ const tablesOf = async (sandbox: TestSandbox, ...tables: (keyof Tables)[]) => {
 };
 
 describe('the trace of a denial', () => {
-  test('is stored under the id in the refusal, and under the id of the request', async () => {
+  test('the trace of a denial is stored under the id in the refusal, and under the id of the request', async () => {
     await using sandbox = await startSandbox();
     const wallet = await makeWallet(sandbox, 'ethereum', { rules: [allow('eth_signTransaction', toShop)] });
     const body = payment({ to: thief, value: 7 });

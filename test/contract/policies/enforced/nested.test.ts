@@ -43,7 +43,7 @@ describe('an XRP Ledger batch', () => {
       ],
       [pay(friend), leave],
     ],
-  ])('is denied by a rule on %s', async (_name, rules, [good, bad]) => {
+  ])('an XRP Ledger batch is denied by a rule on %s', async (_name, rules, [good, bad]) => {
     const wallet = await makeWallet(sandbox, 'xrpl', { rules });
     const common = { Account: wallet.address, Sequence: 1, Fee: '0', SigningPubKey: '' };
     const batchOf = (...transactions: readonly object[]) => ({
@@ -99,7 +99,7 @@ describe('typed data', () => {
     ],
     ['an order that another message wraps', 'Order', bad, good],
     ['a list of orders', 'Order[]', [good, bad], []],
-  ])('is denied by a rule on the orders in %s', async (_name, type, denies, allows) => {
+  ])('typed data: is denied by a rule on the orders in %s', async (_name, type, denies, allows) => {
     const types = {
       Order: order,
       Outer: [{ name: 'content', type }],
@@ -118,7 +118,7 @@ describe('typed data', () => {
     expect(await sign(atMost(other), bulk(denies))).toBe(allowed);
   });
 
-  test('is denied for an order that contains another one', async () => {
+  test('typed data: is denied for an order that contains another one', async () => {
     const Order = [...order, { name: 'next', type: 'Order[]' }];
     const chain = (...amounts: string[]): object => ({
       ...{ ...good, amount: amounts[0] },
@@ -136,16 +136,22 @@ describe('a value that is spelled as no request has it', () => {
     ['xrpl', 'xrpl_signTransaction', 'xrpl_transaction', 'Payment.Amount.currency', 'RLUSD'],
     ['solana', 'signTransaction', 'solana_system_program_instruction', 'instructionName', 'transfer'],
     ['solana', 'signTransaction', 'solana_token_program_instruction', 'instructionName', 'transferchecked'],
-  ] as const)('is refused in a rule of %s', async (chain_type, method, source, field, value) => {
-    const rules = [deny(method, when(source, field, 'eq', value))];
-    const body = { version: '1.0', name: 'Under test', chain_type, rules } as never;
-    expect(await refusal(sandbox, 'createPolicy', { body })).toMatchObject({
-      status: 400,
-      body: { code: 'invalid_policy_format', data: { issues: [{ pointer: '/rules/0/conditions/0/value' }] } },
-    });
-  });
+  ] as const)(
+    'a value that is spelled as no request has it is refused in a rule of %s',
+    async (chain_type, method, source, field, value) => {
+      const rules = [deny(method, when(source, field, 'eq', value))];
+      const body = { version: '1.0', name: 'Under test', chain_type, rules } as never;
+      expect(await refusal(sandbox, 'createPolicy', { body })).toMatchObject({
+        status: 400,
+        body: {
+          code: 'invalid_policy_format',
+          data: { issues: [{ pointer: '/rules/0/conditions/0/value' }] },
+        },
+      });
+    },
+  );
 
-  test('is refused in a rule on the name of a function', async () => {
+  test('a value that is spelled as no request has it is refused in a rule on the name of a function', async () => {
     const abi = [{ type: 'function', name: 'transfer', inputs: [], outputs: [] }];
     const named = (value: string, operator = 'eq') => ({
       ...when('ethereum_calldata', 'function_name', operator, value),

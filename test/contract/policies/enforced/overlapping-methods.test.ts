@@ -426,7 +426,7 @@ describe('lint', () => {
     }
   });
 
-  test.each(cases)('of %s', async (_name, chainType, rules, expected) => {
+  test.each(cases)('lint of %s', async (_name, chainType, rules, expected) => {
     const wallet = await makeWallet(sandbox, chainType, { rules });
     const funds = natives[chainType];
     if (funds !== undefined) await fund(sandbox, wallet.address, funds);
@@ -457,7 +457,7 @@ describe('lint', () => {
     }
   });
 
-  test('reports the same signatures as the denied requests have', async () => {
+  test('lint: reports the same signatures as the denied requests have', async () => {
     await using sandbox = await startSandbox();
     const [asMessage, asTypedData] = await lint(sandbox, operationsToFriend);
     const { body: wallet } = await call(sandbox, 'createWallet', { body: { chain_type: 'ethereum' } });
@@ -509,7 +509,7 @@ describe('the app setting `strict_methods`', () => {
     ['walletRpc', { method: 'personal_sign', params: { message: hash, encoding: 'hex' } }],
   ] as const;
 
-  test('is off unless the app sets it', async () => {
+  test('the app setting `strict_methods` is off unless the app sets it', async () => {
     await using sandbox = await startSandbox();
     const wallet = await makeWallet(sandbox, 'ethereum', { rules: noValue });
     const tried = async () => {

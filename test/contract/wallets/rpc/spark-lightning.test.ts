@@ -80,7 +80,7 @@ function read(text: string) {
 }
 
 describe('createLightningInvoice', () => {
-  test('creates an invoice with the requested fields', async () => {
+  test('createLightningInvoice creates an invoice with the requested fields', async () => {
     const made = await ask<SparkLightningReceiveRequest>(alice, 'createLightningInvoice', {
       ...{ amount_sats: 250_000, memo: '1 cup coffee ☕', expiry_seconds: 60 },
       include_spark_address: true,
@@ -147,19 +147,19 @@ describe('createLightningInvoice', () => {
       '/params/receiver_identity_pubkey: expected a compressed key',
     ],
     ['an end too far off', { expiry_seconds: Number.MAX_SAFE_INTEGER }, '/params/expiry_seconds: expected'],
-  ])('refuses %s', async (_, params, message) => {
+  ])('createLightningInvoice refuses %s', async (_, params, message) => {
     const answer = await refused(alice, 'createLightningInvoice', { amount_sats: 1, ...params });
     expect(answer).toContain(`400 invalid_data ${message}`);
   });
 
-  test('refuses a time that an invoice cannot encode', async () => {
+  test('createLightningInvoice refuses a time that an invoice cannot encode', async () => {
     sandbox.clock.set(Date.UTC(3100, 0, 1));
     expect(await refused(alice, 'createLightningInvoice', { amount_sats: 1 })).toMatch(/^400 not_supported/);
   });
 });
 
 describe('payLightningInvoice', () => {
-  test('moves the amount and a fee, once', async () => {
+  test('payLightningInvoice moves the amount and a fee, once', async () => {
     await fund(bob, 2_000n);
     const { encoded_invoice: invoice, payment_hash: hash } = await invoiceOf(alice, { amount_sats: 1_500 });
     const options = { idempotencyKey: 'pay-once' };
@@ -231,7 +231,7 @@ describe('payLightningInvoice', () => {
     expect(await refusedPayment(alice, { invoice })).toContain('the invoice was paid before');
   });
 
-  test('refuses invoices that cannot be paid', async () => {
+  test('payLightningInvoice refuses invoices that cannot be paid', async () => {
     await fund(bob, 1_000n);
     const reach = 'expected a BOLT 11 invoice of the operators of MAINNET; they reach no other node';
     for (const invoice of [foreign, 'lnbc1', alice.address, `lnbc1${'q'.repeat(8_000)}`]) {
@@ -263,7 +263,7 @@ describe('payLightningInvoice', () => {
     expect([await satsOf(alice), await satsOf(bob)]).toEqual(['0', '1000']);
   });
 
-  test('on REGTEST the same, with invoices of that network', async () => {
+  test('payLightningInvoice on REGTEST the same, with invoices of that network', async () => {
     const extra = { network: 'REGTEST' };
     const body = { method: 'createLightningInvoice', params: { amount_sats: 10 }, ...extra };
     const answer = await call(sandbox, 'walletRpc', { path: { wallet_id: alice.id }, body } as never);

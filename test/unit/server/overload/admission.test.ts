@@ -89,13 +89,13 @@ async function outcomeOf(waiting: Promise<unknown>): Promise<unknown> {
 }
 
 describe('requests that wait for the event loop', () => {
-  test('are all admitted in a burst, however long its first turn is', () => {
+  test('requests that wait for the event loop are all admitted in a burst, however long its first turn is', () => {
     const { arrive } = controlled();
     const statuses = Array.from({ length: 100 }, () => arrive(sign, 5));
     expect(statuses.every((status) => status === 200)).toBe(true);
   });
 
-  test('are refused once they keep being late, each class beyond its share of a turn', () => {
+  test('requests that wait for the event loop are refused once they keep being late, each class beyond its share of a turn', () => {
     const { arrive, beginTurn, admission } = controlled();
     for (let turn = 0; turn < 6; turn += 1) {
       for (let count = 0; count < 100; count += 1) arrive(read, 1);
@@ -113,7 +113,7 @@ describe('requests that wait for the event loop', () => {
     expect(countsOf(admission)).toEqual({ requests: 0, waiting: 0 });
   });
 
-  test('are refused at once when they are late again after a turn that was short', () => {
+  test('requests that wait for the event loop are refused at once when they are late again after a turn that was short', () => {
     const { arrive, beginTurn } = overloaded();
     arrive(read);
     beginTurn();
@@ -121,7 +121,7 @@ describe('requests that wait for the event loop', () => {
     expect(statuses.indexOf(503)).toBe(20);
   });
 
-  test('are admitted again after a second of turns that were short', () => {
+  test('requests that wait for the event loop are admitted again after a second of turns that were short', () => {
     const { arrive, beginTurn, pass } = overloaded();
     for (let turn = 0; turn < 4; turn += 1) {
       arrive(read);
@@ -131,7 +131,7 @@ describe('requests that wait for the event loop', () => {
     expect(Array.from({ length: 100 }, () => arrive(read, 1))).not.toContain(503);
   });
 
-  test('are admitted after a pause, whatever was before it', () => {
+  test('requests that wait for the event loop are admitted after a pause, whatever was before it', () => {
     const { arrive, pass } = overloaded();
     pass(10_000);
     expect(Array.from({ length: 100 }, () => arrive(read, 1))).not.toContain(503);
@@ -172,7 +172,7 @@ describe('units of work', () => {
     expect(countsOf(admission).waiting).toBe(0);
   });
 
-  test('of a burst wait for up to three seconds', async () => {
+  test('units of work of a burst wait for up to three seconds', async () => {
     const { begin, pass } = controlled();
     await Promise.all([begin(write), begin(write)]);
     const waiting = begin(write);
@@ -215,7 +215,7 @@ describe('units of work', () => {
     expect(await outcomeOf(burst)).toBe('waits');
   });
 
-  test('are refused immediately when too many wait already', async () => {
+  test('units of work are refused immediately when too many wait already', async () => {
     const { begin, admission } = controlled();
     const refused: unknown[] = [];
     for (let count = 0; count < 300; count += 1) begin(sign).catch((error) => refused.push(error));
@@ -224,7 +224,7 @@ describe('units of work', () => {
     expect(refused).toHaveLength(300 - 2 - 256);
   });
 
-  test('of disconnected clients are not started', async () => {
+  test('units of work of disconnected clients are not started', async () => {
     const { begin, admission } = controlled();
     const leaves = await Promise.all([begin(write), begin(write)]);
     const clients = Array.from({ length: 40 }, () => ({ destroyed: false }));
