@@ -83,7 +83,7 @@ export function deliverEvents(
       );
       // Any endpoint may have changed, whatever triggered this run.
       for (const worker of workers.values()) worker.invalidate();
-      // If there are no new events, each endpoint may have due retries, replays or tests.
+      // Without new events, any endpoint may still have retries, replays or tests that are due.
       const poked = eventCount === 0 ? workers.keys() : endpointIds;
       for (const id of poked) workers.get(id)?.poke();
       const known = [...workers.keys(), ...resting.keys()];

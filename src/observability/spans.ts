@@ -1,6 +1,6 @@
 import { channel, tracingChannel } from 'node:diagnostics_channel';
 
-/** A step of a request that takes time. Attributes are never secrets, bodies or ids of customers' objects. */
+/** A timed step of a request. Attributes are never secrets, bodies or ids of customers' objects. */
 export interface SpanMessage {
   readonly name: string;
   /** `client` means a call of another system. */

@@ -228,7 +228,7 @@ async function findEarlier(
 
 function isSigned(state: RequestState): boolean {
   const { method, maxBodyBytes } = operationOf(state);
-  // Operations with a larger body limit check no signatures, so their requests use none up.
+  // Operations with a larger body limit check no signatures, so none of theirs counts as used.
   return (
     method !== 'GET' &&
     maxBodyBytes === undefined &&

@@ -140,12 +140,12 @@ async function isSessionShared(one: Ask, others: readonly Ask[], mark: string): 
 
 interface Server {
   readonly pid: number;
-  /** The address and port according to the server. Empty for a local socket. */
+  /** The server's own address and port. Empty for a local socket. */
   readonly place: string;
   /** The system identifier of the cluster. */
   readonly cluster: string;
   readonly isRecovering: boolean;
-  /** Whether it sees the lock of the first connection. */
+  /** Whether the server sees the lock that the first connection holds. */
   readonly hasLock: boolean;
 }
 

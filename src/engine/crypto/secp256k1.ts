@@ -97,7 +97,7 @@ function loadNativeBackend(): EcBackend | undefined {
   const addon = loadAddon();
   if (addon === undefined) return undefined;
   const native = bindingsOf(new addon.Secp256k1());
-  // Operations on secrets overwrite their first argument.
+  // The native operations on secrets overwrite their first argument, so they get a copy.
   const negateSecret = (secret: Uint8Array): Uint8Array => native.privateKeyNegate(secret.slice());
   const addToSecret = (secret: Uint8Array, tweak: Uint8Array): Uint8Array =>
     native.privateKeyTweakAdd(secret.slice(), tweak);

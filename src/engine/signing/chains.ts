@@ -21,7 +21,7 @@ export interface Chain {
   readonly fromPhrase: boolean;
   /** Whether the API returns `public_key` for wallets of the chain. */
   readonly showsPublicKey: boolean;
-  /** Supported RPC methods, including the two exports. */
+  /** Supported RPC methods, including `exportPrivateKey` and `exportSeedPhrase`. */
   readonly rpcMethods: readonly string[];
   /** Whether the chain supports `raw_sign`. */
   readonly rawSign: boolean;

@@ -22,8 +22,8 @@ export const simulatedParts: readonly SandboxSimulatedPart[] = [
  },
  {
   "name": "chains",
-  "sandbox": "balances, fees, blocks and transactions are those of a simulated chain, which executes the real signed bytes. EVM chains run the bytecode of any contract. The sandbox's own contracts are compiled from contracts/. Only the entry point and the accounts of sponsored operations are simulated without bytecode. Solana runs the programs for accounts, tokens and memos, and calls of other programs fail, unless the package litesvm is installed, which runs all. Tron runs only the contracts that this server uses.",
-  "production": "the nodes of the operator; 400 `not_supported` on chains without one.",
+  "sandbox": "the sandbox keeps the balances, fees, blocks and transactions itself, and executes the real signed bytes. EVM chains run the bytecode of any contract. The sandbox's own contracts are compiled from contracts/. Only the entry point and the accounts of sponsored operations are simulated without bytecode. Solana runs the programs for accounts, tokens and memos; calls of other programs fail. With the package litesvm installed, Solana runs every program. Tron runs only the contracts that this server uses.",
+  "production": "the operator's nodes; a chain without a node answers 400 `not_supported`.",
   "setting": "`--rpc` for one EVM or Solana chain; `CUSTOS_RPC` for `custos serve`."
  },
  {
@@ -1347,7 +1347,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "icons are data URLs, so that pages with the list do not reveal their users to another host.",
+    "text": "icons are data URLs, so that a page that shows them requests no images from another host, which would learn who visits the page.",
     "path": "src/domain/money/crypto-deposits/crypto-deposit-account.ts",
     "symbol": "iconOf"
    },
@@ -2263,7 +2263,7 @@ export const divergences: readonly OperationDivergences[] = [
   ],
   "decisions": [
    {
-    "text": "icons are data URLs, so that pages with the list do not reveal their users to another host.",
+    "text": "icons are data URLs, so that a page that shows them requests no images from another host, which would learn who visits the page.",
     "path": "src/domain/money/crypto-deposits/crypto-deposit-account.ts",
     "symbol": "iconOf"
    },

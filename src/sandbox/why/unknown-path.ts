@@ -14,7 +14,7 @@ interface Facts {
   readonly operations: readonly KnownOperation[];
 }
 
-/** The maximum number of edits per character up to which a path counts as misspelled. */
+/** A path counts as misspelled if it needs at most this many edits per character. */
 const MOST_EDITS = 0.34;
 const MAX_SEGMENTS = 20;
 const MAX_SEGMENT_LENGTH = 60;

@@ -3,7 +3,7 @@ import { decodeContent } from './decode-content.ts';
 import type { Finding, SeenExchange } from './judge-exchange.ts';
 import { defaultLimits, openUpstream, type Upstream } from './proxy.ts';
 
-/** Sends requests to a sandbox as well, and reports where its responses differ. */
+/** Repeats recorded requests on a sandbox, and reports where the sandbox's responses differ from the server's. */
 export interface Comparison {
   add(exchange: SeenExchange, operation: string): void;
   /** Waits for the requests in the queue, at most `DRAIN_MS`. */

@@ -73,7 +73,7 @@ function isSameList(one: readonly string[], other: readonly string[]): boolean {
 // one hour.
 const MAX_LIVE_KEYS = 100;
 const MAX_EXPIRED_KEYS = 20;
-// Limits the signatures of one user, which can also be bound to other intents.
+// The maximum number of signatures that are read for one user. A user can have signatures for other intents, too.
 const MAX_ROWS = 200;
 
 type LoadContext = ReadContext & Pick<PlanContext, 'nowMs'>;

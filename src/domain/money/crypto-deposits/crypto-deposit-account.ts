@@ -299,7 +299,8 @@ function assetTitle(asset: string): string {
 /**
  * An icon as a data URL: a disk with the first letter, in a color derived from the name.
  *
- * CHOICE: icons are data URLs, so that pages with the list do not reveal their users to another host.
+ * CHOICE: icons are data URLs, so that a page that shows them requests no images from another host, which would learn
+ * who visits the page.
  */
 function iconOf(name: string): string {
   const hue = [...name].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 360, 0);

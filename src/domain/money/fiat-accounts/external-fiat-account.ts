@@ -199,7 +199,7 @@ export async function planAccount(context: PlanContext, input: AccountInput): Pr
  * Stores a bank account that the provider has registered. If the same account is already stored, returns the existing
  * row.
  *
- * @throws ApiError what `planAccount` throws.
+ * @throws ApiError for the reasons for which `planAccount` throws.
  */
 export async function registerAccount(
   context: OperationContext,

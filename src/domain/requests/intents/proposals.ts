@@ -64,7 +64,7 @@ export interface Subject<Row> {
   readonly row: Row;
 }
 
-/** The request itself, with the contract's field names. */
+/** The request as received, with the field names of the REST API. */
 interface ProposedInput<Id extends OperationId> {
   readonly path: Operations[Id]['path'];
   readonly body: Operations[Id]['body'];

@@ -19,7 +19,7 @@ export interface NearTransaction {
 
 type ReadAction = (reader: ByteReader) => void;
 
-// Actions by variant. Source: nearcore, core/primitives/src/action
+// The actions, by the number of their enum variant. Source: nearcore, core/primitives/src/action
 const ACTIONS: readonly { readonly name: string; readonly skip: ReadAction }[] = [
   { name: 'CreateAccount', skip: () => undefined },
   { name: 'DeployContract', skip: (reader) => readByteVector(reader) },

@@ -32,12 +32,12 @@ import {
 } from './world.ts';
 
 /*
- * SIMULATED chains: balances, fees, blocks and transactions are those of a simulated chain, which executes the real
- * signed bytes. EVM chains run the bytecode of any contract. The sandbox's own contracts are compiled from
- * contracts/. Only the entry point and the accounts of sponsored operations are simulated without bytecode. Solana
- * runs the programs for accounts, tokens and memos, and calls of other programs fail, unless the package litesvm is
- * installed, which runs all. Tron runs only the contracts that this server uses.
- * PRODUCTION: the nodes of the operator; 400 `not_supported` on chains without one.
+ * SIMULATED chains: the sandbox keeps the balances, fees, blocks and transactions itself, and executes the real signed
+ * bytes. EVM chains run the bytecode of any contract. The sandbox's own contracts are compiled from contracts/. Only
+ * the entry point and the accounts of sponsored operations are simulated without bytecode. Solana runs the programs
+ * for accounts, tokens and memos; calls of other programs fail. With the package litesvm installed, Solana runs every
+ * program. Tron runs only the contracts that this server uses.
+ * PRODUCTION: the operator's nodes; a chain without a node answers 400 `not_supported`.
  * SETTING: `--rpc` for one EVM or Solana chain; `CUSTOS_RPC` for `custos serve`.
  */
 

@@ -304,7 +304,7 @@ async function runOther(
   return { succeeded, next: undefined };
 }
 
-/** Sends the request of a step, or runs its workflow. `after` is the scope of expressions afterwards. */
+/** Sends the request of a step, or runs its workflow. `after` is the scope of the expressions that are evaluated after the step. */
 async function resultOf(
   step: Step,
   { workflow, scope }: WorkflowState,

@@ -43,7 +43,7 @@ export interface MarkedText {
  * marked. The parts together are exactly the payload.
  */
 export function markedPayload(payload: string, marked: ReadonlySet<string>): MarkedText[] {
-  // The client wrote the members in another order or with other escapes.
+  // When only the order of the members or their escapes differ, no single member is wrong: the whole payload is marked.
   if (marked.has('serialisation')) return [{ text: payload, isMarked: true }];
   const parts: MarkedText[] = [];
   let start = 0;

@@ -23,7 +23,7 @@ const nativeDecimals: Readonly<Record<string, number>> = {
   xrpl: 6,
 };
 const MAX_AMOUNT = 2n ** 128n - 1n;
-// Printable ASCII without spaces. The addresses and token names of every chain consist of it.
+// On every chain, addresses and token names use only printable ASCII without spaces.
 const ADDRESS = /^[\x21-\x7e]{1,128}$/;
 
 /** These chains have no transactions. */
