@@ -1,24 +1,25 @@
 import type { Reader } from './setting.ts';
 import type { Settings } from './settings.ts';
 
-/** How much work a server accepts at once. */
+/** The limits of the work that a server accepts at once. */
 export interface AdmissionSettings {
-  /** Requests in progress. */
+  /** The maximum number of requests in progress. */
   requests: number;
-  /** Requests of each class in a unit of work. */
+  /** The maximum number of requests of each class in a unit of work. */
   concurrent: { reads: number; writes: number; signing: number };
-  /** How long a request may wait, ms, while there is a persistent overload. */
+  /** How long a request may wait during a persistent overload, in ms. */
   delayMs: number;
 }
 
-// Connections that writes and signing together leave for reads.
+// The number of connections that writes and signing together leave for reads.
 const SPARED_CONNECTIONS = 2;
 
 /**
- * CHOICE: writes and signing have as many places as there are connections, less two, and each has half of them. So
- * when all changes hang, for example on a synchronous standby that is away, reads still have two connections.
+ * CHOICE: writes and signing together have as many places as there are connections, less two, and each has half of
+ * them. When all changes hang, for example on a synchronous standby that is unavailable, reads therefore still have
+ * two connections.
  *
- * @returns undefined when CUSTOS_MAX_DELAY_MS is 0: everything is admitted.
+ * @returns undefined when CUSTOS_MAX_DELAY_MS is 0, which admits everything.
  */
 export function admission(
   { value }: Reader<Settings, 'serve'>,
@@ -37,7 +38,7 @@ export function admission(
   return settings.delayMs === 0 ? undefined : settings;
 }
 
-/** CHOICE: a sandbox has one thread and one writer; it can answer this many requests without a noticeable delay. */
+/** CHOICE: a sandbox has one thread and one writer. It can respond to this many requests without a noticeable delay. */
 export const sandboxAdmission: Readonly<AdmissionSettings> = {
   requests: 2_000,
   concurrent: { reads: 64, writes: 64, signing: 64 },

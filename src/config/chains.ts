@@ -1,6 +1,6 @@
 import { type Faults, items } from './checks.ts';
 
-/** The most that is filled in of a fee on a chain, in place of the defaults: wei per gas, gas, and wei. */
+/** The maximum fees that the server fills in on a chain, in place of the defaults: wei per gas, gas, and wei. */
 export interface FeeCeilings {
   readonly maxFeePerGas?: bigint;
   readonly maxPriorityFeePerGas?: bigint;
@@ -13,10 +13,11 @@ export interface RpcEndpoints {
   readonly caip2: string;
   readonly urls: readonly string[];
   readonly ceilings?: FeeCeilings;
-  /** Blocks until a deposit counts as final; 0: deposits are not followed. */
+  /** The number of blocks after which a deposit is final. With 0, deposits are not followed. */
   readonly confirmations?: number;
   /**
-   * The pause before nodes that disagree are queried again, ms. Not a setting, because the default suits every chain.
+   * The pause before nodes that disagree are queried again, in ms. It is not a setting, because the default suits
+   * every chain.
    */
   readonly compareAgainMs?: number;
 }
@@ -24,7 +25,7 @@ export interface RpcEndpoints {
 /** The entries of a setting by chain. */
 interface ChainEntries {
   readonly entries: readonly string[];
-  /** The chains that have nodes; undefined in a signer, which does not know them. */
+  /** The chains that have nodes. Undefined in a signer, which does not know them. */
   readonly endpoints?: readonly RpcEndpoints[];
 }
 
@@ -127,7 +128,7 @@ export function rpcEndpoints(
   });
 }
 
-/** A real chain that a simulated one continues after a block; undefined for its latest. */
+/** A real chain that a simulated one continues after a block. An undefined block means the latest one. */
 export interface ForkEntry {
   readonly caip2: string;
   readonly url: string;
@@ -153,7 +154,7 @@ export function forks(faults: Faults, name: string, entries: readonly string[]):
   return parsed;
 }
 
-/** The router of a chain, and the token that it takes for the native asset, if that is named. */
+/** The router of a chain, and the token that wraps the native asset, if it is named. */
 export interface RouterEntry {
   readonly router: string;
   readonly wrapped?: string;

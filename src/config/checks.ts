@@ -72,7 +72,7 @@ export function rateLimit(faults: Faults, name: string, text: string): RateLimit
   return { perSecond, burst };
 }
 
-/** Base URLs, returned without a trailing slash. */
+/** Reads base URLs and returns them without a trailing slash. */
 export function publicUrls(faults: Faults, name: string, urls: readonly string[]): readonly string[] {
   return urls.map((text) => {
     const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -126,7 +126,7 @@ export function publicKeyFile(faults: Faults, name: string, path: string): strin
   return undefined;
 }
 
-/** The base URL of a service whose connections must be encrypted; no trailing slash. */
+/** Reads the base URL of a service whose connections must be encrypted. Returns it without a trailing slash. */
 export function encryptedUrl(faults: Faults, name: string, url: string): string {
   const base = publicUrls(faults, name, [url])[0] ?? url;
   if (URL.canParse(url) && new URL(url).protocol === 'http:' && !isLoopback(new URL(url).hostname)) {
@@ -144,7 +144,7 @@ interface CertificatePaths {
   readonly keyPath: string | undefined;
 }
 
-/** The server's certificate and key; undefined if a trusted proxy terminates TLS. */
+/** Reads the server's certificate and key. Undefined if a trusted proxy terminates TLS. */
 function tls(
   faults: Faults,
   { certPath, keyPath }: CertificatePaths,
@@ -175,7 +175,10 @@ function tls(
   return { cert, key };
 }
 
-/** The certificate, and a function that reads its files again and throws when they cannot be used. */
+/**
+ * Reads the certificate, and returns a function that reads its files again. The function throws when they cannot be
+ * used.
+ */
 export function certificate(faults: Faults, paths: CertificatePaths, hasProxy: boolean) {
   return {
     tls: tls(faults, paths, hasProxy),
@@ -188,7 +191,7 @@ export function certificate(faults: Faults, paths: CertificatePaths, hasProxy: b
   };
 }
 
-/** The text of a file; a fault names the file but not what is in it. */
+/** Reads a file. A fault names the file but not its content. */
 export function readText(faults: Faults, name: string, path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
@@ -220,7 +223,7 @@ export const secretText =
     return text;
   };
 
-/** How a clock starts: `now`, `frozen`, or frozen at a time, which is returned in Unix ms. */
+/** Reads how a clock starts: `now`, `frozen`, or frozen at a time, which is returned in Unix ms. */
 export function clockStart(faults: Faults, name: string, text: string): 'now' | 'frozen' | number {
   if (text === 'now' || text === 'frozen') return text;
   const timeMs = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;

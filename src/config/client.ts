@@ -4,13 +4,13 @@ import { clientSettings } from './settings.ts';
 /** The values that `custos env` and `custos exec` set for clients of a sandbox. */
 export type ClientSettings = { readonly [K in keyof typeof clientSettings]?: string };
 
-/** The sandbox that the environment names; unset and empty variables are left out. */
+/** Reads the sandbox that the environment names. Unset and empty variables are omitted. */
 export function readClientSettings(env: Environment = process.env): ClientSettings {
   const entries = Object.entries(clientSettings).map(([key, { variable }]) => [key, env[variable]]);
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined && value !== ''));
 }
 
-/** The environment for a program that uses a sandbox: that of this process, and the sandbox. */
+/** The environment for a program that uses a sandbox: that of this process, and the variables of the sandbox. */
 export function environmentFor(
   settings: Readonly<Record<string, string>>,
   env: Environment = process.env,
@@ -18,7 +18,7 @@ export function environmentFor(
   return { ...env, ...settings };
 }
 
-/** Whether a browser can be opened: macOS and Windows always have a desktop. */
+/** Whether a browser can be opened. macOS and Windows always have a desktop. */
 export function hasDesktop(platform: NodeJS.Platform, env: Environment = process.env): boolean {
   if (platform === 'darwin' || platform === 'win32') return true;
   return [env.DISPLAY, env.WAYLAND_DISPLAY].some((name) => name !== undefined && name !== '');

@@ -44,21 +44,23 @@ export type DatabaseConfig = { kind: 'postgres'; url: string } | { kind: 'folder
 function listenSettings<C extends 'serve' | 'sandbox' | 'exec' | 'mock'>({ value }: Reader<Settings, C>) {
   return {
     host: value('host'),
-    /** 0: any free port. */
+    /** The port. 0 selects a free port. */
     port: value('port'),
-    /** Port of `/metrics`; undefined: not served. */
+    /** The port of `/metrics`. Undefined if it is not served. */
     adminPort: value('adminPort'),
-    /** The word that replaces `service` on the wire. */
+    /** The prefix that replaces `service` in messages. */
     prefix: value('prefix'),
-    /** Base URLs under which clients sign requests, in addition to the request's own. No trailing slash. */
+    /**
+     * The base URLs under which clients sign requests, in addition to the request's own. They have no trailing slash.
+     */
     publicUrls: value('publicUrl'),
-    /** Undefined: no limit. */
+    /** Undefined means no limit. */
     rateLimit: value('rateLimit'),
     logLevel: value('logLevel'),
   };
 }
 
-/** The contracts on chains that have nodes; simulated chains have their own. */
+/** The contracts on chains that have nodes. Simulated chains have their own contracts. */
 function contractSettings<C extends 'serve' | 'sandbox' | 'exec' | 'mock'>(
   { faults, name, value }: Reader<Settings, C>,
   endpoints: readonly chains.RpcEndpoints[],
@@ -79,7 +81,7 @@ function contractSettings<C extends 'serve' | 'sandbox' | 'exec' | 'mock'>(
 /**
  * Reads the settings of a sandbox from the command line.
  *
- * Throws ConfigError listing every fault.
+ * @throws ConfigError that lists every fault.
  */
 export function readSandboxConfig(flags: SandboxFlags, command: 'sandbox' | 'exec' | 'mock' = 'sandbox') {
   const reader = readerOf(settings, command, { flags });
@@ -93,41 +95,44 @@ export function readSandboxConfig(flags: SandboxFlags, command: 'sandbox' | 'exe
   }
   const config = {
     ...listenSettings(reader),
-    /** Undefined: everything is admitted. */
+    /** Undefined admits everything. */
     admission: sandboxAdmission as Readonly<AdmissionSettings> | undefined,
-    /** Absolute path; undefined: in memory. */
+    /** The absolute path of the data folder. Undefined keeps the data in memory. */
     dataFolder: value('data'),
     /** The snapshot to start with: a file, or a name in the data folder. */
     load: value('load'),
     seed: value('seed'),
-    /** Frozen at a time in Unix ms if one is given. */
+    /** The start of the clock. If a time in Unix ms is given, the clock is frozen at it. */
     clock: value('clock'),
     seedData: flags.seedData ?? false,
     appId: value('appId'),
     appSecret: value('appSecret'),
-    /** SPKI PEM of the key that signs the users' tokens. */
+    /** The SPKI PEM of the key that signs the users' tokens. */
     jwtPublicKeyPem: value('jwtKey'),
     plainHttp: flags.plainHttp ?? false,
-    /** Port of JSON-RPC over plain HTTP; 0: any free port; undefined: none. */
+    /** The port of JSON-RPC over plain HTTP. 0 selects a free port; undefined means none. */
     rpcPort: value('rpcPort') as number | undefined,
-    /** Time until simulated chains confirm a transaction; undefined: with the next block. */
+    /** The time until simulated chains confirm a transaction. Undefined means with the next block. */
     confirmAfterMs: value('confirmAfter'),
     /** Chains backed by real nodes; all others are simulated. */
     rpc,
     /** Simulated chains that continue real ones. */
     forks,
-    /** Where their state is kept, for all sandboxes of a user: it never changes. */
+    /** The folder of their state, for all sandboxes of a user, because it never changes. */
     forkFolder: join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'custos', 'forks'),
     ...contractSettings(reader, [...rpc, ...forks.map(({ caip2, url }) => ({ caip2, urls: [url] }))]),
     /** Whether requests are recorded for `/_sandbox/requests`. */
     record: value('record') === 'on',
-    /** Whether requests and jobs are recorded in the audit log, as in production. What operators do always is. */
+    /**
+     * Whether requests and jobs are recorded in the audit log, as in production. Actions of operators are always
+     * recorded.
+     */
     audit: value('audit') === 'on',
-    /** Whether refusals contain `data.hint`. */
+    /** Whether error responses contain `data.hint`. */
     hints: flags.hints ?? true,
     /**
-     * The token that callers on other machines send to the control plane; undefined: generated where other machines can
-     * reach it.
+     * The token that callers on other machines send to the control plane. When undefined, it is generated if other
+     * machines can reach the sandbox.
      */
     controlToken: value('controlToken'),
     readyFile: value('readyFile'),
@@ -147,7 +152,7 @@ export function readSandboxConfig(flags: SandboxFlags, command: 'sandbox' | 'exe
 /**
  * Reads the settings of a production server from the environment.
  *
- * Throws ConfigError listing everything that is missing or invalid.
+ * @throws ConfigError that lists everything missing or invalid.
  */
 export function readServeConfig(
   flags: { seed?: string; rpc?: string[]; workers?: string } = {},
@@ -167,19 +172,19 @@ export function readServeConfig(
     ...listenSettings(reader),
     databaseUrl: databaseUrlOf(reader),
     databasePoolSize,
-    /** A streaming replica of the database that lists are read from. */
+    /** The URL of a streaming replica of the database, from which lists are read. */
     replicaUrl: value('databaseReplicaUrl'),
-    /** Undefined: everything is admitted. */
+    /** Undefined admits everything. */
     admission: admission(reader, databasePoolSize),
     adminHost: value('adminHost'),
-    /** Users that an app may create per minute; 0: no separate limit. */
+    /** The number of users that an app may create per minute. 0 means no separate limit. */
     usersPerMinute: value('usersPerMinute'),
-    /** Undefined: no traces and metrics are sent. */
+    /** Undefined if no traces and metrics are sent. */
     telemetry: telemetrySettings(reader, env),
     automationFeeShare: value('automationFeeShare'),
     /** The share of the requests without an error that are logged. */
     loggedShare: value('logRequests'),
-    /** Limits of open connections; `perAddress` is undefined without a limit. */
+    /** The limits of open connections. `perAddress` is undefined without a limit. */
     connections: {
       total: value('maxConnections'),
       // Behind a proxy all connections come from the proxy's address.
@@ -198,11 +203,14 @@ export function readServeConfig(
       }),
     }),
     ...contractSettings(reader, endpoints),
-    /** On a promoted replica, a server refuses changes at its start, or trusts that none were lost. */
+    /** On a promoted replica, a starting server either refuses changes, or trusts that none were lost. */
     afterPromotion: value('afterPromotion'),
-    /** Absolute; undefined: only memory keeps the last signed checkpoint of the audit log. */
+    /**
+     * The absolute path of the checkpoint file. Undefined keeps the last signed checkpoint of the audit log only in
+     * memory.
+     */
     checkpointFile: value('checkpointFile'),
-    /** Processes that share the port. */
+    /** The number of processes that share the port. */
     workers: value('workers'),
     /** The configured environments of the fiat provider `bridge`. */
     bridge: bridgeSettings(faults, env),
@@ -228,7 +236,11 @@ function unknownNames(env: Environment): string[] {
     .map((name) => `${name} is not a setting; see \`custos serve --help\``);
 }
 
-/** Reads the settings of a signer. Throws ConfigError. */
+/**
+ * Reads the settings of a signer.
+ *
+ * @throws ConfigError
+ */
 export function readSignerConfig(env: Environment = process.env): signer.SignerConfig {
   const reader = readerOf(settings, 'signer', { env });
   const config = signer.signerConfig(reader, env);
@@ -238,7 +250,11 @@ export function readSignerConfig(env: Environment = process.env): signer.SignerC
 
 export const ownSignerSettings = (env: Environment = process.env) => signer.ownSignerSettings(env);
 
-/** Reads the settings of `custos keys rotate` from the same environment. Throws ConfigError. */
+/**
+ * Reads the settings of `custos keys rotate` from the same environment.
+ *
+ * @throws ConfigError
+ */
 export function readKeysConfig(env: Environment = process.env): {
   databaseUrl: string;
   keyStore: signer.KeyStoreSettings;
@@ -249,7 +265,7 @@ export function readKeysConfig(env: Environment = process.env): {
   return config;
 }
 
-/** The database of `custos migrate` and `custos apps`: a sandbox's folder if given, otherwise DATABASE_URL. */
+/** Reads the database of `custos migrate` and `custos apps`: a sandbox's folder if given, otherwise DATABASE_URL. */
 export function readDatabaseConfig(flags: { data?: string }, env: Environment = process.env): DatabaseConfig {
   if (flags.data !== undefined) return { kind: 'folder', folder: resolve(flags.data) };
   const reader = readerOf(settings, 'migrate', { env });
@@ -258,7 +274,11 @@ export function readDatabaseConfig(flags: { data?: string }, env: Environment = 
   return { kind: 'postgres', url };
 }
 
-/** The operator's secret for the admin port of a running server. Throws ConfigError. */
+/**
+ * Reads the operator's secret for the admin port of a running server.
+ *
+ * @throws ConfigError
+ */
 export function readOperatorSecret(env: Environment = process.env): string | undefined {
   const { faults, value } = readerOf(settings, 'policy', { env });
   const secret = value('operatorSecret');
@@ -271,7 +291,11 @@ export interface NodesConfig {
   readonly rpc: readonly chains.RpcEndpoints[];
 }
 
-/** The nodes in `CUSTOS_RPC` and `--rpc`. Throws ConfigError. */
+/**
+ * Reads the nodes in `CUSTOS_RPC` and `--rpc`.
+ *
+ * @throws ConfigError
+ */
 export function readNodesConfig(flags: { rpc?: string[] }, env: Environment = process.env): NodesConfig {
   const { faults, value } = readerOf(settings, 'restored', { env, flags: { rpc: flags.rpc } });
   const rpc = value('rpc');

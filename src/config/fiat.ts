@@ -6,10 +6,10 @@ import { providerSettings, variableNames } from './settings.ts';
 /** One environment of the fiat provider `bridge`. */
 export interface BridgeSettings {
   readonly environment: 'sandbox' | 'production';
-  /** With the version, without a trailing slash. */
+  /** The URL with the API version, without a trailing slash. */
   readonly baseUrl: string;
   readonly apiKey: string;
-  /** Verifies the provider's notifications; undefined: the server only polls. */
+  /** The key that verifies the provider's notifications. When undefined, the server only polls. */
   readonly webhookKey: KeyObject | undefined;
 }
 
@@ -41,7 +41,7 @@ function baseUrl(faults: Faults, name: string, text: string | undefined): string
   if (url === undefined || !/^https?:$/.test(url.protocol) || !isPlain) {
     faults.push(`${name}: expected the base URL of the provider with its version, e.g. \`https://…/v0\``);
   } else if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
-    // The key and personal data would cross the network in clear.
+    // Without encryption, the network could read the key and personal data.
     faults.push(`${name}: expected an https URL; plain http is accepted on loopback only`);
   }
   return (text ?? '').replace(/(?<!\/)\/+$/, '');

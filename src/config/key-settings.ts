@@ -61,7 +61,7 @@ export const keySettings = {
   },
 } as const satisfies Record<string, Setting>;
 
-/** A path in the key management service. Slashes at the ends do not count. */
+/** Reads a path in the key management service. Slashes at its ends are ignored. */
 function path(faults: Faults, name: string, text: string): string {
   const trimmed = text.replace(/^\/|\/$/g, '');
   const isPath = /^[\x21-\x7e]{1,256}$/.test(trimmed);

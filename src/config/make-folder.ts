@@ -2,12 +2,13 @@ import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
- * Creates a folder that a user has named, and those above it that do not exist.
+ * Creates a folder that a user has named, and the missing folders above it.
  *
- * NOTE: with `recursive`, Node tries for ever where the system answers ENOENT although the folder above exists, as in
+ * NOTE: `recursive` is not used. With it, Node loops forever where the system returns ENOENT although the folder
+ * above exists, as in
  * `/proc`.
  *
- * @param mode of the folders that are created.
+ * @param mode the mode of the folders that are created.
  * @throws an error with a `code`, such as EACCES, EROFS or ENOTDIR.
  */
 export function makeFolder(folder: string, mode = 0o777): void {
@@ -17,7 +18,7 @@ export function makeFolder(folder: string, mode = 0o777): void {
   try {
     mkdirSync(folder, { mode });
   } catch (error) {
-    // Another process may have created it since.
+    // Another process may have created it in the meantime.
     if (!isFolder(folder)) throw error;
   }
 }

@@ -17,7 +17,7 @@ export function packageVersion(): string {
   return manifest().version;
 }
 
-/** The name for `import` statements. */
+/** The package's name in `import` statements. */
 export function packageName(): string {
   return manifest().name;
 }

@@ -6,7 +6,7 @@ export type Command =
 
 type PerCommand = string | { readonly [name in Command]?: string };
 
-/** One setting: all that its reader, the help texts and the reference page need to know. */
+/** One setting, with everything that its reader, the help texts and the reference page need. */
 export interface Setting {
   /** The environment variable, and the commands that read it. */
   readonly variable?: `CUSTOS_${string}` | 'DATABASE_URL';
@@ -17,14 +17,16 @@ export interface Setting {
   /** Whether `<variable>_FILE` may name a file with the value. */
   readonly file?: true;
   readonly secret?: true;
-  /** `required`, or the condition in words. */
+  /** `required`, or the condition as text. */
   readonly required?: string;
   /** The text that is read when the setting is not given. */
   readonly default?: PerCommand;
-  /** The effect of leaving the setting out, where it has no default. */
+  /** The effect of omitting the setting, if it has no default. */
   readonly absent?: PerCommand;
   readonly unit?: string;
-  /** The separator of the entries in the variable: white space or commas. The option is repeated instead. */
+  /**
+   * The separator of the entries in the variable: white space or commas. For several entries, the option is repeated.
+   */
   readonly list?: 'words' | 'items';
   readonly help: string;
   /** Records a fault when the text is wrong. Without it, the value is the text. */
@@ -57,14 +59,14 @@ export type Flags<Table> = {
 /** Reads the settings of one command. */
 export interface Reader<Table, C extends Command> {
   readonly faults: Faults;
-  /** The name that faults give the setting: the variable if the command reads it, or else the option. */
+  /** Returns the name of the setting in faults: the variable if the command reads it, otherwise the option. */
   name(key: keyof Table): string;
   value<K extends keyof Table>(key: K): Value<Table[K], C>;
-  /** The texts of the variable and of the file that `<variable>_FILE` names, if they are given. */
+  /** Returns the texts of the variable and of the file that `<variable>_FILE` names, if they are given. */
   texts(key: keyof Table): readonly { readonly name: string; readonly text: string }[];
 }
 
-/** @param env undefined: the command has options only. */
+/** @param env undefined if the command has only options. */
 export function readerOf<Table extends Readonly<Record<keyof Table, Setting>>, C extends Command>(
   table: Table,
   command: C,
@@ -103,7 +105,7 @@ function perCommand(text: PerCommand | undefined, command: Command): string | un
   return typeof text === 'object' ? text[command] : text;
 }
 
-/** The value without the setting, in words: `default: 5 s`, `required`; undefined for an option. */
+/** Describes the value when the setting is missing, such as `default: 5 s` or `required`. Undefined for an option. */
 export function withoutValue(setting: Setting, command: Command): string | undefined {
   const { required, unit } = setting;
   if (required !== undefined && setting.of?.includes(command)) return required;

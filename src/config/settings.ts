@@ -3,7 +3,8 @@ import * as check from './checks.ts';
 import { keySettings } from './key-settings.ts';
 import type { Command, Flags, Setting } from './setting.ts';
 
-// Every setting once. Options, help texts, the advice of `custos doctor` and docs/reference/settings.md follow from it.
+// Every setting, defined once. Options, help texts, the advice of `custos doctor` and docs/reference/settings.md are
+// generated from it.
 
 const serve = ['serve'] as const;
 const signing = ['serve', 'signer'] as const;
@@ -180,7 +181,7 @@ const limits = {
     help: 'requests per second for each app, and the size of a burst; 0 means no limit',
   },
   usersPerMinute: {
-    // The only limit with a published value.
+    // This is the only limit with a value in the specification.
     ...{ variable: 'CUSTOS_USERS_PER_MINUTE', of: serve, default: '240', read: upToMillion },
     help: 'users that each app may create per minute; 0 means no limit',
   },
@@ -287,7 +288,7 @@ const sandboxSettings = {
     help: 'confirm each transaction on simulated chains after this time, 0 immediately',
   },
   preparedKeys: {
-    // CHOICE: enough for a burst of 500 wallets. Takes 0.5 MB.
+    // CHOICE: enough for a burst of 500 wallets. It takes 0.5 MB.
     ...{ flag: '--prepared-keys <count>', on: sandbox, default: '512', read: check.whole(0, 10_000) },
     help: 'how many keys of new wallets to prepare while idle, 0 for none; a seed gives the same keys in any case',
   },
@@ -310,7 +311,7 @@ const sandboxSettings = {
   json: { flag: '--json', on: printing, help: 'print one JSON object per line' },
 } as const satisfies Record<string, Setting>;
 
-/** The sandbox that commands use, and the operator that they act as. `custos env` prints the variables. */
+/** The sandbox that commands use, and the operator as whom they act. `custos env` prints the variables. */
 export const clientSettings = {
   url: { variable: 'CUSTOS_BASE_URL', help: 'URL of the sandbox' },
   appId: { variable: 'CUSTOS_APP_ID', help: 'id of its app' },

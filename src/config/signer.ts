@@ -8,23 +8,23 @@ import { type UserLoginSettings, userLogins } from './user-logins.ts';
 /** A signer that listens on a socket. */
 interface SignerSocket {
   readonly kind: 'socket';
-  /** Absolute. */
+  /** The absolute path. */
   readonly path: string;
-  /** The user who must own the socket and its folder; undefined: the user of this process. */
+  /** The user who must own the socket and its folder. By default, the user of this process. */
   readonly uid: number | undefined;
 }
 
-/** The signer of a server: one that it starts, or one that listens. */
+/** The signer of a server: a signer that it starts, or a signer that listens. */
 export type SignerSettings = SignerSocket | OwnSignerSettings;
 
 /** The settings of a signer, for `custos signer` and for a server that starts one. */
 export interface OwnSignerSettings {
   readonly kind: 'child';
-  /** Its environment. Read when it is started: it may contain secrets, which are not kept. */
+  /** Returns its environment. It is read when the signer starts, because it may contain secrets, which are not kept. */
   environment(): Record<string, string>;
   /** The files that it reads. */
   readonly files: readonly string[];
-  /** The names of secrets that the environment of this process contains, which cannot forget them. */
+  /** The names of secrets in the environment of this process. The process cannot remove them from its memory. */
   readonly exposed: readonly string[];
 }
 
@@ -45,10 +45,7 @@ const keyNames = ownSettings.flatMap(variableNames);
 /** Certificate authorities of the key management service. */
 const trustNames = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE'] as const;
 
-/**
- * Reads how a server reaches its signer. Looks at no secret: those are read by the signer, which reports their
- * faults.
- */
+/** Reads how a server reaches its signer. It reads no secrets. The signer reads them and reports their faults. */
 export function signerSettings(reader: Reader<Settings, 'serve'>, env: check.Environment): SignerSettings {
   const socket = signerSocket(reader, env);
   if (socket !== undefined) return socket;
@@ -71,15 +68,15 @@ export function ownSignerSettings(env: check.Environment): OwnSignerSettings {
 
 /** The settings of a signer. */
 export interface SignerConfig extends MasterKeySettings {
-  /** By app: the logins whose tokens it verifies. */
+  /** The logins whose tokens it verifies, by app. */
   readonly logins: ReadonlyMap<string, UserLoginSettings>;
-  /** By chain: what replaces the default ceilings of fees, and the contracts that it signs calls of. */
+  /** For each chain, the values that replace the default ceilings of fees, and the contracts whose calls it signs. */
   readonly building: {
     readonly feeCeilings: ReadonlyMap<string, FeeCeilings>;
     readonly swapRouters: ReadonlyMap<string, RouterEntry>;
     readonly rewardDistributors: ReadonlyMap<string, string>;
   };
-  /** For how many transactions each signed request may be used, if it is configured. */
+  /** The number of transactions for which each signed request may be used, if it is configured. */
   readonly signaturesPerRequest?: number;
 }
 
@@ -98,7 +95,7 @@ export function signerConfig(reader: Reader<Settings, 'signer'>, env: check.Envi
   return { ...masterKeys(reader, env), logins, building, ...signatures };
 }
 
-/** Reads what opens sealed keys for a command. */
+/** Reads how a command opens sealed keys. */
 export function keyStoreSettings(reader: Reader<Settings, 'keys'>, env: check.Environment): KeyStoreSettings {
   return signerSocket(reader, env) ?? { kind: 'local', masterKeys: masterKeys(reader, env) };
 }
@@ -121,7 +118,7 @@ function signerSocket<C extends Command>(
   return { kind: 'socket', path, uid };
 }
 
-// Names only: the values are read by the process that needs them.
+// Only the names are read here. The process that needs the values reads them.
 function requireOneSource(faults: check.Faults, env: check.Environment): void {
   const names = Object.keys(env);
   const has = (name: KeyVariable | `${KeyVariable}_FILE`): boolean => names.includes(name);
@@ -189,10 +186,11 @@ function masterKeys<C extends 'signer' | 'keys'>(
   };
 }
 
-// 32 random bytes have fewer than 16 distinct values once in about 10^16 keys; zeros and short patterns always do.
+// A random key of 32 bytes has fewer than 16 distinct values once in about 10^16 keys. Zeros and short patterns
+// always have fewer.
 const MIN_DISTINCT_BYTES = 16;
 
-/** A key that seals from now on. Previous keys may be weak, so that they can be rotated away. */
+/** Reads a key that seals from now on. Previous keys may be weak, so that they can be rotated away. */
 function currentKey(faults: check.Faults, name: string, text: string): Uint8Array | undefined {
   const key = keyBytes(faults, name, text);
   if (key === undefined || new Set(key).size >= MIN_DISTINCT_BYTES) return key;

@@ -1,4 +1,4 @@
-/** The command cannot run in this environment. The message states the problem and what to do about it. */
+/** Thrown when the command cannot run in this environment. The message states the problem and how to solve it. */
 export class StartError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -6,7 +6,7 @@ export class StartError extends Error {
   }
 }
 
-/** A command that judges could not: there is nothing to measure, or it cannot be read. */
+/** Thrown when a command that checks something could not, because there is nothing to measure, or it cannot be read. */
 export class UnmeasurableError extends StartError {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

@@ -2,7 +2,7 @@ import { type Environment, type Faults, items, oneOf, publicUrls, share } from '
 import type { Reader } from './setting.ts';
 import type { Settings } from './settings.ts';
 
-/** Where traces and metrics are sent. */
+/** The destination of traces and metrics. */
 export interface TelemetrySettings {
   /** Base URL of an OTLP/HTTP collector, without a trailing slash. */
   readonly url: string;
@@ -18,8 +18,9 @@ const readCompression = oneOf('gzip', 'none');
 const own = ['otlpUrl', 'otlpHeaders', 'otlpService', 'traceShare'] as const;
 
 /**
- * Undefined: nothing is sent. The variables of OpenTelemetry count where Custos has none of its own; what they say of
- * headers, time limits and certificates is read by its SDK. Faults never repeat a header, which may be a credential.
+ * Reads the telemetry settings. Undefined if nothing is sent. The variables of OpenTelemetry apply where Custos has
+ * none of its own. The SDK reads their values for headers, time limits and certificates. Faults never repeat a
+ * header, which may be a credential.
  */
 export function telemetrySettings(
   { faults, name, value }: Reader<Settings, 'serve'>,
@@ -43,7 +44,7 @@ export function telemetrySettings(
   return undefined;
 }
 
-/** `name=value,name=value`, as in OpenTelemetry's own settings. */
+/** Parses `name=value,name=value`, the format of OpenTelemetry's own settings. */
 function headersOf(faults: Faults, name: string, list: string | undefined): Record<string, string> {
   const entries = items(list).map((item) => /^([\w-]+)=([\x21-\x7e ]+)$/.exec(item));
   if (entries.some((entry) => entry === null)) {

@@ -16,9 +16,9 @@ const NAME = 'CUSTOS_USER_LOGINS_FILE';
 const MIN_RSA_BITS = 2048;
 
 /**
- * Reads the logins that a signer verifies: a JSON object by app id, of `verification_key` (PEM) or `keys` (of a JWKS),
- * and `user_id_claim` and `audiences` as in the app's `jwt_auth`. They are not read from the database, because the
- * signer does not trust it.
+ * Reads the logins that a signer verifies: a JSON object by app id, with `verification_key` (PEM) or `keys` (of a
+ * JWKS), and `user_id_claim` and `audiences` as in the app's `jwt_auth`. They are not read from the database, because
+ * the signer does not trust it.
  */
 export function userLogins(
   faults: check.Faults,
@@ -42,7 +42,7 @@ function readObject(faults: check.Faults, text: string): object {
     const parsed: unknown = JSON.parse(text);
     if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return parsed;
   } catch {
-    // No JSON.
+    // The text is not JSON.
   }
   faults.push(`${NAME}: expected a JSON object by app id`);
   return {};

@@ -1,8 +1,8 @@
 import type { UnitContext } from './unit-notes.ts';
 
-/** Who acted, without personal data. */
+/** The actor of an action, without personal data. */
 export interface AuditActor {
-  /** How the actor was identified; `anonymous`: not at all. */
+  /** How the actor was identified. `anonymous` means that it was not identified. */
   readonly kind: 'app_secret' | 'user_token' | 'web_page' | 'oauth_client' | 'anonymous' | 'operator' | 'job';
   readonly appId?: string | undefined;
   /** The app that rejected credentials named. */
@@ -13,7 +13,7 @@ export interface AuditActor {
   readonly signers?: readonly string[] | undefined;
   readonly operatorId?: string | undefined;
   readonly role?: string | undefined;
-  /** Where an operator's call came from. */
+  /** The origin of an operator's call. */
   readonly origin?: string | undefined;
   readonly job?: string | undefined;
 }
@@ -23,9 +23,9 @@ export interface AuditRecord {
   /** Unix ms. */
   readonly atMs: number;
   readonly by: AuditActor;
-  /** The app that it was done to or for; null if it concerns none. */
+  /** The app that the action concerns. Null if it concerns none. */
   readonly appId: string | null;
-  /** operationId, the name of a command's action, or the name of a job. */
+  /** The operationId, the name of a command's action, or the name of a job. */
   readonly operation: string;
   readonly requestId?: string | undefined;
   /** The work after the commit of a request, such as a broadcast. */
@@ -34,14 +34,14 @@ export interface AuditRecord {
   readonly request?: string | undefined;
   /** Ids and roles by name; never text that could be personal or secret. */
   readonly ids: Readonly<Record<string, string | readonly string[]>>;
-  /** The kinds of changes that the operation does not imply: types of events. */
+  /** The types of events that report changes which the operation does not imply. */
   readonly changes?: readonly string[] | undefined;
   readonly decision: 'allow' | 'deny';
   /** The status of the response, if there is one. */
   readonly status?: number | undefined;
   /** The error code of a refusal. */
   readonly code?: string | undefined;
-  /** How many denials before this one were not recorded. */
+  /** The number of denials before this one that were not recorded. */
   readonly omitted?: number | undefined;
 }
 
@@ -57,36 +57,36 @@ export interface AuditedChange {
 /** Writes the audit log. */
 export interface AuditTrail {
   /**
-   * Writes a record in the unit of work of what it records.
+   * Writes a record in the unit of work of the recorded action.
    *
-   * @param options `isLast`: nothing follows in the unit of work but its commit.
+   * @param options `isLast` means that only the commit follows in the unit of work.
    * @throws ApiError unavailable when it cannot be written, so that nothing happens without its record.
    */
   record(unit: UnitContext, record: AuditRecord, options?: { readonly isLast?: boolean }): Promise<void>;
-  /** The digest of a request; without the key of the log it cannot be inverted by trying all requests. */
+  /** The digest of a request. Without the key of the log, nobody can invert it by trying all requests. */
   digest(method: string, target: string, body: Uint8Array): string;
 }
 
-/** Whether changes must wait, because the database may lack what was done before. */
+/** Decides whether changes must wait, because the database may lack earlier changes. */
 export interface WriteFreeze {
-  /** Why they must wait now; undefined if they need not. */
+  /** Returns the reason why changes must wait now. Undefined if they need not wait. */
   reason(): string | undefined;
-  /** The same, after waiting a moment for what is uncertain. */
+  /** Returns the reason after a short wait for the end of an uncertainty. */
   settled(): Promise<string | undefined>;
 }
 
-/** A signed checkpoint of the audit log, and which restore of the database was the last one then. */
+/** A signed checkpoint of the audit log, and the last restore of the database at that time. */
 export interface KeptCheckpoint {
   /** The signed note (C2SP tlog-checkpoint). */
   readonly note: string;
-  /** When that restore was noticed, Unix ms; null without one. */
+  /** When that restore was noticed, in Unix ms. Null without a restore. */
   readonly restoredAtMs: number | null;
 }
 
-/** Keeps the last signed checkpoint where someone who can write to the database cannot. */
+/** Stores the last signed checkpoint at a place to which a person with write access to the database has no access. */
 export interface CheckpointKeeper {
-  /** Undefined before the first one is kept. */
+  /** Returns undefined before the first checkpoint is stored. */
   read(): Promise<KeptCheckpoint | undefined>;
-  /** The checkpoint from before another restore is kept next to it. */
+  /** Stores a checkpoint. A checkpoint from before another restore is kept next to it. */
   keep(checkpoint: KeptCheckpoint): Promise<void>;
 }

@@ -3,7 +3,10 @@ import type { IntegrationEnvironment } from '../generated/schemas.ts';
 /** The issuer's own environments. Each has its own customers, cards and money. */
 export type CardEnvironment = IntegrationEnvironment;
 
-/** Why the issuer declines a request that it understood: `data` names an invalid value, `pair` an asset or network. */
+/**
+ * The reason why the issuer declines a request that it understood. `data` names an invalid value, `pair` an asset or
+ * network.
+ */
 export interface CardRefusal {
   readonly fault: 'data' | 'pair' | 'state';
   readonly message: string;
@@ -11,10 +14,10 @@ export interface CardRefusal {
 
 /** The terms that users accept, and the data that pages of apps need. */
 export interface CardProgram {
-  /** With it, pages encrypt PINs. */
+  /** The key with which pages encrypt PINs. */
   readonly publishableKey: string;
   readonly logoUrl: string | null;
-  /** Takes the money of payments; the owner of a wallet approves it as a spender. */
+  /** The account that takes the money of payments. The owner of a wallet approves it as a spender. */
   readonly spenderAddress: string;
   readonly disclosureUrl: string;
   readonly bank: {
@@ -26,18 +29,18 @@ export interface CardProgram {
 export type CardStatus = 'active' | 'inactive' | 'canceled';
 
 export interface CardOrder {
-  /** Identifies the request, so that a repeated one issues nothing new. */
+  /** Identifies the request, so that a repetition issues nothing new. */
   readonly key: string;
   /** The id of the customer at the provider that verified it. */
   readonly customerId: string;
   readonly caip2: string;
   readonly tokenAddress: string;
   readonly decimals: number;
-  /** The address of the wallet that pays. */
+  /** The address of the wallet from which the card pays. */
   readonly address: string;
 }
 
-/** A card as the issuer reports it. It contains no number but the last four digits. */
+/** A card as the issuer reports it. Its only digits are the last four of the number. */
 export interface IssuedCard {
   readonly id: string;
   readonly status: CardStatus;
@@ -53,7 +56,7 @@ export interface CardChange {
   readonly status?: CardStatus | undefined;
   /** The reason of a cancellation. */
   readonly reason?: 'lost' | 'stolen' | undefined;
-  /** As the user's page encrypted it. Only the issuer can read it. */
+  /** The PIN as the user's page encrypted it. Only the issuer can decrypt it. */
   readonly encryptedPin?: string | undefined;
 }
 
@@ -62,7 +65,7 @@ export interface CardPayment {
   readonly id: string;
   readonly kind: 'purchase' | 'refund';
   readonly status: 'pending' | 'posted' | 'declined' | 'expired' | 'reversed';
-  /** In cents; of a pending payment what was authorized, of a posted one what was captured. */
+  /** The amount in cents: for a pending payment the authorized amount, for a posted payment the captured amount. */
   readonly cents: bigint;
   /** ISO 4217 in lower case. */
   readonly currency: string;
@@ -74,7 +77,7 @@ export interface CardPayment {
 
 export interface PaymentPage {
   readonly payments: readonly CardPayment[];
-  /** Pass it to the next call; null on the last page. */
+  /** The cursor for the next call. Null on the last page. */
   readonly nextCursor: string | null;
 }
 
@@ -87,45 +90,46 @@ export interface PostedQuery {
 
 /**
  * One environment of an issuer of cards that spend from wallets. The issuer takes the money of a payment with
- * `transferFrom`, as a spender that the wallet's owner has approved. Methods reject with an error that `isUnavailable`
- * recognizes when the issuer cannot be reached. All that change something are idempotent by `key` or id.
+ * `transferFrom`, as a spender that the wallet's owner has approved. When the issuer cannot be reached, methods
+ * reject with an error that `isUnavailable` recognizes. All methods that change something are idempotent by `key` or
+ * id.
  */
 export interface CardIssuer {
-  /** The networks that it spends on. */
+  /** The networks on which it spends. */
   readonly networks: 'test' | 'main' | 'all';
-  /** The provider whose verification of customers it relies on, and the endorsement that they need. */
+  /** The provider whose verification of customers it accepts, and the endorsement that they need. */
   readonly verifiedBy: string;
   readonly endorsement: string;
 
   program(): Promise<CardProgram>;
   issue(order: CardOrder): Promise<IssuedCard | CardRefusal>;
   change(cardId: string, change: CardChange): Promise<IssuedCard | CardRefusal>;
-  /** Cancels a card and issues its successor; of a card that was replaced before, the successor that it has. */
+  /** Cancels a card and issues its successor. If the card was replaced before, returns the existing successor. */
   replace(
     cardId: string,
     reason: 'lost' | 'stolen' | 'expired',
   ): Promise<{ readonly old: IssuedCard; readonly successor: IssuedCard }>;
-  /** Newest first. Undefined for a cursor that the issuer did not give. */
+  /** Returns payments, newest first. Undefined for an unknown cursor. */
   payments(
     cardId: string,
     page: { readonly cursor: string | undefined; readonly limit: number },
   ): Promise<PaymentPage | undefined>;
   posted(cardId: string, query: PostedQuery): Promise<readonly CardPayment[]>;
-  /** A secret with which the page that has the nonce shows the card's number. */
+  /** Returns a secret with which the page that has the nonce can show the card's number. */
   ephemeralKey(cardId: string, nonce: string): Promise<string | CardRefusal>;
 }
 
-/** The issuers that this server is connected to. */
+/** The issuers to which this server is connected. */
 export interface CardIssuers {
-  /** Undefined when this environment is not configured. */
+  /** Returns undefined when this environment is not configured. */
   find(environment: CardEnvironment): CardIssuer | undefined;
 }
 
-/** Holds the keys of custodial wallets, identified by our wallet ids. */
+/** Holds the keys of custodial wallets. It identifies them by the server's wallet ids. */
 export interface Custodian {
   /**
-   * Opens a wallet for one of the custodian's customers. Idempotent by wallet id. Undefined when the custodian has no
-   * such customer.
+   * Opens a wallet for one of the custodian's customers. Idempotent by wallet id. Returns undefined when the
+   * custodian has no such customer.
    */
   openWallet(order: {
     readonly walletId: string;
@@ -135,8 +139,8 @@ export interface Custodian {
   }): Promise<{ readonly address: string } | undefined>;
 }
 
-/** The custodians that this server is connected to. */
+/** The custodians to which this server is connected. */
 export interface Custodians {
-  /** Undefined when no custodian with this name is configured. */
+  /** Returns undefined when no custodian with this name is configured. */
   find(provider: string): Custodian | undefined;
 }

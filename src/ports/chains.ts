@@ -6,40 +6,40 @@ export interface ChainTransfer {
   readonly hash: string;
   readonly sender: string;
   readonly recipient: string;
-  /** Contract (EVM) or mint (Solana); null is the native asset. */
+  /** The contract (EVM) or mint (Solana). Null is the native asset. */
   readonly tokenAddress: string | null;
   readonly rawAmount: bigint;
   readonly blockNumber: bigint;
   readonly blockTimestampSeconds: number;
-  /** The position on the chain, used as a page cursor. */
+  /** The position on the chain, which is used as a page cursor. */
   readonly position: string;
-  /** Identifies the transfer, also if a reorganization puts its transaction into another block. */
+  /** Identifies the transfer, even if a reorganization moves its transaction to another block. */
   readonly key: string;
 }
 
-/** Asks for the next transfers on a chain, from any sender. */
+/** A query for the next transfers on a chain, from any sender. */
 export interface TransferReading {
-  /** `TransferPage.position` of the page before; undefined begins. */
+  /** The `TransferPage.position` of the previous page. Undefined starts at the beginning. */
   readonly after: string | undefined;
-  /** The most transfers to return. */
+  /** The maximum number of transfers to return. */
   readonly limit: number;
   readonly watched: WatchedAddresses;
 }
 
-/** The addresses whose transfers are of interest, in the format in which wallets store them. */
+/** The watched addresses, in the format in which wallets store them. */
 export interface WatchedAddresses {
-  /** The addresses among these that are watched. */
+  /** Returns those of the addresses that are watched. */
   among(addresses: readonly string[]): Promise<ReadonlySet<string>>;
-  /** For Solana: the next watched addresses in ascending order; undefined starts with the first. */
+  /** For Solana, returns the next watched addresses in ascending order. Undefined starts with the first. */
   nextOnSolana(address: string | undefined, limit: number): Promise<readonly string[]>;
 }
 
 export interface TransferPage {
-  /** Oldest first; may contain transfers to addresses that are not watched. */
+  /** The transfers, oldest first. They may include transfers to addresses that are not watched. */
   readonly transfers: readonly ChainTransfer[];
-  /** The start of the next page; undefined if the chain has none yet. */
+  /** The start of the next page. Undefined if the chain has none yet. */
   readonly position: string | undefined;
-  /** Whether more can be read right away. */
+  /** Whether more transfers can be read immediately. */
   readonly hasMore: boolean;
 }
 
@@ -56,29 +56,33 @@ export interface TransferQuery {
 
 /** The status of a broadcast transaction, as reported by the chain. */
 export type ChainStatus =
-  /** Known to the chain, not in a block yet. */
+  /** The chain has the transaction, but no block includes it yet. */
   | { readonly kind: 'pending'; readonly look?: Look }
-  /** In a block and executed; `isFinal` when no reorganization can revert it. */
+  /** A block includes it, and it succeeded. `isFinal` means that no reorganization can revert it. */
   | ({ readonly kind: 'included'; readonly isFinal: boolean } & Inclusion)
-  /** In a block, but execution reverted; the fee was charged. */
+  /** A block includes it, but its execution was reverted. The fee was charged. */
   | ({ readonly kind: 'reverted'; readonly isFinal: boolean; readonly reason: string } & Inclusion)
-  /** Another transaction of the same account used its nonce, which no reorganization can undo. */
+  /** Another transaction of the same account used its nonce, and no reorganization can undo that. */
   | { readonly kind: 'replaced'; readonly byHash: string | undefined }
-  /** Unknown to the chain: never received or dropped. `isExpired`: it can certainly never be included. */
+  /**
+   * The chain does not have it, because it never received it or dropped it. `isExpired` means that it can certainly
+   * never be included.
+   */
   | { readonly kind: 'unknown'; readonly isExpired: boolean; readonly look?: Look }
   /**
-   * No node has the transaction, and by all their answers it can never be included: its nonce is used, or its blockhash
-   * is no longer valid. A lagging node answers the same about an included transaction, so one check proves nothing.
+   * No node has the transaction, and according to all of them it can never be included, because its nonce is used or
+   * its blockhash is no longer valid. A lagging node reports the same about an included transaction, so one check
+   * proves nothing.
    */
   | { readonly kind: 'gone'; readonly as: 'replaced' | 'expired'; readonly look: Look }
-  /** The nodes disagree, or what they say is not final: nothing is known. */
+  /** The nodes disagree, or what they report is not final, so nothing is known. */
   | { readonly kind: 'undecided' };
 
-/** When nodes were asked. Chains that cannot be wrong leave it out. */
+/** When the nodes were queried. Chains that cannot be wrong omit it. */
 export interface Look {
-  /** The block up to which all nodes have come. */
+  /** The block that all nodes have reached. */
   readonly at: bigint;
-  /** How many blocks later the same answer counts as another look. */
+  /** The number of blocks after which the same result counts as a second check. */
   readonly distance: bigint;
 }
 
@@ -87,15 +91,15 @@ export interface Inclusion {
   readonly blockNumber: bigint;
   /** Unix seconds. */
   readonly blockTimestampSeconds: number;
-  /** In the smallest unit of the native asset; on Tempo, of the token that the fee was paid in. */
+  /** The fee in the smallest unit of the native asset. On Tempo, in the token that paid the fee. */
   readonly feePaid: bigint;
-  /** For a user operation: the transaction that included it, and the index of the entry point's event. */
+  /** For a user operation, the transaction that included it, and the index of the entry point's event. */
   readonly operation?: { transactionHash: string; gasUsed: bigint; logIndex: number };
 }
 
 /** A chain's response to a broadcast. The promise rejects when no node can be reached. */
 export type BroadcastOutcome =
-  /** Accepted now or before: the same bytes may be broadcast again at any time. */
+  /** The bytes were accepted now or before. The same bytes may be broadcast again at any time. */
   | { readonly isAccepted: true; readonly hash: string }
   | {
       readonly isAccepted: false;
@@ -107,11 +111,11 @@ export type BroadcastOutcome =
 
 export type BroadcastRefusal =
   | 'insufficient_funds'
-  /** The nonce is used or the blockhash has expired: these bytes can never be included. */
+  /** The nonce is used or the blockhash has expired, so these bytes can never be included. */
   | 'stale'
-  /** The fee is too low for the current block, or to replace the pending transaction. */
+  /** The fee is too low for the current block, or too low to replace the pending transaction. */
   | 'underpriced'
-  /** Execution fails; returned only by chains that simulate before accepting. */
+  /** The execution fails. Only chains that simulate before they accept return it. */
   | 'reverts'
   | 'invalid';
 
@@ -124,12 +128,12 @@ export type Simulation =
 export type SequenceSimulation =
   | {
       readonly succeeds: true;
-      /** The gas limit that each call needs; undefined where the node cannot simulate it after the ones before. */
+      /** The gas limit of each call. Undefined if the node cannot simulate the call after the previous ones. */
       readonly units: readonly (bigint | undefined)[];
     }
   | {
       readonly succeeds: false;
-      /** The error of the first call that fails. */
+      /** The index of the first call that fails. */
       readonly index: number;
       readonly reason: BroadcastRefusal;
       readonly message: string;
@@ -145,26 +149,35 @@ export interface TransactionMovements {
 export interface TokenMovement {
   /** Null is the native asset. */
   readonly token: string | null;
-  /** The zero address when it was minted. */
+  /** The sender, or the zero address when it was minted. */
   readonly from: string;
-  /** The zero address when it was burned. */
+  /** The recipient, or the zero address when it was burned. */
   readonly to: string;
   readonly rawAmount: bigint;
 }
 
-/** The operations that every kind of chain supports. Addresses are in the format of the chain type. */
+/** The operations that every kind of chain supports. Addresses are in the notation of the chain type. */
 interface Chain {
   readonly caip2: string;
-  /** Raw amounts in the order of `tokenAddresses`; null is the native asset; 0 for an unknown token. */
+  /**
+   * Returns raw amounts in the order of `tokenAddresses`. Null is the native asset. The amount of an unknown token is
+   * 0.
+   */
   balances(address: string, tokenAddresses: readonly (string | null)[]): Promise<readonly bigint[]>;
   broadcast(signedBytes: Uint8Array): Promise<BroadcastOutcome>;
-  /** `signedBytes`: their nonce or blockhash determines whether the transaction can still be included. */
+  /**
+   * Returns the status of a transaction. The nonce or blockhash in `signedBytes` determines whether it can still be
+   * included.
+   */
   statusOf(hash: string, signedBytes: Uint8Array): Promise<ChainStatus>;
-  /** Transfers from or to an address, newest first; undefined for chains without an index (plain JSON-RPC). */
+  /** Returns transfers from or to an address, newest first. Undefined for chains without an index (plain JSON-RPC). */
   transfersOf?(query: TransferQuery): Promise<readonly ChainTransfer[]>;
-  /** The next transfers on the chain; final, where the chain can be reorganized. */
+  /** Returns the next transfers on the chain. On a chain that can be reorganized, they are final. */
   transfersAfter?(reading: TransferReading): Promise<TransferPage>;
-  /** How long one process may take to read the next transfers; undefined if that takes no time worth sharing. */
+  /**
+   * How long the claim of a process to read the next transfers lasts. Undefined if the reading takes too little time
+   * to be shared.
+   */
   readonly transferLeaseMs?: number;
 }
 
@@ -174,27 +187,27 @@ export interface EvmChain extends Chain {
   readonly chainId: bigint;
   /** Undefined if the source of fees and gas is trusted. */
   readonly ceilings?: EvmCeilings;
-  /** The account's next nonce, counting transactions in the pool. */
+  /** Returns the account's next nonce, including transactions in the pool. */
   nonce(address: string): Promise<bigint>;
-  /** Wei per gas. `maxPriorityFeePerGas` is undefined on a chain without EIP-1559. */
+  /** Returns fees in wei per gas. `maxPriorityFeePerGas` is undefined on a chain without EIP-1559. */
   fees(): Promise<{ readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint | undefined }>;
-  /** The time of the latest block, Unix seconds: contracts compare deadlines with it. */
+  /** Returns the time of the latest block in Unix seconds, with which contracts compare deadlines. */
   latestSeconds(): Promise<number>;
-  /** Executes a call on the latest state without committing it; `units` is the estimated gas limit. */
+  /** Executes a call on the latest state without committing it. `units` is the estimated gas limit. */
   simulate(call: EvmCall): Promise<Simulation>;
-  /** Executes calls of one sender one after the other, as consecutive transactions, without committing them. */
+  /** Executes calls of one sender in order, as consecutive transactions, without committing them. */
   simulateSequence(calls: readonly EvmCall[]): Promise<SequenceSimulation>;
   /**
-   * The movements of a transaction: tokens, its own value, and wrapped native assets as the minting and burning of
-   * their token. Undefined while no block includes it.
+   * Returns the movements of a transaction: tokens, its own value, and the minting and burning of wrapped native
+   * assets. Undefined while no block includes it.
    *
    * NOTE: native assets that contracts send are not in a node's logs, so only simulated chains list them.
    */
   movementsOf(hash: string): Promise<TransactionMovements | undefined>;
   /**
-   * Read-only call; returns the contract's return data, empty without a contract. `isConstant`: the answer never
-   * changes, so all nodes must give the same. `settle`: chooses from the answers of all nodes; undefined if they differ
-   * by too much to be believed.
+   * Makes a read-only call and returns the contract's return data, which is empty without a contract. `isConstant`
+   * means that the result never changes, so all nodes must return the same. `settle` chooses from the results of all
+   * nodes; it returns undefined if they differ too much to be trusted.
    */
   read(call: {
     readonly to: string;
@@ -202,7 +215,10 @@ export interface EvmChain extends Chain {
     readonly isConstant?: boolean;
     readonly settle?: (answers: readonly Uint8Array[]) => Uint8Array | undefined;
   }): Promise<Uint8Array>;
-  /** The code at an address: empty for a plain account, `ef0100` || contract for a delegated account (EIP-7702). */
+  /**
+   * Returns the code at an address: empty for a plain account, `ef0100` || contract for a delegated account
+   * (EIP-7702).
+   */
   code(address: string): Promise<Uint8Array>;
   /** Undefined if gas cannot be sponsored. */
   readonly bundler?: Bundler;
@@ -222,7 +238,7 @@ export interface EvmCall {
   readonly data: Uint8Array;
   /** Signed EIP-7702 authorizations in the transaction. */
   readonly authorizationList?: readonly EvmAuthorization[];
-  /** Simulates as if the sender already delegated to this contract; needs no signed authorization. */
+  /** Simulates as if the sender had already delegated to this contract. Needs no signed authorization. */
   readonly delegatedTo?: string;
 }
 
@@ -239,20 +255,20 @@ export interface EvmAuthorization {
 export interface SolanaChain extends Chain {
   readonly kind: 'solana';
   latestBlockhash(): Promise<{ readonly blockhash: string; readonly lastValidBlockHeight: bigint }>;
-  /** The time of the latest block, Unix seconds; undefined for chains whose blocks follow requests. */
+  /** Returns the time of the latest block in Unix seconds. Undefined for chains whose blocks follow requests. */
   latestSeconds?(): Promise<number>;
-  /** `transactionBytes` may be unsigned. */
+  /** Simulates a transaction, which may be unsigned. */
   simulate(transactionBytes: Uint8Array): Promise<Simulation>;
-  /** The owner's token accounts for a mint. */
+  /** Returns the owner's token accounts for a mint. */
   tokenAccounts(
     owner: string,
     mint: string,
   ): Promise<readonly { readonly address: string; readonly rawAmount: bigint }[]>;
-  /** The properties of a mint; undefined when it does not exist. */
+  /** Returns the properties of a mint. Undefined when it does not exist. */
   mint(address: string): Promise<{ readonly decimals: number; readonly tokenProgram: string } | undefined>;
-  /** Lamports that an account of this size must hold to be exempt from rent. */
+  /** Returns the lamports with which an account of this size is exempt from rent. */
   rentExemption(sizeBytes: number): Promise<bigint>;
-  /** Pays the fees of messages that it signs; undefined if fees cannot be sponsored. */
+  /** Pays the fees of messages that it signs. Undefined if fees cannot be sponsored. */
   readonly feePayer?: { readonly address: string; sign(messageBytes: Uint8Array): Promise<Uint8Array> };
 }
 
@@ -261,7 +277,7 @@ export interface TronChain extends Chain {
   readonly kind: 'tron';
   /** The reference block of a new transaction: 2 and 8 bytes in hex. */
   referenceBlock(): Promise<{ readonly refBlockBytes: string; readonly refBlockHash: string }>;
-  /** Executes the raw data of an unsigned transaction without committing it; `units` is energy. */
+  /** Executes the raw data of an unsigned transaction without committing it. `units` is energy. */
   simulate(rawDataBytes: Uint8Array): Promise<Simulation>;
 }
 
@@ -273,52 +289,52 @@ export interface PlainChain extends Chain {
 
 export type AnyChain = EvmChain | SolanaChain | TronChain | PlainChain;
 
-/** The chains that this server is connected to. */
+/** The chains to which this server is connected. */
 export interface Chains {
-  /** Undefined when the chain is not configured. */
+  /** Returns undefined when the chain is not configured. */
   find(caip2: string): AnyChain | undefined;
-  /** Ids of the chains in use whose transfers can be read; undefined when there are none. */
+  /** Returns the ids of the chains in use whose transfers can be read. Undefined when there are none. */
   listing?(): Promise<readonly string[]>;
 }
 
 /** Prices of assets. */
 export interface Prices {
-  /** US dollars for one unit as decimal strings, by lower-case symbol; omits symbols without a price. */
+  /** Returns US dollars per unit as decimal strings, by lower-case symbol. Symbols without a price are omitted. */
   inUsd(symbols: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }
 
-/** A swap of two assets of one chain. Addresses in the notation of the chain. */
+/** A swap of two assets on one chain. Addresses are in the notation of the chain type. */
 export interface SwapOrder {
   readonly caip2: string;
   /** Spends the input. */
   readonly sender: string;
   /** Receives the output. */
   readonly recipient: string;
-  /** Contract; null is the native asset. */
+  /** The contract. Null is the native asset. */
   readonly tokenIn: string | null;
   readonly tokenOut: string | null;
-  /** In base units of the input or output, depending on `amountType`. */
+  /** The amount in base units of the input or output, depending on `amountType`. */
   readonly rawAmount: bigint;
   readonly amountType: 'exact_input' | 'exact_output';
   readonly slippageBps: number;
 }
 
-/** How to swap at the current state of the chain. */
+/** A way to swap in the current state of the chain. */
 export interface SwapRoute {
-  /** The calls of the sender, in order, once the spender may take the input. */
+  /** The calls of the sender, in order. They need the allowance of the spender first. */
   readonly calls: readonly { readonly to: string; readonly value: bigint; readonly data: Uint8Array }[];
-  /** The contract that takes the input by an allowance; null when the calls carry it. */
+  /** The contract that takes the input by an allowance. Null when the calls carry the input. */
   readonly spender: string | null;
-  /** The expected input, and the most that the calls spend. */
+  /** The expected input, and the maximum that the calls spend. */
   readonly rawInput: bigint;
   readonly rawInputMax: bigint;
-  /** The expected output, and the least that the calls deliver; with less they revert. */
+  /** The expected output, and the minimum that the calls deliver. With less, they revert. */
   readonly rawOutput: bigint;
   readonly rawOutputMin: bigint;
   /** The gas that the calls use, approximately. */
   readonly gasUnits: bigint;
   readonly expiresAtSeconds: number;
-  /** Where the spent input and the output appear among the movements of the transactions. */
+  /** The patterns by which the spent input and the output are found among the movements of the transactions. */
   readonly spent: MovementPattern;
   readonly received: MovementPattern;
 }
@@ -338,9 +354,9 @@ export interface SwapRefusal {
 
 /** Finds routes between assets of one chain. Methods reject when the chain cannot be reached. */
 export interface SwapRoutes {
-  /** Whether swaps on this chain are routed at all. */
+  /** Whether swaps on this chain are supported. */
   supports(caip2: string): boolean;
-  /** Reserves nothing; each call reads the current state. */
+  /** Returns a route from the current state. It reserves nothing. */
   route(order: SwapOrder): Promise<SwapRoute | SwapRefusal>;
 }
 
@@ -349,10 +365,10 @@ interface IncentiveReward {
   readonly tokenAddress: string;
   readonly symbol: string;
   readonly decimals: number;
-  /** The total that the account was given, including what it has claimed. */
+  /** The total that the account was given, including the amount that it has claimed. */
   readonly rawCumulative: bigint;
   readonly rawClaimed: bigint;
-  /** The Merkle proof of the cumulative amount; 0x hex. */
+  /** The Merkle proof of the cumulative amount, in 0x hex. */
   readonly proof: readonly string[];
 }
 
@@ -364,20 +380,20 @@ export interface IncentiveRewards {
 
 /** The programs that reward deposits. */
 export interface Incentives {
-  /** Undefined for a chain without such a program. Rejects when the system cannot be reached. */
+  /** Returns undefined for a chain without such a program. Rejects when the system cannot be reached. */
   rewards(caip2: string, address: string): Promise<IncentiveRewards | undefined>;
 }
 
 /** The annual yield of a vault in hundredths of a percent. */
 export interface VaultRate {
-  /** Before the app's fee. */
+  /** The yield before the app's fee. */
   readonly apyBps: number;
-  /** The app's part of the yield. */
+  /** The app's share of the yield. */
   readonly feeBps: number;
 }
 
 /** The yields of vaults, which their contracts do not reveal. */
 export interface VaultRates {
-  /** Undefined for a vault whose rate is unknown. */
+  /** Returns undefined for a vault whose rate is unknown. */
   rateOf(caip2: string, address: string): Promise<VaultRate | undefined>;
 }

@@ -3,20 +3,20 @@ export interface ExchangeAsset {
   readonly caip2: string;
   /** The API contract's name of the asset, e.g. `usdc`. */
   readonly asset: string;
-  /** Contract (EVM, TRON) or mint (Solana); null is the native asset. */
+  /** The contract (EVM, TRON) or mint (Solana). Null is the native asset. */
   readonly tokenAddress: string | null;
   readonly decimals: number;
 }
 
-/** A swap into another asset or onto another chain. */
+/** A swap to another asset or another chain. */
 export interface ExchangeOrder {
-  /** `address` deposits the input and receives the refund when the exchange fails. */
+  /** `address` makes the deposit, and receives the refund when the exchange fails. */
   readonly source: ExchangeAsset & { readonly address: string };
   readonly destination: ExchangeAsset & { readonly address: string };
-  /** In base units of the input or output, depending on `amountType`. */
+  /** The amount in base units of the input or output, depending on `amountType`. */
   readonly rawAmount: bigint;
   readonly amountType: 'exact_input' | 'exact_output';
-  /** The app's fee in basis points of the input; the exchange holds it for the app. */
+  /** The app's fee in basis points of the input. The exchange holds it for the app. */
   readonly appFeeBps: number;
 }
 
@@ -27,7 +27,10 @@ interface ExchangeFee {
   readonly rawAmount: bigint;
 }
 
-/** The terms for a deposit included by `expiresAtSeconds`: the exchange pays exactly this or refunds the deposit. */
+/**
+ * The terms for a deposit that a block includes by `expiresAtSeconds`. The exchange pays exactly this amount or
+ * refunds the deposit.
+ */
 export interface ExchangeQuote {
   readonly id: string;
   /** The exact amount to deposit. */
@@ -35,12 +38,12 @@ export interface ExchangeQuote {
   /** The amount that the recipient receives. */
   readonly rawOutput: bigint;
   readonly fees: readonly ExchangeFee[];
-  /** On the source chain. */
+  /** The address on the source chain that receives the deposit. */
   readonly depositAddress: string;
   readonly expiresAtSeconds: number;
 }
 
-/** Why the exchange gives no quote. */
+/** The reason why the exchange gives no quote. */
 export interface ExchangeRefusal {
   readonly fault: 'pair' | 'amount' | 'fee';
   readonly message: string;
@@ -48,21 +51,21 @@ export interface ExchangeRefusal {
 
 /** The progress of an exchange. */
 export type ExchangeStatus =
-  /** For the deposit to be included, or for the payment to be sent. */
+  /** The exchange waits for the deposit to be included, or for the payment to be sent. */
   | { readonly kind: 'waiting' }
-  /** `hash`: of the payment on the destination chain. */
+  /** `hash` is the hash of the payment on the destination chain. */
   | { readonly kind: 'paid'; readonly hash: string }
-  /** `hash`: of the refund on the source chain. */
+  /** `hash` is the hash of the refund on the source chain. */
   | { readonly kind: 'refunded'; readonly hash: string; readonly reason: string };
 
 /** Swaps assets and bridges chains. Methods reject when the service cannot be reached. */
 export interface Exchange {
-  /** Reserves nothing; each call returns a new quote. */
+  /** Returns a new quote. It reserves nothing. */
   quote(order: ExchangeOrder): Promise<ExchangeQuote | ExchangeRefusal>;
   /**
-   * Reports the progress of one deposit. Safe to call repeatedly: a quote is executed once.
+   * Reports the progress of one deposit. Repeated calls are safe, because a quote is executed only once.
    *
-   * @param depositHash of the transaction on the source chain.
+   * @param depositHash the hash of the transaction on the source chain.
    */
   statusOf(quoteId: string, depositHash: string): Promise<ExchangeStatus>;
 }

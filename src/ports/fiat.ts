@@ -21,22 +21,22 @@ export interface FiatPlace {
 export type CustomerKind = 'person' | 'business';
 
 /**
- * Why the provider declines a request that it understood: `data` names an invalid value, `pair` a currency, asset or
- * network that it does not serve, `customer` a customer who may not do this.
+ * The reason why the provider declines a request that it understood. `data` names an invalid value, `pair` a
+ * currency, asset or network that it does not support, `customer` a customer who may not do this.
  */
 export interface FiatRefusal {
   readonly fault: 'data' | 'pair' | 'customer';
-  /** JSON pointer into what was submitted, if the provider names a field. Values are never repeated. */
+  /** A JSON pointer into the submitted data, if the provider names a field. Values are never repeated. */
   readonly pointer?: string;
   readonly message: string;
 }
 
-/** One check of a customer: its status in the provider's words. */
+/** One check of a customer, with its status in the provider's spelling. */
 interface CustomerCheck {
   readonly status: string;
-  /** The link where the customer continues; absent if nothing is required of them. */
+  /** The link where the customer continues. Undefined if nothing is required of them. */
   readonly link?: string;
-  /** Present only if the check was rejected. */
+  /** Set only if the check was rejected. */
   readonly rejectionReasons?: readonly string[];
 }
 
@@ -48,7 +48,7 @@ interface CustomerEndorsement {
 
 /** The provider's state of a customer. It contains no personal data. */
 export interface CustomerSnapshot {
-  /** The provider's current id of the customer. It replaces the one that was asked about. */
+  /** The provider's current id of the customer. It replaces the id in the request. */
   readonly id: string;
   /** E.g. `not_started`, `incomplete`, `under_review`, `active`, `rejected`, `paused`, `offboarded`. */
   readonly status: string;
@@ -69,9 +69,9 @@ interface CustomerTerms {
   /** The customer's id at the provider; undefined for a new customer. */
   readonly id: string | undefined;
   readonly kind: CustomerKind;
-  /** Our reference. The provider has one customer for each reference, however often it is opened. */
+  /** The server's reference. The provider has one customer for each reference, however often it is opened. */
   readonly reference: string;
-  /** Names of service sets to apply for; undefined for the standard ones. */
+  /** The names of service sets to apply for. Undefined for the standard ones. */
   readonly endorsements?: readonly string[] | undefined;
   /** Id of terms that the customer accepted in the app. */
   readonly clientAgreementId?: string | undefined;
@@ -92,7 +92,7 @@ export type Submission = CustomerTerms &
   );
 
 export interface BankAccountOrder {
-  /** Identifies the request, so that a repeated one registers nothing new. */
+  /** Identifies the request, so that a repetition registers nothing new. */
   readonly key: string;
   readonly customerId: string;
   /** The kind of the customer. */
@@ -118,19 +118,19 @@ export interface FiatAsset {
   readonly chain: string;
   /** The contract's name of the asset, e.g. `usdc`. */
   readonly asset: string;
-  /** Contract (EVM, TRON) or mint (Solana); null is the native asset. */
+  /** The contract (EVM, TRON) or mint (Solana). Null is the native asset. */
   readonly tokenAddress: string | null;
   readonly decimals: number;
 }
 
 export interface VirtualAccountOrder {
-  /** Identifies the request, so that a repeated one opens nothing new. */
+  /** Identifies the request, so that a repetition opens nothing new. */
   readonly key: string;
   readonly customerId: string;
   /** ISO 4217 in lower case. */
   readonly currency: string;
   readonly destination: FiatAsset & { readonly address: string };
-  /** The app's fee of each deposit: a decimal string from 0 to below 100. */
+  /** The app's fee on each deposit: a decimal string from 0 to below 100. */
   readonly developerFeePercent: string;
 }
 
@@ -139,11 +139,11 @@ export interface VirtualAccount {
   readonly status: 'activated' | 'deactivated';
   readonly currency: string;
   readonly paymentRails: readonly string[];
-  /** Null while they are being prepared. */
+  /** Null while the provider prepares them. */
   readonly instructions: FiatDepositInstructions | null;
 }
 
-/** The progress of a deposit, in the order in which it can happen. */
+/** The progress of a deposit, in the possible order. */
 export type FiatDepositState = 'received' | 'in_review' | 'delivering' | 'delivered' | 'refunded';
 
 /** One entry of the provider's history. Entries may be repeated, and may arrive in any order. */
@@ -156,11 +156,11 @@ export interface FiatDepositReport {
   readonly currency: string;
   readonly paymentRail?: string | undefined;
   readonly senderName?: string | undefined;
-  /** The hash of the provider's transfer to the wallet; known once it was sent. */
+  /** The hash of the provider's transfer to the wallet. Known after it was sent. */
   readonly transactionHash?: string | undefined;
-  /** In base units of the delivered asset; known when it was sent. */
+  /** The amount in base units of the delivered asset. Known after it was sent. */
   readonly rawOutput?: bigint | undefined;
-  /** Why it was refunded. */
+  /** The reason of the refund. */
   readonly reason?: string | undefined;
   readonly reasonCode?: string | undefined;
   readonly atMs: number;
@@ -168,18 +168,18 @@ export interface FiatDepositReport {
 
 export interface FiatDepositPage {
   readonly reports: readonly FiatDepositReport[];
-  /** Pass it to the next call. Unchanged when there are no more reports. */
+  /** The cursor for the next call. Unchanged when there are no more reports. */
   readonly cursor: string | undefined;
   readonly hasMore: boolean;
 }
 
 export interface PayoutOrder {
-  /** Identifies the payout, so that a repeated request opens nothing new. */
+  /** Identifies the payout, so that a repetition opens nothing new. */
   readonly key: string;
   readonly customerId: string;
   readonly bankAccountId: string;
   readonly source: FiatAsset & {
-    /** Deposits and receives the refund. */
+    /** The address that makes the deposit, and receives the refund. */
     readonly address: string;
   };
   readonly rawAmount: bigint;
@@ -191,7 +191,7 @@ export interface PayoutOrder {
   readonly developerFeePercent: string;
 }
 
-/** The provider's terms: the deposit must be in a block by `expiresAtSeconds`, else it is refunded. */
+/** The provider's terms. A block must include the deposit by `expiresAtSeconds`, otherwise it is refunded. */
 export interface OpenedPayout {
   readonly id: string;
   readonly depositAddress: string;
@@ -201,8 +201,8 @@ export interface OpenedPayout {
 }
 
 /**
- * The provider's state of a payout. `error` and `canceled` end it without a refund; `undeliverable` and `returned` do
- * not end it.
+ * The provider's state of a payout. `error` and `canceled` end the payout without a refund. `undeliverable` and
+ * `returned` do not end it.
  */
 export type FiatPayoutState =
   | 'awaiting_funds'
@@ -222,73 +222,76 @@ export interface FiatPayout {
   readonly state: FiatPayoutState;
   /** The hash of the deposit that the provider found. */
   readonly depositHash?: string | undefined;
-  /** Paid to the bank, after all fees, in units of the currency. */
+  /** The amount that was paid to the bank, after all fees, in units of the currency. */
   readonly paidAmount?: string | undefined;
   readonly refund?: { readonly caip2: string; readonly transactionHash: string } | undefined;
   readonly reason?: string | undefined;
 }
 
-/** Something to ask the provider about again. */
+/** An object that the server should poll again. */
 export interface FiatHint {
   readonly kind: 'customer' | 'virtual_account' | 'payout';
   readonly id: string;
 }
 
-/** A notification of the provider as it arrived. */
+/** A received notification of the provider. */
 export interface FiatNotification {
-  /** Values of the headers by lower-case name. */
+  /** The headers by lower-case name. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: Uint8Array;
   readonly nowMs: number;
 }
 
 /**
- * One environment of a provider that verifies customers and moves money between banks and chains. Methods reject with
- * an error that `isUnavailable` recognizes when the provider cannot be reached. All that change something are
- * idempotent by `reference`, `key` or id.
+ * One environment of a provider that verifies customers and moves money between banks and chains. When the provider
+ * cannot be reached, methods reject with an error that `isUnavailable` recognizes. All methods that change something
+ * are idempotent by `reference`, `key` or id.
  */
 export interface FiatProvider {
   /** The networks on which it moves real assets. Assets on other networks would be lost. */
   readonly networks: 'test' | 'main' | 'all';
 
-  /** Opens a customer, or finds the one with this reference. */
+  /** Opens a customer, or finds the customer with this reference. */
   openCustomer(order: CustomerOrder): Promise<CustomerSnapshot | FiatRefusal>;
-  /** The page where the customer reads and accepts the terms; undefined for an unknown customer. */
+  /** Returns the page where the customer reads and accepts the terms. Undefined for an unknown customer. */
   termsLink(customerId: string, redirectUri?: string): Promise<string | undefined>;
-  /** The page where the customer is verified; undefined for an unknown customer. */
+  /** Returns the page where the customer is verified. Undefined for an unknown customer. */
   verificationLink(
     customerId: string,
     options: { redirectUri?: string | undefined; endorsements?: readonly string[] | undefined },
   ): Promise<string | undefined>;
   /** Opens or updates a customer with submitted data. */
   submit(submission: Submission): Promise<CustomerSnapshot | FiatRefusal>;
-  /** Undefined for an unknown customer. */
+  /** Returns undefined for an unknown customer. */
   customer(customerId: string): Promise<CustomerSnapshot | undefined>;
 
   registerBankAccount(order: BankAccountOrder): Promise<RegisteredBankAccount | FiatRefusal>;
-  /** Does nothing if it was removed before. */
+  /** Removes a bank account. Does nothing if it was removed before. */
   removeBankAccount(customerId: string, bankAccountId: string): Promise<void>;
 
   openVirtualAccount(order: VirtualAccountOrder): Promise<VirtualAccount | FiatRefusal>;
-  /** Undefined for an unknown account. */
+  /** Returns undefined for an unknown account. */
   virtualAccount(customerId: string, virtualAccountId: string): Promise<VirtualAccount | undefined>;
-  /** Ends an account: later deposits are refunded. Does nothing if it was closed before. */
+  /** Ends an account, so that later deposits are refunded. Does nothing if it was closed before. */
   closeVirtualAccount(customerId: string, virtualAccountId: string): Promise<void>;
-  /** A bounded page of what happened to deposits of all accounts after the cursor; undefined is the beginning. */
+  /** Returns a bounded page of the history of all accounts' deposits after the cursor. Undefined is the beginning. */
   depositsAfter(cursor: string | undefined): Promise<FiatDepositPage>;
 
   openPayout(order: PayoutOrder): Promise<OpenedPayout | FiatRefusal>;
-  /** Ends a payout that waits for its deposit; a later deposit is refunded. Does nothing if it ended before. */
+  /** Ends a payout that waits for its deposit. A later deposit is refunded. Does nothing if it ended before. */
   cancelPayout(payoutId: string): Promise<void>;
-  /** Undefined for an unknown payout. */
+  /** Returns undefined for an unknown payout. */
   payout(payoutId: string): Promise<FiatPayout | undefined>;
 
-  /** The subject of a notification; undefined unless the provider signed it recently. The rest of it is ignored. */
+  /**
+   * Returns the subject of a notification. Undefined unless the provider signed it recently. The rest of it is
+   * ignored.
+   */
   readHint(notification: FiatNotification): readonly FiatHint[] | undefined;
 }
 
-/** The providers that this server is connected to. */
+/** The providers to which this server is connected. */
 export interface FiatProviders {
-  /** Undefined when this environment of the provider is not configured. */
+  /** Returns undefined when this environment of the provider is not configured. */
   find(provider: string, environment: FiatEnvironment): FiatProvider | undefined;
 }

@@ -6,7 +6,7 @@ import type { HpkeParameters } from '../engine/crypto/hpke.ts';
 import type { SigningMethod, SigningMethods, SigningTask } from '../engine/signing/sign-with-key.ts';
 import type { WalletKeyFacts } from '../engine/signing/wallet-key.ts';
 
-/** The binding of a sealed secret; opening it under any other binding fails. */
+/** The binding of a sealed secret. It cannot be opened under any other binding. */
 export interface SealBinding {
   /** The use of the secret: the chain type of a wallet's key, otherwise a separate name. */
   readonly purpose: string;
@@ -14,8 +14,8 @@ export interface SealBinding {
   readonly rowId: string;
   readonly appId: string;
   /**
-   * The digest of a wallet's authority, or of the content of a policy; undefined for secrets that anyone who has them
-   * may use.
+   * The digest of a wallet's authority, or of the content of a policy. Undefined for secrets that every holder may
+   * use.
    */
   readonly authority?: string;
 }
@@ -44,20 +44,20 @@ export interface ChangedKey {
 /** The secret of a policy, sealed under the policy's content. */
 interface SealedPolicy {
   readonly sealed: SealedKey;
-  /** JSON of the `PolicyContent`. */
+  /** The JSON of the `PolicyContent`. */
   readonly content: string;
 }
 
-/** A new key pair: the sealed private key, and the public key in the form of the method that makes it. */
+/** A new key pair: the sealed private key, and the public key in the format that the method specifies. */
 interface NewKeyPair<PublicKey> {
   readonly sealed: SealedKey;
   readonly publicKey: PublicKey;
 }
 
-/** A new key of a user; the public key is base64 SubjectPublicKeyInfo. */
+/** A new key of a user. The public key is base64 SubjectPublicKeyInfo. */
 export interface NewUserKey {
   readonly publicKey: string;
-  /** Base64 PKCS #8, as it is or encrypted to a recipient. */
+  /** The private key as base64 PKCS #8, in plain text or encrypted to a recipient. */
   readonly privateKey: string | HpkeMessage;
   /** Undefined if the key store does not vouch for the key. */
   readonly voucher?: Voucher | undefined;
@@ -68,7 +68,7 @@ export interface UserLogin {
   readonly appId: string;
   /** A token of the app's own login. */
   readonly token: string;
-  /** When the key ends: at most an hour ahead. Unix ms. */
+  /** When the key ends, at most an hour ahead, in Unix ms. */
   readonly expiresAtMs: number;
   readonly voucherKey: StoredVoucherKey;
 }
@@ -84,45 +84,50 @@ export interface HpkeMessage {
 export interface SubmittedKey extends HpkeMessage {
   readonly parameters: HpkeParameters;
   readonly form: 'phrase' | 'private-key';
-  /** The index of the wallet among those of the phrase. Default: 0. */
+  /** The index of the wallet among the wallets of the phrase. Default: 0. */
   readonly index?: number | undefined;
 }
 
 /**
- * Holds the master keys. Private keys are made, used and encrypted inside; what leaves is what the name of the method
- * says. So an implementation may run in a process of its own.
+ * Holds the master keys. Private keys are created, used and encrypted inside. Only the values that the method's name
+ * states leave it, so an implementation may run in a separate process.
  *
- * Methods reject with a `KeyStoreError` when a secret cannot be sealed or opened. An implementation elsewhere rejects
- * with an error that `isUnavailable` recognizes while it cannot be reached.
+ * When a secret cannot be sealed or opened, methods reject with a `KeyStoreError`. A remote implementation that
+ * cannot be reached rejects with an error that `isUnavailable` recognizes.
  */
 export interface KeyStore {
   /** The master key that seals. */
   readonly currentMasterKeyId: string;
   /**
-   * Whether it computes in this process and waits for nothing else. Other key stores are called while no connection is
-   * held.
+   * Whether it computes in this process and waits for nothing else. Other key stores are called only while no
+   * connection is held.
    */
   readonly isLocal?: boolean;
-  /** The apps whose logins it verifies: it vouches for keys of their users. */
+  /** The apps whose logins it verifies. It vouches for the keys of their users. */
   readonly loginApps?: readonly string[];
-  /** The contracts that it signs calls of for owned wallets (`namedContracts`); undefined if it does not say. */
+  /** The contracts whose calls it signs for owned wallets (`namedContracts`). Undefined if it does not report them. */
   readonly contracts?: readonly string[] | undefined;
 
   /** Seals a secret that the caller knows, for a purpose of `plainPurposes`. */
   seal(secret: Uint8Array, binding: SealBinding): Promise<SealedKey>;
-  /** Opens a secret whose purpose is one of `plainPurposes`; never a private key. The caller wipes the result. */
+  /**
+   * Opens a secret whose purpose is one of `plainPurposes`, which excludes private keys. The caller wipes the result.
+   */
   open(sealed: SealedKey, binding: SealBinding): Promise<Uint8Array>;
-  /** Wraps the data key under the current master key; the secret stays as it is. */
+  /** Wraps the data key under the current master key. The secret is not changed. */
   rewrap(sealed: SealedKey, binding: SealBinding): Promise<SealedKey>;
 
   /**
-   * Draws the key of a new wallet. The purpose of the binding is its chain type. With an authority, it is used only for
-   * what the owner has signed.
+   * Draws the key of a new wallet. The purpose of the binding is its chain type. With an authority, the key is used
+   * only for tasks that the owner has signed.
    */
   createWalletKey(binding: SealBinding, authority?: WalletAuthority): Promise<NewWalletKey>;
   /**
-   * Signs with a wallet's key. Throws SigningInputError; UnauthorizedUseError for a key with an authority, unless its
-   * `use` shows that this task was agreed to and that a pinned policy allows it.
+   * Signs with a wallet's key.
+   *
+   * @throws SigningInputError
+   * @throws UnauthorizedUseError for a key with an authority, unless `use` shows that this task was authorized and
+   * that a pinned policy allows it.
    */
   signWithWallet<Method extends SigningMethod>(
     sealed: SealedKey,
@@ -131,10 +136,12 @@ export interface KeyStore {
     use?: AuthorizedUse,
   ): Promise<SigningMethods[Method]['data']>;
   /**
-   * Encrypts a wallet's private key in its usual text form, or its phrase, to a recipient; undefined for the phrase of
-   * a wallet without one. Throws HpkeError for an invalid recipient; UnauthorizedUseError as `signWithWallet`.
+   * Encrypts a wallet's private key in its usual text form, or its phrase, to a recipient. Returns undefined for the
+   * phrase of a wallet without one.
    *
-   * Shape: `recipient` 65-byte point.
+   * @param recipient a 65-byte point.
+   * @throws HpkeError for an invalid recipient.
+   * @throws UnauthorizedUseError under the same conditions as `signWithWallet`.
    */
   exportWalletKey(
     sealed: SealedKey,
@@ -143,40 +150,50 @@ export interface KeyStore {
     use?: AuthorizedUse,
   ): Promise<HpkeMessage | undefined>;
   /**
-   * Seals a wallet's key under the authority that it has after the change that its owner has signed. Throws
-   * UnauthorizedUseError.
+   * Seals a wallet's key under its authority after the change that its owner has signed.
+   *
+   * @throws UnauthorizedUseError
    */
   changeAuthority(sealed: SealedKey, binding: SealBinding, use: AuthorizedUse): Promise<ChangedKey>;
-  /** Seals a wallet's key that is sealed without an authority under one. Throws for a key that has one. */
+  /**
+   * Seals a wallet's key under an authority, if it was sealed without one.
+   *
+   * @throws for a key that has an authority.
+   */
   sealUnderAuthority(sealed: SealedKey, binding: SealBinding, authority: WalletAuthority): Promise<SealedKey>;
   /**
-   * Generates the secret of a policy and seals it under the policy's content. `name` is the value that wallets pin. No
-   * other secret has it, and the secret never leaves the key store.
+   * Generates the secret of a policy and seals it under the policy's content. `name` is the value that wallets pin.
+   * No other secret has this name, and the secret never leaves the key store.
    */
   sealPolicy(
     binding: SealBinding,
     content: Omit<PolicyContent, 'appId' | 'id'>,
   ): Promise<SealedPolicy & { readonly name: string }>;
   /**
-   * Seals the secret of a policy under the content after a change. Throws UnauthorizedUseError unless its owner
-   * agreed.
+   * Seals the secret of a policy under the content after a change.
+   *
+   * @throws UnauthorizedUseError unless its owner authorized the change.
    */
   changePolicy(sealed: SealedKey, binding: SealBinding, change: PolicyChange): Promise<SealedPolicy>;
   /**
-   * Seals a random secret under the changes of a key quorum, the last of which its members have signed a request for
-   * now; the record has the seal of those before it. What opens under them shows that this key store has seen each
-   * when it was made. Throws UnauthorizedUseError.
+   * Seals a random secret under the changes of a key quorum. The members have signed a request for the last change,
+   * and the record contains the seal of the earlier ones. If the secret opens under these changes, this key store has
+   * checked each of them when it was made.
+   *
+   * @throws UnauthorizedUseError
    */
   sealQuorumChange(
     binding: SealBinding,
     record: QuorumRecord,
     vouching?: KnownQuorums['vouching'],
   ): Promise<SealedKey>;
-  /** Draws the key pair that one import is encrypted to. Public key: 65-byte point. */
+  /** Draws the key pair to which one import is encrypted. The public key is a 65-byte point. */
   createImportKey(binding: SealBinding): Promise<NewKeyPair<Uint8Array>>;
   /**
-   * Decrypts an import and seals its key for the wallet of `walletBinding`. Throws HpkeError when the submission cannot
-   * be decrypted, InvalidImportedKeyError when its content is not a key of the chain type.
+   * Decrypts an import and seals its key for the wallet of `walletBinding`.
+   *
+   * @throws HpkeError when the submission cannot be decrypted.
+   * @throws InvalidImportedKeyError when its content is not a key of the chain type.
    */
   importWalletKey(
     importKey: SealedKey,
@@ -186,29 +203,30 @@ export interface KeyStore {
     authority?: WalletAuthority,
   ): Promise<NewWalletKey>;
 
-  /** Draws a P-256 key that signs tokens. Public key: base64 SubjectPublicKeyInfo. */
+  /** Draws a P-256 key that signs tokens. The public key is base64 SubjectPublicKeyInfo. */
   createTokenKey(binding: SealBinding): Promise<NewKeyPair<string>>;
-  /** ES256 (RFC 7518 §3.4): r || s, 64 bytes, over the UTF-8 bytes of `text`. */
+  /** Signs the UTF-8 bytes of `text` with ES256 (RFC 7518 §3.4): r || s, 64 bytes. */
   signToken(sealed: SealedKey, binding: SealBinding, text: string): Promise<Uint8Array>;
 
   /**
-   * Draws a P-256 key for a user, whose private key is not stored. Throws HpkeError for an invalid recipient.
+   * Draws a P-256 key for a user. Its private key is not stored.
    *
-   * Shape: `recipient` 65-byte point; without one, the private key is returned as it is.
-   *
-   * @param login what the key store verifies to vouch for the key. It does not if the token is not valid.
+   * @param recipient a 65-byte point. Without one, the private key is returned in plain text.
+   * @param login the login that the key store verifies before it vouches for the key. If the token is invalid, it
+   * does not vouch.
+   * @throws HpkeError for an invalid recipient.
    */
   createUserKey(recipient: Uint8Array | undefined, login?: UserLogin): Promise<NewUserKey>;
-  /** Draws the key under which the key store vouches for keys of an app's users. No other one has the `name`. */
+  /** Draws the key under which the key store vouches for keys of an app's users. No other key has this `name`. */
   createVoucherKey(binding: SealBinding): Promise<{ readonly sealed: SealedKey; readonly name: string }>;
 
   /** Draws a key for fingerprints. */
   createFingerprintKey(binding: SealBinding): Promise<SealedKey>;
-  /** HMAC-SHA-256 of the UTF-8 bytes of `text`, hex. */
+  /** Returns the HMAC-SHA-256 of the UTF-8 bytes of `text` in hex. */
   fingerprint(sealed: SealedKey, binding: SealBinding, text: string): Promise<string>;
 
-  /** Draws the Ed25519 key that signs the checkpoints of the audit log. Public key: 32 bytes. */
+  /** Draws the Ed25519 key that signs the checkpoints of the audit log. The public key has 32 bytes. */
   createLogKey(binding: SealBinding): Promise<NewKeyPair<Uint8Array>>;
-  /** Ed25519 (RFC 8032 §5.1.6), 64 bytes, over the UTF-8 bytes of `text`. */
+  /** Signs the UTF-8 bytes of `text` with Ed25519 (RFC 8032 §5.1.6), 64 bytes. */
   signCheckpoint(sealed: SealedKey, binding: SealBinding, text: string): Promise<Uint8Array>;
 }

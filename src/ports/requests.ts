@@ -6,9 +6,11 @@ import type { UnitContext } from './unit-notes.ts';
 export interface IdempotencyUse {
   readonly appId: string;
   readonly key: string;
-  /** A digest of the operation, its path and its body. The same key with another fingerprint is refused. */
+  /**
+   * A digest of the operation, its path and its body. A request with the same key but another fingerprint is refused.
+   */
   readonly fingerprint: string;
-  /** The signatures of the request, and what they may cover. */
+  /** The signatures of the request, and the payloads that they may cover. */
   readonly proof: {
     readonly signatures: readonly string[];
     canonicalPayloads(): readonly Uint8Array[];
@@ -21,7 +23,7 @@ export interface IdempotencyUse {
 export interface StoredResponse {
   readonly status: number;
   readonly text: string | undefined;
-  /** The public keys whose signatures authorized the request; empty if it needed none. */
+  /** The public keys whose signatures authorized the request. Empty if it needed none. */
   readonly signers: readonly string[];
 }
 
@@ -36,7 +38,7 @@ export interface Idempotency {
    */
   begin(em: SqlEntityManager, use: IdempotencyUse): Promise<StoredResponse | undefined>;
   /**
-   * Stores the response in the transaction of `em`. A refusal does not overwrite a stored response, unless it
+   * Stores the response in the transaction of `em`. An error response does not overwrite a stored response, unless it
    * `replaces` that of the same request.
    */
   keep(
@@ -65,13 +67,13 @@ interface UsedPayloads {
   readonly answer: StoredResponse;
 }
 
-/** Accepts a signed payload once, for apps whose settings say so. */
+/** Accepts each signed payload only once, for apps with this setting. */
 export interface SingleUse {
   /**
-   * Whether the app accepts signed payloads only once and, if so, the response to the first request that used one of
-   * these.
+   * Whether the app accepts signed payloads only once. If so, also returns the response to the first request that
+   * used one of these.
    *
-   * @throws ApiError the 401 of the operation when those who authorized the first request did not sign this one.
+   * @throws the 401 ApiError of the operation when those who authorized the first request did not sign this one.
    */
   begin(
     unit: UnitContext,
@@ -80,15 +82,15 @@ export interface SingleUse {
   /**
    * Stores the payloads in the transaction of `em`.
    *
-   * @throws StaleReadError when a concurrent request has used one; ApiError zero_correct_authorization_signatures
-   * when one was used for an intent.
+   * @throws StaleReadError when a concurrent request has used one.
+   * @throws ApiError zero_correct_authorization_signatures when one was used for an intent.
    */
   keep(em: SqlEntityManager, request: SignedRequest, used: UsedPayloads): Promise<void>;
   /** Replaces the stored response, in the transaction of `em`. */
   replace(em: SqlEntityManager, request: SignedRequest, used: UsedPayloads): Promise<void>;
 }
 
-/** The reason for a refusal, and what to do about it. */
+/** The reason of an error response, and how to fix the request. */
 export interface Why {
   readonly kind:
     | 'credentials'
@@ -106,56 +108,56 @@ export interface Why {
   readonly evidence: Readonly<Record<string, unknown>>;
 }
 
-/** A refusal as far as the server knows it. */
+/** The facts that the server has about a failed request. */
 export interface RefusedRequest {
   readonly method: string;
-  /** Without the query, as sent. */
+  /** The path as sent, without the query. */
   readonly path: string;
-  /** As sent, names in lower case. */
+  /** The headers as sent, with names in lower case. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** The `operationId`; undefined if the request matches none. */
+  /** The `operationId`. Undefined if the request matches none. */
   readonly operation: string | undefined;
   readonly status: number;
-  /** Undefined for a stored refusal that was sent without a code. */
+  /** Undefined for a stored error response that was sent without a code. */
   readonly code: ErrorCode | undefined;
   readonly message: string;
   readonly data: Readonly<Record<string, unknown>>;
-  /** The parsed body; undefined if it was not read. */
+  /** The parsed body. Undefined if it was not read. */
   readonly body: unknown;
   /** Headers of the response. */
   readonly responseHeaders: Readonly<Record<string, unknown>>;
-  /** `clock.now()` on arrival, Unix ms. */
+  /** The value of `clock.now()` when the request arrived, in Unix ms. */
   readonly nowMs: number;
 }
 
-/** Explains a refusal; undefined if its message says all. Must not throw. */
+/** Explains an error response. Returns undefined if its message says everything. Must not throw. */
 export type ExplainRefusal = (refused: RefusedRequest) => Why | undefined;
 
 /** The records that a unit of work stored, besides the change itself. */
 export interface StoredEffects {
   readonly events: readonly { readonly id: string; readonly type: string }[];
-  /** Ids. */
+  /** Their ids. */
   readonly transactions: readonly string[];
   /** Ids of the policies that allowed it. */
   readonly policies: readonly string[];
 }
 
 /**
- * A request and its response. It refers to what the pipeline has anyway, so that recording it costs little; the log
- * parses and redacts it when it is read.
+ * A request and its response. It refers to objects that the pipeline has anyway, so that recording costs little. The
+ * log parses and redacts it when it is read.
  */
 export interface AnsweredRequest {
   readonly id: string;
   readonly method: string;
-  /** Path and query as sent. */
+  /** The path and the query as sent. */
   readonly target: string;
   readonly httpVersion: string;
   /** Names and values in turn, as sent. */
   readonly rawHeaders: readonly string[];
   readonly rawBody: Uint8Array;
-  /** `clock.now()` on arrival, Unix ms. */
+  /** The value of `clock.now()` when the request arrived, in Unix ms. */
   readonly receivedAtMs: number;
-  /** The time of the machine on arrival, Unix ms. */
+  /** The system time when the request arrived, in Unix ms. */
   readonly machineMs: number;
   readonly durationMs: number;
   readonly operation: string | undefined;
@@ -166,26 +168,26 @@ export interface AnsweredRequest {
   /** The public keys whose signatures authorized the request. */
   readonly signers: ReadonlySet<string> | undefined;
   readonly effects: readonly StoredEffects[];
-  /** 0: the connection was cut before the response. */
+  /** The status. 0 means that the connection was closed before the response. */
   readonly status: number;
-  /** The error code, also where it is not sent. */
+  /** The error code, even if the response does not contain it. */
   readonly code: string | undefined;
-  /** In two parts, because joining them takes time. */
+  /** The headers in two parts, because joining them takes time. */
   readonly responseHeaders: readonly Readonly<Record<string, unknown>>[];
   readonly responseText: string | undefined;
   readonly why: Why | undefined;
 }
 
-/** Called for every answered request. Must not throw. */
+/** Called for every response. Must not throw. */
 export type RecordRequest = (answered: AnsweredRequest) => void;
 
-/** Verifies the access tokens of users for the credentials check, which runs before there is an operation. */
+/** Verifies the access tokens of users for the credentials check, which runs before the operation is known. */
 export interface UserTokens {
   /**
-   * The user that a valid, unexpired token of the app names; undefined for any other text.
+   * Returns the user that a valid, unexpired token of the app names. Undefined for any other text.
    *
-   * @param at `nowMs`: Unix ms. `isChange`: whether the request may change something, which a token of a frozen user
-   * and of a revoked session may not.
+   * @param at `nowMs` is in Unix ms. `isChange` tells whether the request may change something, which is forbidden
+   * with a token of a frozen user or a revoked session.
    * @throws ApiError missing_or_invalid_token for such a change.
    */
   verify(
@@ -194,11 +196,11 @@ export interface UserTokens {
   ): Promise<{ readonly userId: string; readonly sessionId: string } | undefined>;
 }
 
-/** Provides the public keys of customers' token issuers. Caches them. */
+/** Provides and caches the public keys of customers' token issuers. */
 export interface JwksSource {
   /**
-   * The entries of the `keys` array at `url`. `isKidUnknown` fetches the document again, unless it was fetched moments
-   * ago. Rejects when the document cannot be fetched or contains no keys.
+   * Returns the entries of the `keys` array at `url`. `isKidUnknown` fetches the document again, unless it was
+   * fetched moments ago. Rejects when the document cannot be fetched or contains no keys.
    */
   keys(url: string, isKidUnknown?: boolean): Promise<readonly Record<string, unknown>[]>;
 }
@@ -211,7 +213,7 @@ export interface AppCredentials {
    * cannot be guessed from a dictionary, and takes 2 µs instead of the 100 ms of a password hash.
    */
   readonly secretHashes: readonly Uint8Array[];
-  /** Origins of the web pages that may call operations without a secret. */
+  /** The origins of the web pages that may call operations without a secret. */
   readonly allowedOrigins: readonly string[];
   /** Whether OAuth clients may name the app without its secret. Default: no. */
   readonly admitsPublicClients?: boolean;
@@ -225,38 +227,39 @@ export interface AppDirectory {
 }
 
 /**
- * Rules that go beyond the published behaviour. Each is an app setting of the same name; the composition defines the
- * defaults.
+ * Rules that are stricter than the behaviour in the specification. Each is an app setting of the same name. The
+ * composition defines the defaults.
  */
 export interface Safeguards {
-  /** Archiving a wallet that has an owner requires the owner's signatures. */
+  /** Whether the archiving of a wallet that has an owner requires the owner's signatures. */
   readonly archive_requires_owner: boolean;
   /**
-   * Who changes the accounts by which a member of a key quorum logs in: the app secret alone; the app secret with a
-   * signature of a live key of the user; or the app secret, but a new account cannot be used for so many hours.
+   * What changes the accounts with which a member of a key quorum logs in: the app secret alone; the app secret with
+   * a signature of a live key of the user; or the app secret, but a new account cannot be used for this number of
+   * hours.
    */
   readonly identity_changes: 'app_secret' | 'user_key' | { readonly wait_hours: number };
   /**
-   * Requests that an owner signs, and intents, carry a `service-request-expiry`. That of a request is at most so many
-   * seconds ahead.
+   * Whether requests that an owner signs, and intents, must have a `service-request-expiry`. That of a request is at
+   * most this number of seconds ahead.
    */
   readonly require_request_expiry: false | number;
-  /** A signed payload is accepted once; a repeated request gets the first response. */
+  /** Whether a signed payload is accepted only once. A repeated request then gets the first response. */
   readonly single_use_signatures: boolean;
-  /** Test accounts can neither log in nor be listed. */
+  /** Whether test accounts can neither log in nor be listed. */
   readonly block_test_logins: boolean;
-  /** A test account cannot be linked to a user who belongs to a key quorum. */
+  /** Whether a test account cannot be linked to a user who belongs to a key quorum. */
   readonly block_linking_test_accounts: boolean;
   /**
-   * ALLOW rules for `*` do not apply to key exports and to what cannot be decoded, and messages and typed data that may
-   * be user operations count as such.
+   * Whether ALLOW rules for `*` do not apply to key exports and to content that cannot be decoded, and messages and
+   * typed data that may be user operations count as such content.
    */
   readonly strict_methods: boolean;
-  /** A policy with an owner refers only to condition sets and aggregations of the same owner. */
+  /** Whether a policy with an owner can refer only to condition sets and aggregations of the same owner. */
   readonly policy_parts_require_owner: boolean;
 }
 
-/** A request, as far as faults select by it. */
+/** The fields of a request by which fault rules select it. */
 export interface SelectableRequest {
   /** The `operationId`. */
   readonly operation: string;
@@ -266,14 +269,14 @@ export interface SelectableRequest {
   readonly rawBody: Uint8Array;
 }
 
-/** The fault of one request. Delays are in real time, because the timeouts of clients are. */
+/** The fault of one request. Delays are in real time, like the timeouts of clients. */
 export type RequestFault = { readonly ruleId: string } & (
   | { readonly effect: 'latency' | 'slow_body'; readonly delayMs: number }
   | { readonly effect: 'cut_before_commit' | 'cut_after_commit' | 'truncated_body' }
   | {
       readonly effect: 'error';
       readonly code: ErrorCode;
-      /** As in the example of the document; undefined for an error that it does not document. */
+      /** The message in the example of the document. Undefined for an error that the document does not contain. */
       readonly message: string | undefined;
       readonly data: Readonly<Record<string, unknown>> | undefined;
     }
@@ -286,7 +289,7 @@ export type FindRequestFault = (request: SelectableRequest) => RequestFault | un
 /** A transaction that enters the pool of a simulated chain. */
 interface SelectableTransaction {
   readonly caip2: string;
-  /** Addresses as the chain notes them; those of EVM chains in lower case. */
+  /** The addresses in the notation of the chain type. Those of EVM chains are in lower case. */
   readonly signers: readonly string[];
 }
 
@@ -294,7 +297,7 @@ interface SelectableTransaction {
 export type TransactionFault =
   | { readonly effect: 'revert' | 'drop' }
   | { readonly effect: 'delay'; readonly delayMs: number }
-  /** Its block is abandoned `blocks` blocks later. */
+  /** The block is abandoned `blocks` blocks later. */
   | { readonly effect: 'reorganization'; readonly blocks: number };
 
 /** Called for every transaction that enters a pool. */
@@ -304,7 +307,7 @@ export type DrawTransactionFault = (transaction: SelectableTransaction) => Trans
 export interface SelectableEvent {
   readonly type: string;
   readonly appId: string;
-  /** JSON. */
+  /** The payload as JSON. */
   readonly payload: string;
 }
 
@@ -323,14 +326,14 @@ export interface UseRecord {
   readonly walletId: string;
   /** operationId. */
   readonly operation: string;
-  /** The method in policies' terms. */
+  /** The method in the spelling of policies. */
   readonly method: string;
   readonly requestId: string;
   /** Unix ms. */
   readonly judgedAtMs: number;
-  /** JSON array of the evaluated policies' ids. */
+  /** The ids of the evaluated policies, as a JSON array. */
   readonly policyIds: string;
-  /** The request body as JSON; null when it is too large to store. */
+  /** The request body as JSON. Null when it is too large to store. */
   readonly request: string | null;
 }
 

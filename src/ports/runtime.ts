@@ -1,10 +1,10 @@
-/** The only source of time; other code does not read the system clock. Sandbox clocks can be frozen and set. */
+/** The only source of time. Other code does not read the system clock. Sandbox clocks can be frozen and set. */
 export interface Clock {
   /** Unix milliseconds. */
   now(): number;
 }
 
-/** The only source of randomness. Seedable only in the sandbox. */
+/** The only source of randomness. Only the sandbox can seed it. */
 export interface Entropy {
   bytes(length: number): Uint8Array;
 }
@@ -12,14 +12,15 @@ export interface Entropy {
 /** Generates identifiers from `Entropy`. */
 export interface Ids {
   /**
-   * 24 characters, `[a-z][0-9a-z]{23}`: wallets, policies, rules, key quorums, condition sets, transactions, intents.
+   * 24 characters, `[a-z][0-9a-z]{23}`, for wallets, policies, rules, key quorums, condition sets, transactions and
+   * intents.
    */
   cuid2(): string;
-  /** 25 characters starting with `c`: apps, organizations, accounts. */
+  /** 25 characters starting with `c`, for apps, organizations and accounts. */
   cuid(): string;
-  /** `did:service:` followed by a cuid: users. */
+  /** `did:service:` followed by a cuid, for users. */
   userDid(): string;
-  /** UUID version 4: wallet actions, sessions, requests. */
+  /** A UUID version 4, for wallet actions, sessions and requests. */
   uuid(): string;
 }
 

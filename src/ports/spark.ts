@@ -1,26 +1,29 @@
 /** Queries to the operators of a Spark network. Signed operations (`signSparkOperation`) go through `broadcast`. */
 export interface SparkOperators {
   holdings(address: string): Promise<SparkHoldings>;
-  /** The value of a layer 1 deposit; undefined when the transaction has no output to the address. */
+  /** Returns the value of a layer 1 deposit. Undefined when the transaction has no output to the address. */
   quoteDeposit(deposit: SparkDeposit): Promise<SparkDepositQuote | undefined>;
-  /** The fees of a withdrawal. `quoteId` returns an earlier quote; undefined when it differs or has expired. */
+  /**
+   * Returns the fees of a withdrawal. With `quoteId`, returns an earlier quote; undefined when it differs or has
+   * expired.
+   */
   quoteWithdrawal(withdrawal: SparkWithdrawal): Promise<SparkWithdrawalQuote | undefined>;
-  /** Creates a BOLT 11 invoice of the operators' node that pays to an identity key. The payment hash is hex. */
+  /** Creates a BOLT 11 invoice of the operators' node that pays to an identity key. The payment hash is in hex. */
   makeInvoice(request: SparkInvoiceRequest): Promise<{ readonly text: string; readonly paymentHash: string }>;
-  /** The current state of an invoice of the operators' node; undefined for any other text. */
+  /** Returns the current state of an invoice of the operators' node. Undefined for any other text. */
   readInvoice(text: string): Promise<SparkInvoice | undefined>;
   /** The fee of a Lightning payment in sats. */
   quotePayment(sats: bigint): Promise<bigint>;
 }
 
 export interface SparkInvoiceRequest {
-  /** Random; makes the payment hash unique. */
+  /** A random value that makes the payment hash unique. */
   readonly id: string;
-  /** Compressed, hex. */
+  /** The compressed key in hex. */
   readonly receiverKey: string;
-  /** Undefined: the payer chooses the amount. */
+  /** Undefined lets the payer choose the amount. */
   readonly sats: bigint | undefined;
-  /** `hash`: the SHA-256 of a longer text, hex. */
+  /** `hash` is the SHA-256 of a longer text, in hex. */
   readonly description: { readonly text: string } | { readonly hash: string };
   readonly createdAtSeconds: number;
   readonly expirySeconds: number;
@@ -29,7 +32,7 @@ export interface SparkInvoiceRequest {
 }
 
 export interface SparkInvoice extends Pick<SparkInvoiceRequest, 'receiverKey' | 'sats' | 'hasSparkAddress'> {
-  /** Hex. */
+  /** The payment hash in hex. */
   readonly paymentHash: string;
   readonly expiresAtMs: number;
   readonly isPaid: boolean;
@@ -38,7 +41,7 @@ export interface SparkInvoice extends Pick<SparkInvoiceRequest, 'receiverKey' | 
 interface SparkHoldings {
   readonly sats: bigint;
   readonly tokens: readonly {
-    /** Bech32m, `btkn1…`. */
+    /** The identifier in Bech32m, `btkn1…`. */
     readonly identifier: string;
     readonly rawAmount: bigint;
     readonly decimals: number;
@@ -58,7 +61,7 @@ export interface SparkDepositQuote {
   readonly creditSats: bigint;
   readonly feeSats: bigint;
   readonly outputIndex: number;
-  /** DER in hex; deterministic for a quote. */
+  /** The signature as DER in hex. It is deterministic for a quote. */
   readonly signature: string;
 }
 

@@ -3,12 +3,12 @@ import type { AuditedChange } from './audit.ts';
 
 /**
  * The notes of one unit of work: records of what it has stored, which count once it commits, and values that it has
- * read and judges by until it ends. A savepoint has its own notes, which are added to the outer notes unless it is
- * rolled back.
+ * read and uses until it ends. A savepoint has separate notes, which are added to the outer notes unless it is rolled
+ * back.
  */
 export interface UnitNotes {
   readonly events: { readonly id: string; readonly type: string }[];
-  /** Ids. */
+  /** Their ids. */
   readonly transactions: string[];
   /** Ids of the policies that allowed it. */
   readonly policies: string[];
@@ -18,15 +18,15 @@ export interface UnitNotes {
   hasDeliveries: boolean;
   /** The last record of the audit log that was written. */
   lastRecord: WrittenRecord | undefined;
-  /** The settings of the app, so that all steps of a transaction judge by the same. */
+  /** The settings of the app, so that all steps of a transaction use the same settings. */
   settings: { readonly appId: string; readonly text: string } | undefined;
   /** The rows of key quorums that were read last. */
   quorums: ReadQuorums | undefined;
-  /** Nothing is noted after the commit or the rollback: it would be lost. */
+  /** Whether the unit has ended. Notes after the commit or the rollback would be lost. */
   isOver: boolean;
 }
 
-/** The identity of an audit record, before and after it has its place in the log. */
+/** The identity of an audit record, before and after it has a place in the log. */
 export interface WrittenRecord {
   readonly pendingId: number;
   readonly recordedAtMs: number;
@@ -38,24 +38,27 @@ interface ReadQuorums {
   readonly rows: QuorumRow[];
 }
 
-/** A member of a key quorum and the columns of the key quorum. One without members has a row without a member. */
+/**
+ * A member of a key quorum, and the columns of the key quorum. A key quorum without members has one row without a
+ * member.
+ */
 export interface QuorumRow {
   readonly id: string;
   readonly displayName: string | null;
   readonly threshold: number | null;
-  /** The name of the voucher key by which its users are pinned; null if they are not. */
+  /** The name of the voucher key by which its users are pinned. Null if they are not pinned. */
   readonly voucher: string | null;
-  /** The id of that key; null if the app does not have it. */
+  /** The id of that key. Null if the app does not have it. */
   readonly voucherKeyId: string | null;
-  /** Whether it was changed: true or 1. */
+  /** Whether the key quorum was changed. The value is true or 1. */
   readonly hasChanges: unknown;
   readonly kind: string | null;
   readonly member: string | null;
-  /** Only for a pinned user: the id in the app's login. */
+  /** The id in the app's login, only for a pinned user. */
   readonly subject: string | null;
 }
 
-/** A unit of work, as those need it who write in it. */
+/** The parts of a unit of work that code needs to write in it. */
 export interface UnitContext {
   readonly em: SqlEntityManager;
   readonly notes: UnitNotes;
@@ -78,7 +81,7 @@ export function createNotes(): UnitNotes {
   };
 }
 
-/** Adds the notes of a savepoint that was released to those around it. */
+/** Adds the notes of a released savepoint to the surrounding notes. */
 export function addNotes(outer: UnitNotes, inner: UnitNotes): void {
   outer.events.push(...inner.events);
   outer.transactions.push(...inner.transactions);
@@ -86,6 +89,6 @@ export function addNotes(outer: UnitNotes, inner: UnitNotes): void {
   outer.changes.push(...inner.changes);
   outer.hasDeliveries ||= inner.hasDeliveries;
   outer.lastRecord = inner.lastRecord ?? outer.lastRecord;
-  // The savepoint may have changed them.
+  // The savepoint may have changed key quorums.
   outer.quorums = undefined;
 }

@@ -2,17 +2,17 @@
 export interface WebhookRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON, sent unchanged. */
+  /** The body as JSON, sent unchanged. */
   readonly bodyText: string;
   /** The event that is delivered. */
   readonly event: { readonly type: string; readonly appId: string };
-  /** Time limit for the response. */
+  /** The time limit of the response. */
   readonly timeoutMs: number;
 }
 
 /** The outcome of an attempt. */
 export interface WebhookOutcome {
-  /** The HTTP status, including redirects; undefined without a response. */
+  /** The HTTP status, including redirects. Undefined without a response. */
   readonly status: number | undefined;
   /** Set when there is no response. */
   readonly failure: 'timeout' | 'connection_failed' | 'address_not_allowed' | undefined;
@@ -22,13 +22,13 @@ export interface WebhookOutcome {
 /** Sends events to the endpoints of customers. */
 export interface WebhookSender {
   /**
-   * The system time for webhook timestamps, Unix ms. Receivers compare timestamps with their own clock, so a frozen or
-   * moved sandbox clock does not apply.
+   * Returns the system time for webhook timestamps, in Unix ms. Receivers compare timestamps with their own clock, so
+   * a frozen or moved sandbox clock does not apply.
    */
   systemNow(): number;
   /**
-   * Why `url` is not accepted as an endpoint, as text for the caller; undefined when it is. Checks the URL only; `send`
-   * checks the resolved address of each connection.
+   * Returns the reason why `url` is not accepted as an endpoint, as text for the caller. Undefined when it is
+   * accepted. It checks only the URL; `send` checks the resolved address of each connection.
    */
   urlFault(url: string): string | undefined;
   /** Sends one POST without following redirects. Never rejects. */
