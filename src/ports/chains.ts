@@ -238,6 +238,9 @@ export interface EvmCall {
   readonly data: Uint8Array;
   /** Signed EIP-7702 authorizations in the transaction. */
   readonly authorizationList?: readonly EvmAuthorization[];
+  /** What GASPRICE returns. Default: the base fee. */
+  readonly gasPrice?: bigint;
+  readonly accessList?: readonly { readonly address: string; readonly storageKeys: readonly string[] }[];
   /** Simulates as if the sender had already delegated to this contract. Needs no signed authorization. */
   readonly delegatedTo?: string;
 }

@@ -141,6 +141,13 @@ export const figures: readonly Figure[] = [
     measurement: tests(['property/policy.test.ts']),
   },
   {
+    name: 'equal-to-anvil',
+    title: 'The same random transactions among random contracts, on a simulated EVM chain and on anvil',
+    aim: '0 differences in results, receipts, logs, gas, traces, storage and balances, except those that the test names',
+    size: { unit: 'transactions', long: 5_000 },
+    measurement: tests(['property/equal-to-anvil.test.ts']),
+  },
+  {
     name: 'histories',
     title: 'Concurrent signatures, changes and rejections of intents',
     aim: 'every outcome is that of some order',

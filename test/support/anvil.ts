@@ -10,13 +10,18 @@ export interface Anvil extends AsyncDisposable {
   ask(method: string, ...params: unknown[]): Promise<unknown>;
 }
 
-export async function startAnvil(chainId: number, hardfork = 'prague'): Promise<Anvil> {
+/** @param options more of its command line. */
+export async function startAnvil(
+  chainId: number,
+  hardfork = 'prague',
+  options: readonly string[] = [],
+): Promise<Anvil> {
   const system = `${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}`;
   const manifest = createRequire(import.meta.url).resolve(`@foundry-rs/anvil-${system}/package.json`);
   const binary = join(dirname(manifest), 'bin', 'anvil');
   const node = spawn(
     binary,
-    ['--port', '0', '--chain-id', String(chainId), '--no-mining', '--hardfork', hardfork],
+    ['--port', '0', '--chain-id', String(chainId), '--no-mining', '--hardfork', hardfork, ...options],
     {
       stdio: ['ignore', 'pipe', 'inherit'],
     },

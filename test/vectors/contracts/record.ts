@@ -11,7 +11,7 @@ import { startAnvil } from '../../support/anvil.ts';
  *     @uniswap/v2-sdk@4.21.4 @uniswap/sdk-core@7.19.4 @openzeppelin/contracts@5.7.0 solc@0.8.37
  *   node test/vectors/contracts/record.ts /tmp/judges
  *
- * Writes into `golden/`: `vault.json` (compiled by solc), `vault-calls.json`, `swap-calls.json`, `swap-amounts.json`.
+ * Writes into `golden/`: `vault.json` and `known.json` (compiled by solc), `vault-calls.json`, `swap-calls.json`, `swap-amounts.json`.
  */
 
 const folder = import.meta.dirname;
@@ -57,20 +57,22 @@ interface Contract {
 }
 
 async function main(): Promise<void> {
-  const { Token, Vault, FeeVault, Distributor } = compile();
+  const { Token, Vault, FeeVault, Distributor } = compile('vault.sol');
   const source = 'vault.sol, @openzeppelin/contracts 5.7.0, solc 0.8.37';
   write('vault.json', { source, Token, Vault, FeeVault, Distributor });
+  const ofKnown = 'known.sol, @openzeppelin/contracts 5.7.0, solc 0.8.37';
+  write('known.json', { source: ofKnown, ...compile('known.sol') });
   errors = Vault!.abi;
   write('swap-amounts.json', swapAmounts());
   write('vault-calls.json', await recordVault(Token!, Vault!));
   write('swap-calls.json', await recordSwaps(Token!));
 }
 
-function compile(): Record<string, Contract> {
+function compile(file: string): Record<string, Contract> {
   const solc = load('solc') as { compile(input: string, callbacks: object): string };
   const input = {
     language: 'Solidity',
-    sources: { 'vault.sol': { content: readFileSync(join(folder, 'vault.sol'), 'utf8') } },
+    sources: { [file]: { content: readFileSync(join(folder, file), 'utf8') } },
     settings: {
       optimizer: { enabled: true, runs: 1 },
       evmVersion: 'prague',
@@ -86,7 +88,7 @@ function compile(): Record<string, Contract> {
   const faults = (output.errors ?? []).filter(({ severity }) => severity === 'error');
   if (faults.length > 0) throw new Error(faults.map(({ formattedMessage }) => formattedMessage).join('\n'));
   return Object.fromEntries(
-    Object.entries(output.contracts['vault.sol']!).map(([name, { abi, evm }]) => [
+    Object.entries(output.contracts[file]!).map(([name, { abi, evm }]) => [
       name,
       { abi: abi.filter(({ type }) => type !== 'event'), bytecode: `0x${evm.bytecode.object}` as Hex },
     ]),

@@ -9,6 +9,7 @@ import type { EvmState } from './state.ts';
 
 /** The estimate exceeds the minimum gas limit by at most 1/64 of it. */
 const TOLERANCE = 64n;
+const STIPEND = 2_300n;
 
 /** Executes a call as a block would, without storing anything. */
 export async function dryRun(
@@ -51,8 +52,13 @@ async function tryCall(
   if (!run.needsMoreGas || (await succeedsWith(gasNeeded))) {
     return { simulation: { succeeds: true, units: gasNeeded }, after };
   }
-  // A caller keeps 1/64 of its gas in each nested call, so the limit must be higher than the gas that is used.
+  // A caller keeps 1/64 of its gas in each nested call, and a slot is only written while more than 2,300 gas is left.
   let [tooLow, enough] = [gasNeeded, TRANSACTION_GAS_CAP];
+  const likely = ((gasNeeded + STIPEND) * 64n) / 63n;
+  if (likely < enough) {
+    if (await succeedsWith(likely)) enough = likely;
+    else tooLow = likely;
+  }
   while (enough - tooLow > tooLow / TOLERANCE) {
     const middle = enough > 2n * tooLow ? 2n * tooLow : (tooLow + enough) / 2n;
     if (await succeedsWith(middle)) enough = middle;
@@ -69,15 +75,15 @@ async function tryCall(
     const { accounts } = overlay.state;
     const sender = call.from.toLowerCase();
     const calls = [{ to: call.to?.toLowerCase() ?? null, value: call.value, data: bytesTo0xHex(call.data) }];
-    const authorizations = call.authorizationList ?? [];
+    const { authorizationList: authorizations = [], accessList = [] } = call;
     const plan = {
-      ...{ sender, calls, accessList: [], gasLimit, sentinel: null },
+      ...{ sender, calls, accessList, gasLimit, sentinel: null },
       authorizations: planAuthorizations(authorizations),
-      ...gasBefore(calls, { accessList: [], authorizations }),
+      ...gasBefore(calls, { accessList, authorizations }),
     };
     accounts.setNonce(sender, '', accounts.nonce(sender, '') + 1);
     if (call.delegatedTo !== undefined) accounts.setDelegate(sender, call.delegatedTo.toLowerCase());
-    const gasPrice = state.baseFee;
+    const { gasPrice = state.baseFee } = call;
     const ran = await runEvm(interpreter, overlay, plan, { gasPrice, block, isIncluded: false });
     return { ...ran, state: overlay.state };
   }

@@ -2,17 +2,14 @@ import type { Common } from '@ethereumjs/common';
 import {
   createEVM,
   type EVM,
-  EVMError,
   type EVMOpts,
   type EVMResult,
-  type ExecResult,
   getOpcodesForHF,
   type InterpreterStep,
   type Message,
 } from '@ethereumjs/evm';
 import { Address, createAddressFromString } from '@ethereumjs/util';
-import * as AbiParameters from 'ox/AbiParameters';
-import { bytesTo0xHex, bytesToHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
+import { bytesTo0xHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
 import { ENTRY_POINT_ADDRESS } from '../../../../engine/signing/ethereum/simple-account.ts';
 import { createMutex } from '../../../../storage/mutex.ts';
 import { type Movement, NATIVE, RevertError } from '../ledger.ts';
@@ -21,6 +18,7 @@ import { hasNativeAsset } from '../sponsors.ts';
 import type { Abis } from './abis.ts';
 import { chainRules } from './chain-rules.ts';
 import { callEntryPoint } from './entry-point.ts';
+import { revertOf } from './execution-faults.ts';
 import type { Forks } from './forks.ts';
 import type { Overlay } from './overlay.ts';
 import { longPrecompiles } from './precompiles.ts';
@@ -34,6 +32,7 @@ import { settle, settled, type Upstream } from './upstream.ts';
 /** The time for which an execution may block the event loop before other work gets a turn. */
 const SLICE_MS = 10;
 const JUMPDEST = 0x5b;
+const REVERT = 0xfd;
 const JUMPS_PER_LOOK = 512;
 /** KECCAK256 of a long text, the operation that takes the longest for its gas. */
 const KECCAK256 = 0x20;
@@ -48,6 +47,8 @@ interface TopCall {
   readonly gasPrice: bigint;
   /** Addresses and slots of the transaction's access list. */
   readonly accessList: AccessList;
+  /** The signers of the transaction's authorizations (EIP-7702). */
+  readonly authorities?: readonly string[];
 }
 
 export type AccessList = readonly { readonly address: string; readonly storageKeys: readonly string[] }[];
@@ -69,11 +70,6 @@ interface Calls {
    * NOTE: when a contract destroys itself, its native asset moves without an entry in the list.
    */
   readonly movements: Movement[];
-  /**
-   * Whether a contract called another contract. The transaction then needs a higher limit than the gas that it uses
-   * (EIP-150).
-   */
-  hasNestedCalls(): boolean;
   run(call: TopCall): Promise<CallResult>;
 }
 
@@ -115,7 +111,6 @@ interface Running {
   readonly movements: Movement[];
   /** The open messages, and the number of movements before each. */
   readonly open: { readonly message: Message; readonly movementsBefore: number }[];
-  hasNestedCalls: boolean;
   readonly watch: Watch;
   /** The time at which other work gets its next turn. */
   pauseMs: number;
@@ -158,6 +153,7 @@ export async function makeInterpreter(
       },
     ],
     customOpcodes: [
+      boundedRevert(rules),
       // Every loop passes a JUMPDEST, so this is where a long execution pauses for other work.
       pausingAfter(rules, JUMPDEST, () => {
         jumps = (jumps + 1) % JUMPS_PER_LOOK;
@@ -170,7 +166,6 @@ export async function makeInterpreter(
     const { movements, open } = current();
     open.push({ message, movementsBefore: movements.length });
     current().watch.tracer?.enter?.(message);
-    if (message.depth > 0) current().hasNestedCalls = true;
     const { to } = message;
     if (to !== undefined) recordValue(current(), message, to);
   });
@@ -186,7 +181,7 @@ export async function makeInterpreter(
     async transaction(overlay, block, work, watch = {}) {
       await mutex.acquire();
       const onStep = (step: InterpreterStep): void => watch.tracer?.step?.(step);
-      const started = { overlay, block, movements: [], open: [], hasNestedCalls: false };
+      const started = { overlay, block, movements: [], open: [] };
       running = { ...started, watch, pauseMs: performance.now() + SLICE_MS };
       try {
         // The pause may have been long.
@@ -196,7 +191,6 @@ export async function makeInterpreter(
         const { movements } = running;
         return await work({
           movements,
-          hasNestedCalls: () => current().hasNestedCalls,
           run: (call) => runTopCall(evm, current(), { call, abis }),
         });
       } finally {
@@ -257,6 +251,8 @@ async function runTopCall(
   }));
   running.movements.push(...transfersIn(overlay, logs));
   for (const address of execResult.selfdestruct?.keys() ?? []) {
+    // Any other contract keeps its code and its storage (EIP-6780).
+    if (execResult.createdAddresses?.has(address) !== true) continue;
     overlay.erase(address);
     state.accounts.setNonce(address, '', 0);
   }
@@ -267,13 +263,14 @@ async function runTopCall(
 }
 
 /**
- * Makes addresses and slots warm before the execution: the sender, the recipient, precompiles and the access list of
- * the transaction (EIP-2929, 2930, 3651).
+ * Makes addresses and slots warm before the execution: the sender, the recipient, precompiles, the access list of the
+ * transaction and the signers of its authorizations (EIP-2929, 2930, 3651, 7702).
  */
-function warm({ journal, precompiles }: EVM, { from, to, accessList }: TopCall): void {
+function warm({ journal, precompiles }: EVM, { from, to, accessList, authorities = [] }: TopCall): void {
   journal.addAlwaysWarmAddress(from);
   if (to !== null) journal.addAlwaysWarmAddress(to);
   journal.addAlwaysWarmAddress(COINBASE.toString());
+  for (const address of authorities) journal.addAlwaysWarmAddress(address);
   for (const address of precompiles.keys()) journal.addAlwaysWarmAddress(address);
   for (const { address, storageKeys } of accessList) {
     journal.addAlwaysWarmAddress(address);
@@ -281,48 +278,7 @@ function warm({ journal, precompiles }: EVM, { from, to, accessList }: TopCall):
   }
 }
 
-const errorInputs = AbiParameters.from('string');
-const panicInputs = AbiParameters.from('uint256');
-const ERROR_SELECTOR = '08c379a0';
-const PANIC_SELECTOR = '4e487b71';
-const REVERTED = 'execution reverted';
-/** The number of hex digits of an unknown error's data that a message shows. */
-const SHOWN_DATA = 264;
-
-/** The reason why a call failed, in the words of geth. Undefined when it succeeded. */
-function revertOf(
-  { exceptionError, returnValue }: ExecResult,
-  abis: Pick<Abis, 'error'>,
-): RevertError | undefined {
-  if (exceptionError === undefined) return undefined;
-  const { errorMessages } = EVMError;
-  if (exceptionError.error === errorMessages.INSUFFICIENT_BALANCE) {
-    return new RevertError('insufficient funds for transfer', true);
-  }
-  if (exceptionError.error !== errorMessages.REVERT) return new RevertError(exceptionError.error);
-  return new RevertError(reasonOf(bytesToHex(returnValue), abis));
-}
-
-/** The message of an error that a contract has returned as hex digits. */
-export function reasonOf(data: string, abis: Pick<Abis, 'error'>): string {
-  if (data === '') return REVERTED;
-  const parameters = `0x${data.slice(8)}` as const;
-  try {
-    if (data.startsWith(ERROR_SELECTOR)) {
-      return `${REVERTED}: ${AbiParameters.decode(errorInputs, parameters)[0]}`;
-    }
-    if (data.startsWith(PANIC_SELECTOR)) {
-      return `${REVERTED}: panic code 0x${AbiParameters.decode(panicInputs, parameters)[0].toString(16)}`;
-    }
-  } catch {
-    // The contract has encoded the error wrongly.
-  }
-  const known = abis.error(`0x${data}`);
-  if (known === undefined) return `${REVERTED}: custom error 0x${data.slice(0, SHOWN_DATA)}`;
-  return `${REVERTED}: ${known.name}(${known.arguments.map(({ value }) => value).join(', ')})`;
-}
-
-/** Returns an operation that runs as before, and then calls `pauseIfDue`. */
+/** An operation as it is, after which `pauseIfDue` is called. */
 function pausingAfter(
   rules: Common,
   opcode: number,
@@ -339,6 +295,30 @@ function pausingAfter(
       run(state, common);
       return pauseIfDue();
     },
+  };
+}
+
+/**
+ * REVERT as it is, except that it has no operands when its memory costs more gas than is left.
+ *
+ * NOTE: before the machine charges the gas, it reads the data of a REVERT for whoever observes the steps, however much
+ * memory that takes.
+ */
+function boundedRevert(rules: Common): NonNullable<EVMOpts['customOpcodes']>[number] {
+  const { handlers, dynamicGasHandlers } = getOpcodesForHF(rules);
+  const gasOf = dynamicGasHandlers.get(REVERT)!;
+  return {
+    ...{ opcode: REVERT, opcodeName: 'REVERT', baseFee: 0 },
+    async gasFunction(state, gas, common) {
+      const cost = await gasOf(state, gas, common);
+      if (cost > state.gasLeft) {
+        state.stack.popN(2);
+        state.stack.push(0n);
+        state.stack.push(0n);
+      }
+      return cost;
+    },
+    logicFunction: handlers.get(REVERT)!,
   };
 }
 

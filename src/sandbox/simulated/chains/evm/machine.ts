@@ -10,7 +10,7 @@ import { makeOverlay, type Overlay } from './overlay.ts';
 import type { EvmPlan, PlannedAuthorization } from './plan.ts';
 import { readsOf } from './reads.ts';
 import { type EvmLog, type NewReceipt, storeReceipt } from './receipts.ts';
-import type { EvmState } from './state.ts';
+import { codeAt, type EvmState } from './state.ts';
 
 /** The gas limit of a block, which is also the maximum gas of one call. */
 export const BLOCK_GAS_LIMIT = 30_000_000n;
@@ -20,14 +20,18 @@ export const TRANSACTION_GAS_CAP = 16_777_216n;
 export const OPERATION_LANE = 'operation ';
 const NEW_AUTHORITY_GAS = 25_000n;
 const KNOWN_AUTHORITY_GAS = 12_500n;
+/** The nonce that no authorization may have (EIP-7702). */
+const MAX_NONCE = 2n ** 64n - 1n;
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 
 export interface EvmRun {
   readonly gasUsed: bigint;
   /** The minimum gas limit. It can exceed the gas used, because refunds are paid after the execution. */
   readonly gasNeeded: bigint;
-  /** Whether a nested call may need a higher limit than the gas that is used (EIP-150). */
+  /** Whether code ran, which may need a higher limit than the gas that it uses (EIP-150, EIP-2200). */
   readonly needsMoreGas: boolean;
+  /** What the last call returned, or the data of its revert. */
+  readonly returned: Uint8Array;
   readonly revert: RevertError | undefined;
   readonly movements: readonly Movement[];
   readonly logs: readonly EvmLog[];
@@ -137,22 +141,25 @@ export async function runEvm(
   plan: Runnable,
   { gasPrice, block, isIncluded }: { gasPrice: bigint; block: Block; isIncluded: boolean },
 ): Promise<EvmRun> {
-  let refund = delegateAccounts(overlay.state, plan.authorizations);
+  const delegated = delegateAccounts(overlay.state, plan.authorizations);
+  let { refund } = delegated;
   return interpreter.transaction(overlay, block, async (calls) => {
     overlay.checkpoint();
     let executed = 0n;
     const logs: EvmLog[] = [];
     let revert: RevertError | undefined;
+    let returned: Uint8Array = new Uint8Array();
     for (const { to, value, data } of plan.calls) {
       const left = plan.gasLimit - plan.intrinsicGas - executed;
       const result = await calls.run({
         ...{ from: plan.sender, to, value, data: hexToBytes(data.slice(2)), gasPrice },
         ...{ gasLimit: left > 0n ? left : 0n, accessList: plan.accessList },
+        authorities: delegated.authorities,
       });
       executed += result.gasUsed;
       refund += result.refund;
       logs.push(...result.logs);
-      revert = result.revert;
+      ({ revert, returned } = result);
       if (revert !== undefined) break;
     }
     if (isIncluded && plan.sentinel === 'reverted') revert ??= new RevertError('execution reverted');
@@ -162,8 +169,8 @@ export async function runEvm(
     return {
       gasUsed: gasUsed > plan.gasLimit ? plan.gasLimit : gasUsed,
       gasNeeded: gasOf(plan, executed, 0n),
-      needsMoreGas: calls.hasNestedCalls(),
-      revert,
+      needsMoreGas: executed > 0n,
+      ...{ revert, returned },
       movements: revert === undefined ? calls.movements : [],
       logs: revert === undefined ? logs : [],
     };
@@ -194,19 +201,30 @@ function gasOf({ intrinsicGas, floorGas }: Runnable, executed: bigint, refund: b
 }
 
 /**
- * Applies the valid authorizations and returns the gas refund. A later failure of the transaction does not revert
- * them (EIP-7702).
+ * Applies the valid authorizations and returns the gas refund and the signers. A later failure of the transaction does
+ * not revert them (EIP-7702).
  */
-function delegateAccounts(state: EvmState, authorizations: readonly PlannedAuthorization[]): bigint {
+function delegateAccounts(
+  state: EvmState,
+  authorizations: readonly PlannedAuthorization[],
+): { readonly refund: bigint; readonly authorities: readonly string[] } {
   const { accounts, ledger } = state;
   let refund = 0n;
+  const authorities: string[] = [];
   for (const { contract, chainId, nonce, authority } of authorizations) {
     const isHere = chainId === 0 || BigInt(chainId) === state.chainId;
-    if (authority === null || !isHere || nonce !== BigInt(accounts.nonce(authority, ''))) continue;
-    const isKnown = accounts.nonce(authority, '') > 0 || ledger.balance(authority, NATIVE) > 0n;
+    if (authority === null) continue;
+    // A trace shows each signer as it was, also of an authorization that is skipped.
+    const [next, balance] = [accounts.nonce(authority, ''), ledger.balance(authority, NATIVE)];
+    const code = codeAt(state, authority);
+    if (!isHere || nonce >= MAX_NONCE) continue;
+    authorities.push(authority);
+    const isContract = code.length > 0 && accounts.delegate(authority) === undefined;
+    if (nonce !== BigInt(next) || isContract) continue;
+    const isKnown = next > 0 || balance > 0n || code.length > 0;
     if (isKnown) refund += NEW_AUTHORITY_GAS - KNOWN_AUTHORITY_GAS;
     accounts.setDelegate(authority, contract === NO_ADDRESS ? undefined : contract);
-    accounts.setNonce(authority, '', Number(nonce) + 1);
+    accounts.setNonce(authority, '', next + 1);
   }
-  return refund;
+  return { refund, authorities };
 }

@@ -21,6 +21,14 @@ export function stateManagerOf(overlay: () => Overlay, pause: () => Promise<void
     return known;
   };
   const stateNow = () => overlay().state;
+  /** Reads the whole account, because a trace shows it. */
+  const codeOf = (address: Address): Uint8Array => {
+    const { accounts, ledger } = stateNow();
+    const key = textOf(address);
+    accounts.nonce(key, '');
+    ledger.balance(key, NATIVE);
+    return codeAt(stateNow(), key);
+  };
   const manager: StateManagerInterface = {
     async getAccount(address) {
       const { accounts, ledger } = stateNow();
@@ -51,8 +59,8 @@ export function stateManagerOf(overlay: () => Overlay, pause: () => Promise<void
       await manager.putAccount(address, account);
     },
     putCode: async (address, code) => stateNow().bytecode.setCode(textOf(address), code),
-    getCode: async (address) => codeAt(stateNow(), textOf(address)),
-    getCodeSize: async (address) => codeAt(stateNow(), textOf(address)).length,
+    getCode: async (address) => codeOf(address),
+    getCodeSize: async (address) => codeOf(address).length,
     async getStorage(address, slot) {
       await pause();
       return unpadBytes(hexToBytes(stateNow().bytecode.word(textOf(address), bytesToHex(slot))));

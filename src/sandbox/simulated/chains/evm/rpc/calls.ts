@@ -1,6 +1,7 @@
 import { hexToBytes } from '../../../../../engine/crypto/encoding.ts';
 import type { EvmAuthorization } from '../../../../../ports/chains.ts';
 import { invalid, isRecord } from '../../rpc-calls.ts';
+import type { AccessList } from '../interpreter.ts';
 import { BLOCK_GAS_LIMIT } from '../machine.ts';
 
 // Parses the parameters of the Ethereum JSON-RPC methods.
@@ -41,22 +42,35 @@ export interface Call {
   readonly value: bigint;
   readonly data: Uint8Array;
   readonly gas: bigint;
+  /** What GASPRICE returns. */
+  readonly gasPrice: bigint;
   readonly hasGas: boolean;
   readonly authorizationList: readonly EvmAuthorization[];
+  readonly accessList: AccessList;
 }
 
 export function callOf(value: unknown): Call {
   if (!isRecord(value)) throw invalid('invalid argument: expected a transaction object');
-  const { from, to, data, input, value: amount, gas, authorizationList: list } = value;
+  const { from, to, data, input, value: amount, gas, authorizationList: list, accessList } = value;
+  const price = value.gasPrice ?? value.maxFeePerGas;
   return {
     from: from == null ? NO_ADDRESS : addressOf(from),
     to: to == null ? null : addressOf(to),
     value: amount == null ? 0n : numberOf(amount, 'value'),
     data: bytesOf(input ?? data ?? '0x'),
     hasGas: gas != null,
+    gasPrice: price == null ? 0n : numberOf(price, 'gasPrice'),
     gas: gas == null ? BLOCK_GAS_LIMIT : numberOf(gas, 'gas'),
     authorizationList: Array.isArray(list) ? list.map(authorizationOf) : [],
+    accessList: Array.isArray(accessList) ? accessList.map(accessOf) : [],
   };
+}
+
+function accessOf(value: unknown): AccessList[number] {
+  if (!isRecord(value)) throw invalid('invalid argument: expected an access list');
+  const { address, storageKeys } = value;
+  const keys: readonly unknown[] = Array.isArray(storageKeys) ? storageKeys : [];
+  return { address: addressOf(address), storageKeys: keys.map(hashText) };
 }
 
 function authorizationOf(value: unknown): EvmAuthorization {

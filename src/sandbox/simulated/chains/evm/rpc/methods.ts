@@ -12,18 +12,34 @@ import {
 } from '../../rpc-calls.ts';
 import { dryRun } from '../dry-run.ts';
 import { type Watch, watched } from '../interpreter.ts';
-import { BLOCK_GAS_LIMIT } from '../machine.ts';
+import { TRANSACTION_GAS_CAP } from '../machine.ts';
 import { makeOverlay } from '../overlay.ts';
 import type { EvmParts } from '../parts.ts';
 import { findReceipt, receiptsIn } from '../receipts.ts';
 import { codeAt } from '../state.ts';
-import { addressOf, bytesOf, callOf, hashText, numberOf, REVERTED, SERVER_ERROR } from './calls.ts';
+import {
+  addressOf,
+  bytesOf,
+  type Call,
+  callOf,
+  hashText,
+  numberOf,
+  REVERTED,
+  SERVER_ERROR,
+} from './calls.ts';
 import { type Development, makeDevelopment } from './development.ts';
 import { answerOfUpstream, logsOfUpstream, orUpstream } from './earlier-blocks.ts';
 import { type Feed, makeFeed } from './feed.ts';
 import { knownBlock, logsOf } from './logs.ts';
 import { override } from './overrides.ts';
-import { createAccessList, simulateBlocks, traceCall, traceTransaction } from './traces.ts';
+import {
+  createAccessList,
+  execute,
+  requireIncludable,
+  simulateBlocks,
+  traceCall,
+  traceTransaction,
+} from './traces.ts';
 import {
   entryPoints,
   estimateUserOperation,
@@ -116,16 +132,23 @@ const methods: Readonly<Record<string, Method>> = {
   },
   eth_call: async ({ parts }, [call, block, overrides], caller) => {
     requireLatest(parts, block);
-    return bytesTo0xHex((await callOnly(parts, call, { overrides, caller })).returned);
+    return bytesTo0xHex((await callOnly(parts, callOf(call), { overrides, caller })).returned);
   },
-  eth_estimateGas: async ({ parts }, [call, block], caller) => {
+  eth_estimateGas: async ({ parts }, [value, block], caller) => {
     if (block !== undefined) requireLatest(parts, block);
+    const call = callOf(value);
+    const { from, to, data, gasPrice, authorizationList, accessList } = call;
+    const gas = call.gas < TRANSACTION_GAS_CAP ? call.gas : TRANSACTION_GAS_CAP;
     // The call runs first, because it returns the data of a revert, which the estimate does not.
-    await callOnly(parts, call, { overrides: undefined, caller });
-    const { from, to, value, data, authorizationList } = callOf(call);
+    try {
+      await callOnly(parts, { ...call, gas }, { overrides: undefined, caller });
+    } catch (error) {
+      if (!(error instanceof RpcError) || error.message !== 'out of gas') throw error;
+      throw new RpcError(SERVER_ERROR, `gas required exceeds allowance (${gas})`);
+    }
     const estimate = await dryRun(watched(await parts.interpreter(), watchOf(caller)), parts.state, {
       block: parts.blocks.head(),
-      call: { from, to: to ?? undefined, value, data, authorizationList },
+      call: { from, to: to ?? undefined, value: call.value, data, gasPrice, authorizationList, accessList },
     });
     if (!estimate.succeeds) throw new RpcError(SERVER_ERROR, estimate.message);
     return quantity(estimate.units);
@@ -225,21 +248,14 @@ function watchOf({ signal, endsAtMs }: RpcCaller): Watch {
 
 async function callOnly(
   parts: EvmParts,
-  value: unknown,
+  call: Call,
   { overrides, caller }: { readonly overrides: unknown; readonly caller: RpcCaller },
 ) {
-  const { from, to, value: amount, data, gas } = callOf(value);
   const overlay = makeOverlay(parts.state);
   if (overrides != null) override(overlay, overrides);
-  const { accounts } = overlay.state;
-  accounts.setNonce(from, '', accounts.nonce(from, '') + 1);
+  requireIncludable(overlay.state, call);
   const interpreter = watched(await parts.interpreter(), watchOf(caller));
-  const result = await interpreter.transaction(overlay, parts.blocks.head(), (calls) =>
-    calls.run({
-      ...{ from, to, value: amount, data, gasPrice: 0n, accessList: [] },
-      gasLimit: gas < BLOCK_GAS_LIMIT ? gas : BLOCK_GAS_LIMIT,
-    }),
-  );
+  const result = await execute(interpreter, overlay, parts, { call });
   const { revert } = result;
   if (revert === undefined) return result;
   if (revert.message.startsWith('execution reverted')) {

@@ -1,7 +1,8 @@
 import { bytesTo0xHex } from '../../../../../engine/crypto/encoding.ts';
+import { checksumAddress } from '../../../../../engine/signing/ethereum/signer.ts';
 import { NATIVE } from '../../ledger.ts';
 import { invalid, isRecord, RpcError } from '../../rpc-calls.ts';
-import { type Interpreter, type Watch, watched } from '../interpreter.ts';
+import { type AccessList, type Interpreter, type Watch, watched } from '../interpreter.ts';
 import { BLOCK_GAS_LIMIT, include, runEvm } from '../machine.ts';
 import { makeOverlay, type Overlay } from '../overlay.ts';
 import type { EvmParts } from '../parts.ts';
@@ -39,7 +40,7 @@ export async function traceTransaction(
   const interpreter = watched(await parts.interpreter(), { ...watch, tracer });
   const { receipt: made } = await include(interpreter, overlay, { entry, block: receipt.block });
   const { gasUsed, isReverted } = made;
-  return resultOf({ overlay, gasUsed, isReverted });
+  return resultOf({ overlay, gasLimit: entry.plan.gasLimit, gasUsed, isReverted });
 }
 
 /** Executes a call on the latest state. */
@@ -53,16 +54,11 @@ export async function traceCall(
   const overlay = makeOverlay(parts.state);
   if (isRecord(options) && options.stateOverrides != null) override(overlay, options.stateOverrides);
   const interpreter = watched(await parts.interpreter(), { ...watch, tracer });
-  const { gasUsed, revert } = await execute(interpreter, overlay, parts, { call, accessList: [] });
-  return resultOf({ overlay, gasUsed, isReverted: revert !== undefined });
+  const { gasUsed, revert } = await execute(interpreter, overlay, parts, { call });
+  return resultOf({ overlay, gasLimit: call.gas, gasUsed, isReverted: revert !== undefined });
 }
 
-type AccessList = { readonly address: string; readonly storageKeys: readonly string[] }[];
-
-/**
- * Returns the accounts and slots that a call uses, and the gas of the call with this list. Source: geth,
- * eth_createAccessList.
- */
+/** The accounts and slots that a call uses, and its gas when it lists them. Source: geth, eth_createAccessList. */
 export async function createAccessList(
   parts: EvmParts,
   watch: Watch,
@@ -104,18 +100,18 @@ function isPrecompile(address: string): boolean {
 }
 
 /** Runs a call as a transaction without a fee. */
-async function execute(
+export async function execute(
   interpreter: Interpreter,
   overlay: Overlay,
   { blocks }: Pick<EvmParts, 'blocks'>,
   {
     call,
-    accessList,
+    accessList = call.accessList,
     block = blocks.head(),
-  }: { call: Call; accessList: AccessList; block?: { number: number; seconds: number } },
+  }: { call: Call; accessList?: AccessList; block?: { number: number; seconds: number } },
 ) {
   const { accounts } = overlay.state;
-  const { from: sender, to, value, data, gas, authorizationList } = call;
+  const { from: sender, to, value, data, gas, gasPrice, authorizationList } = call;
   const calls = [{ to, value, data: bytesTo0xHex(data) }];
   accounts.setNonce(sender, '', accounts.nonce(sender, '') + 1);
   const plan = {
@@ -123,7 +119,28 @@ async function execute(
     authorizations: planAuthorizations(authorizationList),
     ...gasBefore(calls, { accessList, authorizations: authorizationList }),
   };
-  return runEvm(interpreter, overlay, plan, { gasPrice: 0n, block, isIncluded: false });
+  return runEvm(interpreter, overlay, plan, { gasPrice, block, isIncluded: false });
+}
+
+/** Throws RpcError as geth does for a call that no block could include as a transaction. */
+export function requireIncludable({ ledger }: EvmState, call: Call): void {
+  const { from: sender, to, value, data, accessList, authorizationList: authorizations } = call;
+  const calls = [{ to, value, data: bytesTo0xHex(data) }];
+  const { intrinsicGas, floorGas } = gasBefore(calls, { accessList, authorizations });
+  const gasLimit = call.gas < BLOCK_GAS_LIMIT ? call.gas : BLOCK_GAS_LIMIT;
+  const held = ledger.balance(sender, NATIVE);
+  if (held < value) {
+    const account = checksumAddress(sender.slice(2));
+    const fault = `insufficient funds for gas * price + value: address ${account} have ${held} want ${value}`;
+    throw new RpcError(SERVER_ERROR, `err: ${fault} (supplied gas ${gasLimit})`);
+  }
+  const isBelowIntrinsic = gasLimit < intrinsicGas;
+  if (isBelowIntrinsic || gasLimit < floorGas) {
+    const fault = isBelowIntrinsic
+      ? `intrinsic gas too low: have ${gasLimit}, want ${intrinsicGas}`
+      : `insufficient gas for floor data gas cost: have ${gasLimit}, want ${floorGas}`;
+    throw new RpcError(SERVER_ERROR, `err: ${fault} (supplied gas ${gasLimit})`);
+  }
 }
 
 /** Executes calls in blocks after the latest one, without storing anything. Source: geth, eth_simulateV1. */
@@ -195,18 +212,8 @@ async function simulate(
   }: { call: Call; block: { number: number; seconds: number }; index: number; traces: boolean },
 ) {
   const overlay = makeOverlay(before);
-  let returned: Uint8Array = new Uint8Array();
-  const tracer = {
-    exit: ({ execResult }: { execResult: { returnValue: Uint8Array } }) => {
-      returned = execResult.returnValue;
-    },
-  };
-  const run = await execute(watched(interpreter, { tracer }), overlay, parts, {
-    call,
-    accessList: [],
-    block,
-  });
-  const { revert, gasUsed, logs, movements } = run;
+  const run = await execute(interpreter, overlay, parts, { call, block });
+  const { revert, gasUsed, logs, movements, returned } = run;
   const moved = traces ? movements.filter(({ asset }) => asset === NATIVE).map(nativeLog) : [];
   const place = { blockNumber: quantity(block.number), transactionIndex: quantity(index), removed: false };
   const view = {

@@ -69,7 +69,7 @@ export function receiptView(parts: EvmParts, receipt: Receipt, all = inBlock(par
     blockHash: parts.forks.hashOf(block.number),
     from: sender,
     to: recipient,
-    contractAddress: isReverted ? null : contract,
+    contractAddress: contract,
     cumulativeGasUsed: quantity(
       all.reduce((sum, other) => (other.index <= index ? sum + other.gasUsed : sum), 0n),
     ),

@@ -1,0 +1,79 @@
+import { type Hex, numberToHex } from 'viem';
+import { startSandbox } from '../../../src/testing/testing.ts';
+import { startAnvil } from '../anvil.ts';
+
+// A simulated chain and anvil, which differ in nothing that a program can see.
+
+export const CHAIN_ID = 31_337;
+/** Wei per gas of simulated chains. */
+export const BASE_FEE = 50_000_000n;
+const GAS_LIMIT = 30_000_000;
+const NO_ADDRESS = `0x${'0'.repeat(40)}`;
+
+/** What a node answers to one call. */
+export type Answer =
+  | { readonly result: unknown }
+  | { readonly error: { readonly code: number; readonly message: string; readonly data?: unknown } };
+
+export type Call = readonly [method: string, ...params: unknown[]];
+
+/** Answers several calls, in order. */
+export type Node = (...calls: readonly Call[]) => Promise<readonly Answer[]>;
+
+export interface Pair extends AsyncDisposable {
+  readonly here: Node;
+  readonly there: Node;
+  /** Makes a block with the same number and the same time on both. */
+  mine(): Promise<void>;
+}
+
+/** A node at an address, which answers the calls of a batch in any order. */
+function nodeAt(url: string): Node {
+  return async (...calls) => {
+    if (calls.length === 0) return [];
+    const body = calls.map(([method, ...params], id) => ({ jsonrpc: '2.0', id, method, params }));
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(20_000),
+    }).catch((error: unknown) => {
+      throw new Error(`no answer to ${JSON.stringify(body).slice(0, 500)}`, { cause: error });
+    });
+    const answers = (await response.json()) as (Answer & { id: number })[];
+    return answers.sort((one, other) => one.id - other.id);
+  };
+}
+
+export function resultOf(answer: Answer | undefined): unknown {
+  if (answer !== undefined && 'result' in answer) return answer.result;
+  throw new Error(`expected a result, got ${JSON.stringify(answer)}`);
+}
+
+export async function openPair(): Promise<Pair> {
+  // Transactions wait for `evm_mine`, as with anvil's `--no-mining`.
+  const sandbox = await startSandbox({ rpcPort: 0, seedData: false, seed: 'pair', record: false });
+  const here = nodeAt(`${sandbox.rpcUrl}/${CHAIN_ID}`);
+  const [head] = await here(['eth_getBlockByNumber', 'latest', false]);
+  const { number, timestamp } = resultOf(head) as { number: Hex; timestamp: Hex };
+  const anvil = await startAnvil(CHAIN_ID, 'osaka', [
+    ...['--number', String(BigInt(number)), '--timestamp', String(Number(timestamp))],
+    ...['--base-fee', String(BASE_FEE), '--gas-limit', String(GAS_LIMIT), '--order', 'fifo'],
+    ...['--enable-tx-gas-limit', '--disable-min-priority-fee', '--accounts', '1', '--steps-tracing'],
+  ]);
+  const there = nodeAt(anvil.url);
+  // The clock of a seeded sandbox stands still, so all blocks have the same time.
+  await there(['anvil_setCoinbase', NO_ADDRESS], ['anvil_setBlockTimestampInterval', 0]);
+  return {
+    here,
+    there,
+    async mine() {
+      await there(['anvil_setNextBlockBaseFeePerGas', numberToHex(BASE_FEE)]);
+      await Promise.all([here(['evm_mine']), there(['evm_mine'])]);
+    },
+    async [Symbol.asyncDispose]() {
+      await sandbox.close();
+      await anvil[Symbol.asyncDispose]();
+    },
+  };
+}
