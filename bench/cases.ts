@@ -1,6 +1,7 @@
 import type { BenchCase } from './bench-case.ts';
 import { audit } from './cases/audit.ts';
 import { heldLoad } from './cases/held-load.ts';
+import { jsonRpc } from './cases/json-rpc.ts';
 import { overload } from './cases/overload.ts';
 import { policy } from './cases/policy.ts';
 import { recorder } from './cases/recorder.ts';
@@ -27,5 +28,6 @@ export const cases: Readonly<Record<string, BenchCase>> = {
   'held-load': heldLoad,
   policy,
   overload,
+  'json-rpc': jsonRpc,
   webhooks,
 };
