@@ -427,7 +427,18 @@ async function compareAccounts(world: World, about: string): Promise<void> {
   }
 }
 
-const runs = process.env.TEST_LONG === undefined ? 12 : 600;
+/** What the faucet gave and programs minted is what all accounts hold, and the supply of each mint. */
+async function requireBalance(world: World): Promise<void> {
+  for (const { tokenAddress, given, minted, held } of await world.chains.books()) {
+    const total = Object.values(held).reduce((sum, each) => sum + each, 0n);
+    expect(`${tokenAddress} ${total}`).toBe(`${tokenAddress} ${given + minted}`);
+    if (tokenAddress === null) continue;
+    const { value } = (await rpc(world, 'getTokenSupply', tokenAddress)) as { value: { amount: string } };
+    expect(value.amount).toBe(String(total));
+  }
+}
+
+const runs = process.env.TEST_LONG === undefined ? 8 : 600;
 
 const executors: Readonly<Record<string, () => Promise<LiteSvmModule | undefined>>> = {
   'the programs of this server': async () => undefined,
@@ -458,6 +469,7 @@ test.each(Object.entries(executors))(
             svm.airdrop(address as never, (10n ** 10n) as never);
           }
           for (const each of [...setup(), ...list]) await runOnBoth(world, each);
+          await requireBalance(world);
         } finally {
           await chains.close();
         }

@@ -132,3 +132,56 @@ test('balances, allowances, pools, vaults and rewards of an older store are in t
   expect(await chain.balances(weth, [null])).toEqual([await chains.total(caip2, weth)]);
   await chains.close();
 });
+
+const solana = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp';
+const solanaUsdc = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v';
+const owner = '51T5ZJJd816Xi3M3yf81j9AAXsRWJBNTmKystogP5jw9';
+const holder = 'Gh9ZwEmdLJ8DscKNTkTqPbNwLNNBjuSzaG9Vp2KGtKJr';
+
+/** The content of a store as version 0.1.0 wrote it: accounts of tokens had no data. */
+function olderSolanaStore(): Buffer {
+  const database = new Sqlite(':memory:');
+  const steps = chainStoreSteps.slice(0, -1);
+  for (const step of steps) database.exec(step);
+  database.pragma(`user_version = ${steps.length}`);
+  database.exec(`
+    insert into chains values ('${solana}', 1000, ${seconds * 1000}, ${seconds * 1000}, 1000, 1, null);
+    insert into tokens values ('${solana}', '${solanaUsdc}', 6, 'USDC', null);
+    insert into balances values ('${solana}', '${owner}', '', '5000000000'), ('${solana}', '${holder}', '', '2039280');
+    insert into token_accounts values
+      ('${solana}', '${holder}', '${owner}', '${solanaUsdc}', '700', '${owner}', '30');
+  `);
+  const image = database.serialize();
+  database.close();
+  return image;
+}
+
+test('token accounts and mints of an older store of Solana get their data', async () => {
+  const clock = adjustableClock();
+  clock.set(seconds * 1000);
+  const options = { file: ':memory:', image: olderSolanaStore(), clock, confirmAfterMs: 0 };
+  const chains = openSimulatedChains(options);
+  const ask = async (method: string, ...params: unknown[]) => {
+    const caller = { signal: new AbortController().signal, endsAtMs: Number.POSITIVE_INFINITY };
+    return chains.rpc(solana, { method, params }, caller);
+  };
+  expect(await ask('getAccountInfo', holder, { encoding: 'jsonParsed' })).toMatchObject({
+    result: {
+      value: {
+        lamports: 2_039_280,
+        data: {
+          parsed: {
+            info: {
+              ...{ owner, mint: solanaUsdc, state: 'initialized', delegate: owner },
+              ...{ tokenAmount: { amount: '700' }, delegatedAmount: { amount: '30' } },
+            },
+          },
+        },
+      },
+    },
+  });
+  expect(await ask('getTokenSupply', solanaUsdc)).toMatchObject({ result: { value: { amount: '700' } } });
+  await chains.fund(solana, { address: owner, tokenAddress: solanaUsdc, rawAmount: 5n });
+  expect(await ask('getTokenSupply', solanaUsdc)).toMatchObject({ result: { value: { amount: '705' } } });
+  await chains.close();
+});

@@ -52,7 +52,8 @@ export function fundSolana(parts: SolanaParts, deposit: Deposit): Funded {
   checkAddress(address, 'address');
   if (tokenAddress !== null) checkAddress(tokenAddress, 'tokenAddress');
   const asset = tokenAddress ?? NATIVE;
-  if (payer === undefined && ledger.total(asset) + rawAmount > U64_MAX) {
+  const mint = tokenAddress === null ? undefined : mintOf(state.account(tokenAddress));
+  if (payer === undefined && (mint?.supply ?? ledger.total(asset)) + rawAmount > U64_MAX) {
     throw new InvalidDepositError('rawAmount', 'expected a total supply below 2^64');
   }
   const block = blocks.head();

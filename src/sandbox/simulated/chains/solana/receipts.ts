@@ -115,6 +115,16 @@ export function receiptsAfter(
     .map(toReceipt);
 }
 
+/** Returns the hashes of the transactions of a block, in order. */
+export function hashesIn({ store, caip2 }: Place, block: number, limit: number): readonly string[] {
+  return store
+    .all<{ hash: string }>(
+      'select hash from solana_receipts where caip2 = ? and block_number = ? order by position limit ?',
+      ...[caip2, block, limit],
+    )
+    .map(({ hash }) => hash);
+}
+
 /** Returns the position of the latest transaction. Undefined if there is none. */
 export function latestReceipt({ store, caip2 }: Place): Position | undefined {
   return store.first(

@@ -36,9 +36,13 @@ export interface SolanaState {
   ownedBy(program: string, page: { readonly after: string; readonly limit: number }): readonly string[];
   mint(address: string): Mint | undefined;
   tokenAccount(address: string): TokenAccount | undefined;
+  tokenAccountsOf(owner: string, mint: string): readonly TokenAccount[];
   /** @param mint undefined for the token accounts of all mints. */
-  tokenAccountsOf(owner: string, mint: string | undefined, limit?: number): readonly TokenAccount[];
+  tokenAddressesOf(owner: string, mint: string | undefined, limit: number): readonly string[];
 }
+
+/** Of SQLite. */
+const NO_LIMIT = -1;
 
 interface AccountRow {
   readonly owner: string;
@@ -63,6 +67,14 @@ export function makeSolanaState(world: World, caip2: string): SolanaState {
     const found = tokenAccountOf(account(address));
     return found && { address, ...found };
   };
+  const tokenAddressesOf: SolanaState['tokenAddressesOf'] = (owner, mint, limit) =>
+    store
+      .all<{ address: string }>(
+        `select address from token_accounts where caip2 = ? and owner = ? and mint = coalesce(?, mint)
+         order by address limit ?`,
+        ...[caip2, owner, mint ?? null, limit],
+      )
+      .map(({ address }) => address);
   return {
     store,
     ledger,
@@ -103,14 +115,9 @@ export function makeSolanaState(world: World, caip2: string): SolanaState {
       return known && { decimals: known.decimals, program: TOKEN_PROGRAM };
     },
     tokenAccount,
-    tokenAccountsOf: (owner, mint, limit = -1) =>
-      store
-        .all<{ address: string }>(
-          `select address from token_accounts where caip2 = ? and owner = ? and mint = coalesce(?, mint)
-           order by address limit ?`,
-          ...[caip2, owner, mint ?? null, limit],
-        )
-        .flatMap(({ address }) => tokenAccount(address) ?? []),
+    tokenAccountsOf: (owner, mint) =>
+      tokenAddressesOf(owner, mint, NO_LIMIT).flatMap((address) => tokenAccount(address) ?? []),
+    tokenAddressesOf,
   };
 }
 

@@ -26,7 +26,9 @@ import {
   listOf,
   type Options,
   SCAN_ERROR,
+  withIntegers,
 } from './params.ts';
+import { makeTurns } from './turns.ts';
 
 // Accounts in the format of the Solana JSON-RPC.
 
@@ -37,11 +39,10 @@ const MOST_FILTERS = 4;
 const MOST_COMPARED_BYTES = 128;
 const SLOTS_PER_EPOCH = 432_000;
 
-/** CHOICE: a response has at most 10,000 accounts and 20 MB of their data. */
-const MOST_ACCOUNTS = 10_000;
-const MOST_BYTES = 20_000_000;
+/** CHOICE: a response has at most 5,000 accounts and 10 MB of their data. */
+const MOST_ACCOUNTS = 5_000;
+export const MOST_BYTES = 10_000_000;
 const ACCOUNTS_PER_READ = 100;
-const SLICE_MS = 10;
 
 /** Returns an account, or the account of a program that every chain has. Undefined if there is none. */
 export function accountAt(parts: SolanaParts, address: string): SolanaAccount | undefined {
@@ -210,16 +211,16 @@ export async function programAccounts(parts: SolanaParts, program: unknown, opti
   const owner = addressOf(program);
   const filters = filtersOf(options.filters);
   const shape = shapeOf(options);
-  const found: { pubkey: string; account: ReturnType<typeof accountView> }[] = [];
+  const found: object[] = [];
   let bytes = 0;
   let after = '';
-  let turnMs = performance.now() + SLICE_MS;
+  const turn = makeTurns();
   for (;;) {
     const addresses = parts.state.ownedBy(owner, { after, limit: ACCOUNTS_PER_READ });
     for (const pubkey of addresses) {
       const account = parts.state.account(pubkey);
       if (account.owner === owner && filters.every((filter) => filter(account))) {
-        found.push({ pubkey, account: accountView(parts, account, shape) });
+        found.push(withIntegers({ pubkey, account: accountView(parts, account, shape) }) as object);
         bytes += shape.slice?.length ?? account.data.length;
       }
       if (found.length > MOST_ACCOUNTS || bytes > MOST_BYTES) {
@@ -228,9 +229,7 @@ export async function programAccounts(parts: SolanaParts, program: unknown, opti
           'accounts scan aborted: The accumulated scan results exceeded the limit: add filters or a dataSlice',
         );
       }
-      if (performance.now() < turnMs) continue;
-      await new Promise((resolve) => setImmediate(resolve));
-      turnMs = performance.now() + SLICE_MS;
+      await turn();
     }
     if (addresses.length < ACCOUNTS_PER_READ) return found;
     after = addresses.at(-1)!;
@@ -238,11 +237,11 @@ export async function programAccounts(parts: SolanaParts, program: unknown, opti
 }
 
 /** Returns the token accounts of an owner for one mint, or for one token program. */
-export function tokenAccountsByOwner(
-  { state }: SolanaParts,
-  owner: string,
-  filter: unknown,
-): readonly { readonly pubkey: string; readonly account: SolanaAccount }[] {
+export async function tokenAccountsByOwner(
+  parts: SolanaParts,
+  { owner, filter, options }: { readonly owner: string; readonly filter: unknown; readonly options: Options },
+) {
+  const { state } = parts;
   if (!isRecord(filter) || (filter.mint === undefined && filter.programId === undefined)) {
     throw invalid('Invalid params: expected `mint` or `programId`.');
   }
@@ -256,13 +255,20 @@ export function tokenAccountsByOwner(
       `Invalid param: ${state.account(mint).lamports === 0n ? 'could not find mint' : 'not a Token mint'}`,
     );
   }
-  const found = state.tokenAccountsOf(owner, mint, MOST_ACCOUNTS + 1);
-  if (found.length > MOST_ACCOUNTS) {
+  const shape = shapeOf(options);
+  const turn = makeTurns();
+  const found: object[] = [];
+  const addresses = state.tokenAddressesOf(owner, mint, MOST_ACCOUNTS + 1);
+  if (addresses.length > MOST_ACCOUNTS) {
     throw new RpcError(SCAN_ERROR, 'accounts scan aborted: The accumulated scan results exceeded the limit');
   }
-  return found
-    .map(({ address }) => ({ pubkey: address, account: state.account(address) }))
-    .filter(({ account }) => program === undefined || account.owner === program);
+  for (const pubkey of addresses) {
+    const account = state.account(pubkey);
+    const isWanted = account.lamports > 0n && (program === undefined || account.owner === program);
+    if (isWanted) found.push(withIntegers({ pubkey, account: accountView(parts, account, shape) }) as object);
+    await turn();
+  }
+  return found;
 }
 
 /** Returns the balance of a token account. */

@@ -16,6 +16,7 @@ import {
   accountAt,
   accountView,
   largestTokenAccounts,
+  MOST_BYTES,
   programAccounts,
   shapeOf,
   tokenAccountBalance,
@@ -34,6 +35,7 @@ import {
   type Options,
   optionsOf,
   requireSlot,
+  SCAN_ERROR,
   SERVER_ERROR,
   signatureOf,
   slotAt,
@@ -41,6 +43,7 @@ import {
 } from './params.ts';
 import { feeForMessage, sendTransaction, simulateTransaction } from './send.ts';
 import { blockView, confirmedAt, transactionBy, withEncoding } from './transactions.ts';
+import { makeTurns } from './turns.ts';
 
 type Method = (parts: SolanaParts, params: readonly unknown[]) => unknown;
 
@@ -67,7 +70,7 @@ export function rpcOf(parts: SolanaParts): (call: RpcCall, caller: RpcCaller) =>
       if (found === undefined && own === undefined) throw new RpcError(METHOD_NOT_FOUND, 'Method not found');
       await parts.blocks.catchUp();
       const result = own === undefined ? await found!(parts, params) : own(connection!, params);
-      return { result: withIntegers(result) };
+      return { result: converted.has(method) ? result : withIntegers(result) };
     } catch (error) {
       if (!(error instanceof RpcError)) throw error;
       const { code, message, data } = error;
@@ -75,6 +78,9 @@ export function rpcOf(parts: SolanaParts): (call: RpcCall, caller: RpcCaller) =>
     }
   };
 }
+
+/** The methods with long responses, which convert their integers in turns. */
+const converted: ReadonlySet<string> = new Set(['getBlock', 'getProgramAccounts', 'getTokenAccountsByOwner']);
 
 /** Wraps a method whose response has a context. It takes the number of parameters before the options. */
 function withContext(
@@ -140,7 +146,7 @@ const methods: Readonly<Record<string, Method>> = {
   getAccountInfo: withContext(1, (parts, [address], options) => shownAccount(parts, address, options)),
   getMultipleAccounts: withContext(1, (parts, [addresses], options) => {
     const shape = { encoding: 'base64', ...options };
-    return listOf(addresses, MOST_ADDRESSES).map((address) => shownAccount(parts, address, shape));
+    return shownAccounts(parts, listOf(addresses, MOST_ADDRESSES), shape);
   }),
   async getProgramAccounts(parts, [program, second]) {
     const options = optionsOf(second);
@@ -148,12 +154,9 @@ const methods: Readonly<Record<string, Method>> = {
     const value = await programAccounts(parts, program, options);
     return options.withContext === true ? { context, value } : value;
   },
-  getTokenAccountsByOwner: withContext(2, (parts, [owner, filter], options) => {
-    const shape = shapeOf(options);
-    return tokenAccountsByOwner(parts, addressOf(owner), filter).map(({ pubkey, account }) => ({
-      ...{ pubkey, account: accountView(parts, account, shape) },
-    }));
-  }),
+  getTokenAccountsByOwner: withContext(2, (parts, [owner, filter], options) =>
+    tokenAccountsByOwner(parts, { owner: addressOf(owner), filter, options }),
+  ),
   getTokenAccountBalance: withContext(1, (parts, [address]) =>
     tokenAccountBalance(parts, addressOf(address)),
   ),
@@ -166,9 +169,9 @@ const methods: Readonly<Record<string, Method>> = {
     signaturesFor(parts, addressOf(address), optionsOf(options)),
   getTransaction: (parts, [hash, options]) =>
     transactionBy(parts, signatureOf(hash), optionsOf(withEncoding(options))),
-  getBlock(parts, [slot, options]) {
+  async getBlock(parts, [slot, options]) {
     const number = integerOf(slot, 'slot');
-    const block = blockView(parts, number, optionsOf(withEncoding(options)));
+    const block = await blockView(parts, number, optionsOf(withEncoding(options)));
     if (block === undefined) throw notAvailable(number);
     return block;
   },
@@ -240,7 +243,28 @@ function slots(first: number, last: number): number[] {
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => first + at);
 }
 
-function shownAccount(parts: SolanaParts, address: unknown, options: Options): object | null {
+/** Accounts with their data, of which an answer has a limited number of bytes. */
+async function shownAccounts(
+  parts: SolanaParts,
+  addresses: readonly unknown[],
+  options: Options,
+): Promise<(object | null)[]> {
+  const turn = makeTurns();
+  const shown: (object | null)[] = [];
+  let bytes = 0;
+  for (const address of addresses) {
+    const account = shownAccount(parts, address, options);
+    bytes += account === null ? 0 : account.space;
+    shown.push(account);
+    if (bytes > MOST_BYTES && options.dataSlice == null) {
+      throw new RpcError(SCAN_ERROR, `expected at most ${MOST_BYTES} bytes of data: ask for a dataSlice`);
+    }
+    await turn();
+  }
+  return shown;
+}
+
+function shownAccount(parts: SolanaParts, address: unknown, options: Options) {
   const shape = shapeOf(options);
   const account = accountAt(parts, addressOf(address));
   return account === undefined ? null : accountView(parts, account, shape);
@@ -273,7 +297,7 @@ function statusView(parts: SolanaParts, hash: string): object | null {
 }
 
 /** Returns the transactions that name an address, newest first. */
-function signaturesFor(parts: SolanaParts, address: string, options: Options): object[] {
+async function signaturesFor(parts: SolanaParts, address: string, options: Options): Promise<object[]> {
   const { world, caip2 } = parts;
   const place = { store: world.store, caip2 };
   const level = confirmedAt(options);
@@ -293,18 +317,20 @@ function signaturesFor(parts: SolanaParts, address: string, options: Options): o
     until: positionOf(options.until) ?? { block: -1, index: -1 },
     limit,
   });
-  return hashes.flatMap((hash) => {
+  const turn = makeTurns();
+  const final = slotAt(parts, 'finalized');
+  const found: object[] = [];
+  for (const hash of hashes) {
     const receipt = findReceipt(place, hash);
-    if (receipt === undefined) return [];
+    if (receipt === undefined) continue;
     const { block, error, logs } = receipt;
-    return [
-      {
-        ...{ signature: hash, slot: block.number, err: error, memo: memoOf(logs) },
-        ...{ blockTime: block.seconds },
-        confirmationStatus: block.number <= slotAt(parts, 'finalized') ? 'finalized' : 'confirmed',
-      },
-    ];
-  });
+    found.push({
+      ...{ signature: hash, slot: block.number, err: error, memo: memoOf(logs), blockTime: block.seconds },
+      confirmationStatus: block.number <= final ? 'finalized' : 'confirmed',
+    });
+    await turn();
+  }
+  return found;
 }
 
 /** The memos of a transaction in the format `[length] text`. */

@@ -3,16 +3,27 @@ import { invalid, RpcError } from '../../rpc-calls.ts';
 import { parseInstruction, tokenAmount } from '../parse-instruction.ts';
 import type { SolanaParts } from '../parts.ts';
 import { type DecodedSolana, decodeSolana, type ResolvedSolana, withLoaded } from '../plan.ts';
-import { findReceipt, type NewReceipt, type Receipt, receiptsAfter, type TokenBalance } from '../receipts.ts';
-import { choiceOf, commitmentOf, integerOf, type Options, slotAt, UNSUPPORTED_VERSION } from './params.ts';
+import { findReceipt, hashesIn, type NewReceipt, type Receipt, type TokenBalance } from '../receipts.ts';
+import {
+  choiceOf,
+  commitmentOf,
+  integerOf,
+  LIMIT_EXCEEDED,
+  type Options,
+  slotAt,
+  UNSUPPORTED_VERSION,
+  withIntegers,
+} from './params.ts';
+import { makeTurns } from './turns.ts';
 
 // Transactions and blocks in the format of the Solana JSON-RPC.
 
 const encodings = ['binary', 'base58', 'base64', 'json', 'jsonParsed'] as const;
 type Encoding = (typeof encodings)[number];
 
-/** CHOICE: a response has at most 20,000 transactions of a block. */
-const MOST_RECEIPTS = 20_000;
+/** CHOICE: a response shows at most 1,000 transactions of a block, or lists 20,000 signatures. */
+const MOST_SHOWN = 1_000;
+const MOST_LISTED = 20_000;
 
 interface Shape {
   readonly encoding: Encoding;
@@ -192,22 +203,39 @@ export function tokenBalanceView({ accountIndex, mint, owner, program, amount, d
 }
 
 /** Returns a block. Undefined when it has not reached the commitment level. */
-export function blockView(parts: SolanaParts, slot: number, options: Options) {
+export async function blockView(parts: SolanaParts, slot: number, options: Options) {
   const level = confirmedAt(options);
   if (slot > slotAt(parts, level)) return undefined;
   const shape = shapeOf(options);
   const detail = choiceOf(options.transactionDetails, ['full', 'accounts', 'signatures', 'none'], 'full');
   const { blocks, blockhashAt, world, caip2 } = parts;
-  const all = detail === 'none' ? [] : receiptsIn({ store: world.store, caip2 }, slot);
+  const place = { store: world.store, caip2 };
+  const hashes = hashesIn(place, slot, MOST_LISTED);
+  const transactions: object[] = [];
+  if (detail === 'full' || detail === 'accounts') {
+    if (hashes.length > MOST_SHOWN) {
+      throw new RpcError(
+        LIMIT_EXCEEDED,
+        `expected a block of at most ${MOST_SHOWN} transactions: ask for its signatures`,
+      );
+    }
+    const turn = makeTurns();
+    for (const hash of hashes) {
+      const receipt = findReceipt(place, hash)!;
+      const view = detail === 'full' ? transactionView(receipt, shape) : accountsView(receipt, shape);
+      transactions.push(withIntegers(view) as object);
+      await turn();
+    }
+  }
+  const [first = ''] = hashes;
   return {
     previousBlockhash: blockhashAt(Math.max(0, slot - 1)),
     blockhash: blockhashAt(slot),
     parentSlot: Math.max(0, slot - 1),
-    ...(detail === 'full' ? { transactions: all.map((receipt) => transactionView(receipt, shape)) } : {}),
-    ...(detail === 'accounts' ? { transactions: all.map((receipt) => accountsView(receipt, shape)) } : {}),
-    ...(detail === 'signatures' ? { signatures: all.map(({ hash }) => hash) } : {}),
+    ...(detail === 'full' || detail === 'accounts' ? { transactions } : {}),
+    ...(detail === 'signatures' ? { signatures: hashes } : {}),
     ...(options.rewards === false ? {} : { rewards: [] }),
-    blockTime: all[0]?.block.seconds ?? blocks.secondsOf(slot),
+    blockTime: findReceipt(place, first)?.block.seconds ?? blocks.secondsOf(slot),
     blockHeight: slot,
   };
 }
@@ -230,8 +258,4 @@ function accountsView(receipt: Receipt, shape: Shape) {
     },
     ...(shape.version === undefined ? {} : { version }),
   };
-}
-
-function receiptsIn(place: Parameters<typeof receiptsAfter>[0], slot: number): readonly Receipt[] {
-  return receiptsAfter(place, { block: slot, index: -1, upTo: slot, limit: MOST_RECEIPTS });
 }
