@@ -55,8 +55,8 @@ const withFaultyAddon = `
     }
     return { Secp256k1: Faulty };
   };
-  import(process.argv[1]).then(({ startSandbox, startProduction, servedVault }) => {
-    const start = startSandbox ?? startProduction ?? servedVault;
+  import(process.argv[1]).then(({ startSandbox, startProduction, servedKeyStore }) => {
+    const start = startSandbox ?? startProduction ?? servedKeyStore;
     return start({ logLevel: 'silent' }, { signer: new Promise(() => undefined) });
   });
 `;
