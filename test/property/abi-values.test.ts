@@ -9,7 +9,7 @@ import {
 } from '../../src/engine/signing/ethereum/abi-values.ts';
 import { isLong, seed } from './policy-cases.ts';
 
-const numRuns = isLong ? 500_000 : 4_000;
+const numRuns = isLong ? 500_000 : 2_000;
 const TIMEOUT_MS = 60 * 60 * 1000;
 
 type Value = bigint | boolean | string | readonly Value[];

@@ -9,7 +9,7 @@ import { PolicyFormatError } from '../../src/engine/policy/policy-format-error.t
 import { isLong, policyOf, rulesAndUnits, seed } from './policy-cases.ts';
 import { factsOf, worlds } from './policy-requests.ts';
 
-const numRuns = isLong ? 400_000 : 4_000;
+const numRuns = isLong ? 400_000 : 2_000;
 
 /** Units with arbitrary content of arbitrary types, as from a broken decoder. */
 const anything = fc.anything({ withBigInt: true, withNullPrototype: true, withTypedArray: true });
