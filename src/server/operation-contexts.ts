@@ -1,5 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { Replay } from '../keys/replay.ts';
+import type { Pass } from '../keys/passes.ts';
 import type {
   AfterCommitWork,
   OperationContext,
@@ -52,7 +52,7 @@ function keyOf({ headers, route }: RequestState): string | undefined {
 /** The parts of a context that do not depend on the request. */
 interface Given {
   readonly services: Services;
-  readonly ports: ReturnType<Replay['portsFor']>;
+  readonly ports: ReturnType<Pass['portsFor']>;
   readonly inUnit: OperationContext['inUnit'];
   readonly later: Later;
 }

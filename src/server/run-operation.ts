@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { ApiError, isUnavailable } from '../errors.ts';
-import { createReplays, type Replay, UnansweredCallError } from '../keys/replay.ts';
+import { createPasses, type Pass, UnansweredCallError } from '../keys/passes.ts';
 import { inSpan } from '../observability/spans.ts';
 import type { AuditTrail, WriteFreeze } from '../ports/audit.ts';
 import { type AfterCommitWork, keepPlan, type Planned, type Services } from '../ports/operation-context.ts';
@@ -82,8 +82,8 @@ interface Work {
 }
 
 /** The work of one run. */
-interface ReplayedWork extends Work {
-  readonly replay: Replay;
+interface WorkOfPass extends Work {
+  readonly pass: Pass;
 }
 
 /** The functions of `src/api` as openapi-backend calls them: each runs in a unit of work. */
@@ -108,7 +108,7 @@ interface Bound {
  * before the response is sent. With an idempotency key, the response is stored in the same transaction.
  *
  * The handler runs again, in another unit of work, in three cases: after its key store calls were made
- * (`keys/replay.ts`), when its transaction collides with another one, and on the primary when the replica fails.
+ * (`keys/passes.ts`), when its transaction collides with another one, and on the primary when the replica fails.
  */
 async function runOperation(
   { handler, mutex, options }: Bound,
@@ -118,9 +118,9 @@ async function runOperation(
   const { services, gate, freeze, replica } = options;
   const wasHeld = await gate?.enter();
   const permit = permitOf(state, options.admission);
-  const startReplays = () =>
-    createReplays(services, { whileAsking: permit.whileAsking, acquireMutex: mutex.acquire });
-  let replays = startReplays();
+  const startPasses = () =>
+    createPasses(services, { whileAsking: permit.whileAsking, acquireMutex: mutex.acquire });
+  let passes = startPasses();
   let use: IdempotencyUse | undefined;
   try {
     if (wasHeld === true) await options.authenticate?.(state); // The state that was checked may have been replaced.
@@ -133,14 +133,14 @@ async function runOperation(
     const primary = notingEffects(state, options);
     let ofReplica = replica?.unitsFor(state);
     for (let attempt = 1; ; ) {
-      const replay = replays.begin();
+      const pass = passes.begin();
       const span = { name: 'unit of work', kind: 'internal', attributes: { attempt } } as const;
       try {
-        const run = { ...work, replay, openUnit: ofReplica ?? primary };
+        const run = { ...work, pass, openUnit: ofReplica ?? primary };
         return await inSpan(span, runOnce, state, run);
       } catch (error) {
-        if (replay.isUnanswered()) {
-          await replays.answer();
+        if (pass.isUnanswered()) {
+          await passes.answer();
           continue;
         }
         // A replica also ends queries that delay the replay of its log.
@@ -148,12 +148,12 @@ async function runOperation(
         if (!isReplicaAway && (attempt === MAX_ATTEMPTS || !isCollision(error))) throw error;
         if (!isReplicaAway) attempt += 1;
         ofReplica = undefined;
-        replays.end();
-        replays = startReplays();
+        passes.end();
+        passes = startPasses();
       }
     }
   } finally {
-    replays.end();
+    passes.end();
     if (use !== undefined) options.idempotency.end(use);
     replica?.noteChange(state);
     gate?.leave();
@@ -171,7 +171,7 @@ function notingEffects(state: RequestState, { openUnit, notesEffects }: RunOptio
 }
 
 /**
- * Keeps the error of the plan, which the handler throws when it unwraps the plan. Replays thus still get the stored
+ * Keeps the error of the plan, which the handler throws when it unwraps the plan. Passes thus still get the stored
  * response, and unauthorized callers learn nothing.
  */
 async function planOf(
@@ -207,7 +207,7 @@ const nothingEarlier: Earlier = { answer: undefined, isSingleUse: false };
 async function findEarlier(
   unit: UnitOfWork,
   state: RequestState,
-  { use, options }: ReplayedWork,
+  { use, options }: WorkOfPass,
 ): Promise<Earlier> {
   const isUsedOnce = isSigned(state);
   if (use === undefined && !isUsedOnce) return nothingEarlier;
@@ -247,7 +247,7 @@ function signedRequestOf({ app, proof }: RequestState): SignedRequest {
  * INVARIANT: nothing is committed for a client that has closed its connection. It may send the request again without
  * knowing that the first one succeeded.
  */
-async function openFor(state: RequestState, { permit, openUnit }: ReplayedWork): Promise<UnitOfWork> {
+async function openFor(state: RequestState, { permit, openUnit }: WorkOfPass): Promise<UnitOfWork> {
   await permit.take();
   try {
     requireClient(state);
@@ -269,8 +269,8 @@ function requireClient({ response }: RequestState): void {
 }
 
 /** Runs the handler once, and commits what it did. */
-async function runOnce(state: RequestState, work: ReplayedWork): Promise<Answer> {
-  const { handler, options, replay, use } = work;
+async function runOnce(state: RequestState, work: WorkOfPass): Promise<Answer> {
+  const { handler, options, pass, use } = work;
   const unit = await openFor(state, work);
   const earlier = await findEarlier(unit, state, work);
   if (earlier.answer !== undefined) return repeat(earlier.answer);
@@ -281,12 +281,12 @@ async function runOnce(state: RequestState, work: ReplayedWork): Promise<Answer>
   try {
     const context = contextOf(unit, state, {
       services: options.services,
-      ports: replay.portsFor(unit.em),
+      ports: pass.portsFor(unit.em),
       inUnit: (inside) => inUnitOf(afterCommitUnits(state, work.openUnit, options.audit))(inside),
       later,
     });
     const body = await handler.run(inputOf(state), context, work.planned);
-    if (replay.isUnanswered()) throw new UnansweredCallError();
+    if (pass.isUnanswered()) throw new UnansweredCallError();
     options.check(state, status, body);
     answer = answerOf(status, body, fileType);
     if (use !== undefined || earlier.isSingleUse) {
@@ -294,7 +294,7 @@ async function runOnce(state: RequestState, work: ReplayedWork): Promise<Answer>
       await keep(unit.em, state, { ...run, answer: kept, replaces: false });
     }
     await unit.commit(lastRecord(state, { audit: options.audit, status, body }));
-    replay.hasCommitted();
+    pass.hasCommitted();
   } catch (error) {
     throw await refused(error, state, { unit, run });
   }
@@ -306,10 +306,10 @@ async function runOnce(state: RequestState, work: ReplayedWork): Promise<Answer>
 async function refused(
   error: unknown,
   state: RequestState,
-  { unit, run }: { readonly unit: UnitOfWork; readonly run: Run & { readonly work: ReplayedWork } },
+  { unit, run }: { readonly unit: UnitOfWork; readonly run: Run & { readonly work: WorkOfPass } },
 ): Promise<unknown> {
-  const { replay, options } = run.work;
-  const isRefusal = error instanceof ApiError && !replay.isUnanswered();
+  const { pass, options } = run.work;
+  const isRefusal = error instanceof ApiError && !pass.isUnanswered();
   try {
     if (isRefusal && error.keepsChanges) await keepChanges(unit, state, { audit: options.audit, error });
   } finally {

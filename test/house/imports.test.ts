@@ -49,14 +49,14 @@ const allowedImports: Record<string, string[]> = {
   docs: ['engine'],
   sandbox: ['domain', 'errors', 'type ports', 'type engine'],
   simulated: ['adapters', 'engine', 'type ports', 'storage'],
-  server: ['engine', 'errors', 'generated', 'observability', 'ports', 'replay', 'storage'],
+  server: ['engine', 'errors', 'generated', 'observability', 'ports', 'passes', 'storage'],
   registry: ['type generated', 'api', 'type ports'],
   api: ['domain', 'errors', 'type generated', 'type ports'],
   jobs: ['domain', 'type ports'],
-  domain: ['engine', 'errors', 'generated', 'observability', 'ports', 'replay', 'storage'],
+  domain: ['engine', 'errors', 'generated', 'observability', 'ports', 'passes', 'storage'],
   // The keys: no database, no HTTP of our own.
   keys: ['adapters', 'config', 'engine', 'type ports'],
-  replay: ['errors', 'type ports', 'storage'],
+  passes: ['errors', 'type ports', 'storage'],
   adapters: ['config', 'engine', 'observability', 'type ports'],
   observability: ['engine', 'type ports'],
   storage: ['engine'],
@@ -165,7 +165,7 @@ const files = sourceFiles('src/**/*.{ts,tsx}', 'mocks/*.ts');
 function moduleOf(path: string): string {
   if (path.startsWith('mocks/')) return 'mocks';
   if (path === 'src/generated/registry.ts') return 'registry';
-  if (path === 'src/keys/replay.ts') return 'replay';
+  if (path === 'src/keys/passes.ts') return 'passes';
   if (path.startsWith('src/sandbox/simulated/')) return 'simulated';
   const [, first = '', ...rest] = path.split('/');
   if (rest.length === 0) return first.replace(/\.ts$/, '');

@@ -2,7 +2,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { countQuorum, type Quorum, quorumKeys } from '../../../engine/authorization/quorum.ts';
 import { UnauthorizedUseError } from '../../../engine/authorization/signed-evidence.ts';
 import { ApiError } from '../../../errors.ts';
-import { type Replay, runWithReplay, UnansweredCallError } from '../../../keys/replay.ts';
+import { type Pass, runInPasses, UnansweredCallError } from '../../../keys/passes.ts';
 import type {
   AfterCommitWork,
   OperationContext,
@@ -108,11 +108,11 @@ function skip({ services, inUnit }: RunContext, execution: StoredExecution): Pro
 }
 
 function submit(context: RunContext, execution: StoredExecution, sweep: Sweep): Promise<void> {
-  return runWithReplay(context.services, (replay) => submitIn(replay, context, { execution, sweep }));
+  return runInPasses(context.services, (pass) => submitIn(pass, context, { execution, sweep }));
 }
 
 async function submitIn(
-  replay: Replay,
+  pass: Pass,
   context: RunContext,
   { execution, sweep }: { readonly execution: StoredExecution; readonly sweep: Sweep },
 ): Promise<void> {
@@ -129,7 +129,7 @@ async function submitIn(
       }
       const operation: OperationContext = {
         ...planContext({ ...context, em }, stored),
-        ...replay.portsFor(em),
+        ...pass.portsFor(em),
         notes,
         afterCommit: (work) => void later.push(work),
         afterRefusal: (work) => void refusalWorks.push(work),
@@ -144,11 +144,11 @@ async function submitIn(
       }
       const action = await sweep.run(operation);
       await submitted(operation, stored, { actionId: action.id, gasCost: spending?.cost });
-      if (replay.isUnanswered()) throw new UnansweredCallError();
+      if (pass.isUnanswered()) throw new UnansweredCallError();
     });
-    replay.hasCommitted();
+    pass.hasCommitted();
   } catch (error) {
-    if (replay.isUnanswered()) throw error;
+    if (pass.isUnanswered()) throw error;
     // Stores records that must survive the rollback, such as the trace of a denial.
     await inUnit(async (em, notes) => {
       for (const work of refusalWorks) await work(em, notes);

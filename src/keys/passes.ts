@@ -5,27 +5,26 @@ import type { KeyStore } from '../ports/key-store.ts';
 import type { Services } from '../ports/operation-context.ts';
 import { holdsConnection } from '../storage/own-kysely.ts';
 
-// The key store runs in another process and may hang. Waiting for it inside a transaction would hold the connection
-// and its locks. So when the work makes a key store call that has no result yet, the call is recorded and the run is
-// aborted: its unit of work is rolled back, the key store is asked while nothing is held, and the work is replayed
-// from its beginning with the result. The last run commits its decision together with the results that it used, or
-// neither. Results that no committed run used are dropped and never leave this process.
+// The key store runs in another process and may hang. A wait for it inside a transaction would hold the connection and
+// its locks. Therefore the work runs in passes. When it makes a key store call that has no result yet, the call is
+// recorded and the pass is aborted: its unit of work is rolled back, the key store is called while nothing is held, and
+// the next pass runs the work from its beginning with the result. The last pass commits its decision together with the
+// results that it used, or neither. Results that no committed pass used are dropped and never leave this process.
 
 /**
- * The ports of a run. Every run of a request gets the same ids and random bytes, so its key store calls are the same
- * too.
+ * The ports of a pass. Every pass of a request gets the same ids and random bytes, so it makes the same key store calls.
  */
-interface ReplayPorts extends Pick<Services, 'keyStore' | 'ids' | 'entropy'> {
+interface PassPorts extends Pick<Services, 'keyStore' | 'ids' | 'entropy'> {
   /** As `OperationContext` has it. */
   readonly acquireMutex?: ((name: string) => Promise<void>) | undefined;
 }
 
-/** One run of the work, in its own unit of work. */
-export interface Replay {
+/** One pass of the work, in its own unit of work. */
+export interface Pass {
   /** The ports for the unit of work of `em`. */
-  portsFor(em: SqlEntityManager): ReplayPorts;
+  portsFor(em: SqlEntityManager): PassPorts;
   /**
-   * Whether a call had no result. The caller must then commit and record nothing of this run, whatever the work
+   * Whether a call had no result. The caller must then commit and record nothing of this pass, whatever the work
    * returned.
    */
   isUnanswered(): boolean;
@@ -33,7 +32,7 @@ export interface Replay {
   hasCommitted(): void;
 }
 
-export interface ReplayOptions {
+export interface PassOptions {
   /** Wraps a call that may take long. Default: calls it immediately. */
   readonly whileAsking?: <T>(ask: () => Promise<T>) => Promise<T>;
   /**
@@ -45,70 +44,71 @@ export interface ReplayOptions {
 
 /**
  * CHOICE: the signature of a wallet depends on its nonce, so processes that sign for the same wallet can overtake each
- * other in every run. A batch of users draws the keys of one user in each run. After this many runs a request gives up.
+ * other in every pass. A batch of users draws the keys of one user in each pass. After this many passes, a request gives
+ * up.
  */
-const MAX_RUNS = 200;
+const MAX_PASSES = 200;
 
 /**
- * CHOICE: an older result is not used in the run that asked for it but in another run, because owners and policies may
- * have changed since.
+ * CHOICE: an older result is not used in the pass that made the call but in another one, because owners and policies
+ * may have changed since.
  */
 const FRESH_MS = 500;
 
 /**
- * The runs of one piece of work:
+ * The passes of one piece of work:
  *
  * 1. Call `begin`, then run the work in its own unit of work.
- * 2. If the run is unanswered, call `answer` after its unit of work has ended, and go back to step 1.
+ * 2. If the pass is unanswered, call `answer` after its unit of work has ended, and go back to step 1.
  * 3. Call `end`, whatever the result.
  */
-export interface Replays {
-  begin(): Replay;
+export interface Passes {
+  begin(): Pass;
   /**
    * Makes the calls that have no result yet.
    *
-   * @throws ApiError unavailable after too many runs.
+   * @throws ApiError unavailable after too many passes.
    */
   answer(): Promise<void>;
   /** Releases the mutexes and drops the drawn ids and bytes. */
   end(): void;
 }
 
-type ReplayServices = ReplayPorts & Pick<Services, 'machine'>;
+type PassServices = PassPorts & Pick<Services, 'machine'>;
 
-/** A key store in this process answers inside the run, so the work runs once. */
-export function createReplays(services: ReplayServices, options: ReplayOptions = {}): Replays {
-  return services.keyStore.isLocal === true ? localReplays(services) : createAsked(services, options);
+/** A key store in this process returns its results inside the pass, so there is only one pass. */
+export function createPasses(services: PassServices, options: PassOptions = {}): Passes {
+  return services.keyStore.isLocal === true ? localPasses(services) : createAsked(services, options);
 }
 
 /** Runs the work until every key store call has a result. */
-export async function runWithReplay<T>(
-  services: ReplayServices,
-  work: (replay: Replay) => Promise<T>,
-  options?: ReplayOptions,
+export async function runInPasses<T>(
+  services: PassServices,
+  work: (pass: Pass) => Promise<T>,
+  options?: PassOptions,
 ): Promise<T> {
-  const replays = createReplays(services, options);
+  const passes = createPasses(services, options);
   try {
     for (;;) {
-      const replay = replays.begin();
+      const pass = passes.begin();
       try {
-        return await work(replay);
+        return await work(pass);
       } catch (error) {
-        if (!replay.isUnanswered()) throw error;
+        if (!pass.isUnanswered()) throw error;
       }
-      await replays.answer();
+      await passes.answer();
     }
   } finally {
-    replays.end();
+    passes.end();
   }
 }
 
-function localReplays(services: ReplayPorts): Replays {
-  const replay = { portsFor: () => services, isUnanswered: () => false, hasCommitted: () => undefined };
-  return { begin: () => replay, answer: async () => undefined, end: () => undefined };
+function localPasses(services: PassPorts): Passes {
+  const pass = { portsFor: () => services, isUnanswered: () => false, hasCommitted: () => undefined };
+  return { begin: () => pass, answer: async () => undefined, end: () => undefined };
 }
 
-/** Thrown to abort a run. Callers may swallow it, so check `isUnanswered` instead. */
+/** Thrown to abort a pass. Callers may swallow it, so check `isUnanswered` instead. */
 export class UnansweredCallError extends Error {
   constructor() {
     super('the key store is asked before the work runs again');
@@ -132,15 +132,15 @@ interface Call {
 }
 
 function createAsked(
-  services: ReplayServices,
-  { whileAsking = immediately, acquireMutex }: ReplayOptions,
-): Replays {
+  services: PassServices,
+  { whileAsking = immediately, acquireMutex }: PassOptions,
+): Passes {
   const calls: Call[] = [];
   const draws = createDraws(services);
   /** Mutexes by name. */
   const held = new Map<string, Held>();
   let missing: Call[] = [];
-  let runs = 0;
+  let count = 0;
 
   /** Result: whether other requests held it first. */
   async function acquireOnce(name: string): Promise<boolean> {
@@ -197,7 +197,7 @@ function createAsked(
 
   return {
     begin() {
-      runs += 1;
+      count += 1;
       draws.rewind();
       missing = [];
       const run = { isEnded: false };
@@ -214,7 +214,7 @@ function createAsked(
       // Other requests held the mutex first and have signed. This call would sign for a nonce that is taken by now.
       const wasTaken = walletId !== undefined && (await acquireOnce(walletId));
       if (!wasTaken) await Promise.all(open.map(ask));
-      if (runs < MAX_RUNS) return;
+      if (count < MAX_PASSES) return;
       throw new ApiError('unavailable', 'the wallet is used by too many requests at once', {
         headers: { 'retry-after': '1' },
       });
@@ -259,7 +259,7 @@ function createDraws({ ids, entropy }: Pick<Services, 'ids' | 'entropy'>) {
   function draw<T extends string | Uint8Array>(kind: string, make: () => T): T {
     const known = drawn[next];
     if (known?.kind !== kind) {
-      // A later run may take another branch.
+      // A later pass may take another branch.
       drawn = drawn.slice(0, next);
       drawn.push({ kind, value: make() });
     }

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { makeIds, seededEntropy } from '../../../src/adapters/runtime.ts';
-import { type Replay, runWithReplay, UnansweredCallError } from '../../../src/keys/replay.ts';
+import { type Pass, runInPasses, UnansweredCallError } from '../../../src/keys/passes.ts';
 import type { KeyStore } from '../../../src/ports/key-store.ts';
 import { createKeyedMutex } from '../../../src/server/keyed-mutex.ts';
 import { unitsOf } from '../../../src/server/unit-of-work.ts';
@@ -30,19 +30,19 @@ function servicesWith(methods: object) {
 /** What the pipeline does around a handler. */
 function run<T>(
   services: ReturnType<typeof servicesWith>,
-  handler: (ports: ReturnType<Replay['portsFor']>) => Promise<T>,
+  handler: (ports: ReturnType<Pass['portsFor']>) => Promise<T>,
   mutex = createKeyedMutex(),
 ): Promise<T> {
-  const work = async (replay: Replay): Promise<T> => {
-    const result = await handler(replay.portsFor(unit.em));
-    if (replay.isUnanswered()) throw new UnansweredCallError();
-    replay.hasCommitted();
+  const work = async (pass: Pass): Promise<T> => {
+    const result = await handler(pass.portsFor(unit.em));
+    if (pass.isUnanswered()) throw new UnansweredCallError();
+    pass.hasCommitted();
     return result;
   };
-  return runWithReplay(services, work, { acquireMutex: mutex.acquire });
+  return runInPasses(services, work, { acquireMutex: mutex.acquire });
 }
 
-describe('the runs of a replayed request', () => {
+describe('the passes of a request', () => {
   test('draw the same ids and bytes, and give a key store the secret that its caller has wiped', async () => {
     const seals: [string, string][] = [];
     const services = servicesWith({
@@ -75,7 +75,7 @@ describe('the runs of a replayed request', () => {
     expect(calls).toBe(1);
   });
 
-  test('the runs of a replayed request are not ended by work that catches the error of a call without an answer', async () => {
+  test('work does not end the passes of a request when it catches the error of a call without an answer', async () => {
     const services = servicesWith({ fingerprint: async () => 'digest' });
     const results = await run(services, async ({ keyStore }) => {
       try {
