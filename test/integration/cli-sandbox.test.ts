@@ -90,6 +90,9 @@ test('--rpc-port serves JSON-RPC over plain HTTP, which `custos env` and `custos
     ...at,
   ]);
   expect(JSON.parse(block.stdout)).toMatchObject({ number: '0x0' });
+  const key = '51T5ZJJd816Xi3M3yf81j9AAXsRWJBNTmKystogP5jw9';
+  const held = await runCommand(['rpc', 'solana', 'getBalance', key, '--json', ...at]);
+  expect(JSON.parse(held.stdout)).toMatchObject({ value: 0, context: { slot: expect.any(Number) } });
   const refused = await runCommand(['rpc', 'base', 'eth_mineForever', ...at]);
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('(-32601)') });
   await custos.stop('SIGINT');
