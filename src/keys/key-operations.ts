@@ -350,7 +350,7 @@ function bindingUnder(
   return authority === undefined ? binding : { ...binding, authority: authorityDigest(authority) };
 }
 
-/** INVARIANT: the secret of a policy opens only with a content to which its owner has agreed. */
+/** INVARIANT: a policy's sealed secret can be opened only for policy content that the policy's owner has approved. */
 function policyBinding({ purpose, rowId, appId }: SealBinding, content: string): SealBinding {
   return { ...requirePurpose({ purpose, rowId, appId }, 'policy'), authority: policyDigest(content) };
 }

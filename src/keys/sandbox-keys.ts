@@ -49,8 +49,9 @@ export function randomPhrases(entropy: Entropy): PhraseEntropy {
 // 2,048 rounds of PBKDF2 and five steps of BIP-32 take most of the time of creating a wallet. Their only input is the
 // entropy of the wallet's phrase, so they are computed in advance, while the process is idle.
 //
-// INVARIANT: prepared keys do not change the entropy that a wallet gets. The entropy is drawn when the wallet is
-// created. A key that was prepared for this entropy is used; keys for other entropy are wiped.
+// INVARIANT: prepared keys do not change the entropy that a wallet gets. The sandbox predicts the entropy of the next
+// wallets, prepares keys for it, and draws the entropy only when a wallet is created. A prepared key is used if its
+// entropy is the one that was drawn. Otherwise the key is wiped.
 
 /** The keys of new wallets with a phrase. */
 export interface PhraseKeys {

@@ -95,10 +95,11 @@ export interface PostedQuery {
  * id.
  */
 export interface CardIssuer {
-  /** The networks on which it spends. */
+  /** The networks on which the issuer's cards spend. */
   readonly networks: 'test' | 'main' | 'all';
-  /** The provider whose verification of customers it accepts, and the endorsement that they need. */
+  /** The provider that verifies the customers of this issuer. */
   readonly verifiedBy: string;
+  /** The endorsement that a customer needs from that provider. */
   readonly endorsement: string;
 
   program(): Promise<CardProgram>;

@@ -235,7 +235,7 @@ export interface PlannedHandler<Id extends OperationId, Plan> {
   ) => Promise<Operations[Id]['response']>;
 }
 
-/** Every operation, as the modules of `api/` export them. Each has a plan of its own type. */
+/** The handlers of all operations, which the modules of `api/` export. Each handler has its own type of plan. */
 export type Handlers = {
   readonly [Id in OperationId]:
     | Handler<Id>

@@ -20,9 +20,9 @@ export interface UnitNotes {
   lastRecord: WrittenRecord | undefined;
   /** The settings of the app, so that all steps of a transaction use the same settings. */
   settings: { readonly appId: string; readonly text: string } | undefined;
-  /** The rows of key quorums that were read last. */
+  /** The key quorum rows that were read most recently. */
   quorums: ReadQuorums | undefined;
-  /** Whether the unit has ended. Notes after the commit or the rollback would be lost. */
+  /** Whether the unit has ended. Notes that are made after the end would be lost. */
   isOver: boolean;
 }
 

@@ -62,7 +62,7 @@ const checks: ReadonlySet<Upcoming['kind']> = new Set(['transaction_check', 'act
 /** The maximum number of resources of one kind that are read to find the next stop. */
 const LOOK_AHEAD = 50;
 
-/** The kinds that a job acts on. The other kinds only change what a request would see. */
+/** The kinds of upcoming events on which a job acts. Events of other kinds only change the responses to later requests. */
 const actedOn: ReadonlySet<Upcoming['kind']> = new Set([
   ...(['intent_expires', 'webhook_attempt', 'automation_run', 'transaction_check', 'action_check'] as const),
   ...(['customer_check', 'deposit_account_check', 'deposit_check', 'card_check'] as const),

@@ -213,11 +213,11 @@ export interface ReferenceOptions {
   readonly signers?: readonly { readonly name: string; readonly privateKey: string }[];
   /** Texts in the guides, such as an address, and their replacements on this server. Called once the server listens. */
   readonly readTexts?: () => ReadonlyMap<string, string>;
-  /** Ids of existing resources, by the name of the parameter. */
+  /** Ids of existing resources, keyed by parameter name. */
   readonly readIds?: () => Promise<Readonly<Record<string, string>>>;
 }
 
-/** A guide in HTML with the texts of this server, so that its commands can be pasted. */
+/** Fills the addresses and names of this server into a guide in HTML, so that readers can paste the commands. */
 function withOwnTexts(html: string, texts: ReadonlyMap<string, string>): string {
   let own = html;
   for (const [written, text] of texts) own = own.replaceAll(written, () => escapeHtml(text));

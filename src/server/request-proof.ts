@@ -158,7 +158,7 @@ function urlsOf(
  */
 const MAX_IGNORED_BYTES = 1_024;
 
-// Parse the body again, because the client signed its own text, before branding and parsing changed it.
+// Parses the raw body again: the client signed the body as it was sent, with its own brand's names and unknown members.
 function bodyAsSent(state: RequestState): unknown {
   const { rawBody: raw } = state;
   const isParsed = operationOf(state).hasBody || raw.length <= MAX_IGNORED_BYTES;

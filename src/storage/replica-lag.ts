@@ -29,8 +29,8 @@ interface Watched {
 }
 
 /**
- * Compares the positions of a replica and its primary. Times of transactions are no measure: a replica that replays
- * nothing because nothing is written is not behind.
+ * Compares the positions of a replica and its primary. The times of transactions cannot measure the lag: while nothing
+ * is written, the last replayed transaction grows old although the replica is up to date.
  */
 export function watchReplica({ primary, replica, now, onChange }: Watched): ReplicaLag {
   const positions: Position[] = [];

@@ -473,7 +473,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "cardView"
    },
    {
-    "text": "the user owns a wallet if the user alone can make the owner's signature. All other wallets count as not found.",
+    "text": "a wallet belongs to the user if the user alone can authorize requests of its owner. All other wallets count as not found.",
     "path": "src/domain/money/cards/card.ts",
     "symbol": "findOwnWallet"
    },
@@ -617,7 +617,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "sameAccount"
    },
    {
-    "text": "a second request for an account never changes its fee. A different fee, or none, is a conflict. A different fee needs another account of another wallet.",
+    "text": "a second request for an account never changes the account's fee. A request with a different fee, or without a fee, is refused as a conflict. To use a different fee, a client opens an account for another wallet.",
     "path": "src/domain/money/fiat-deposits/deposit-account.ts",
     "symbol": "requireSameFee"
    }
@@ -2176,7 +2176,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "cardView"
    },
    {
-    "text": "the user owns a wallet if the user alone can make the owner's signature. All other wallets count as not found.",
+    "text": "a wallet belongs to the user if the user alone can authorize requests of its owner. All other wallets count as not found.",
     "path": "src/domain/money/cards/card.ts",
     "symbol": "findOwnWallet"
    }

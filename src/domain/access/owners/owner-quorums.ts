@@ -36,7 +36,7 @@ const selectRows = prepareQueryOfIds<QuorumRow>((database, { ids, appId }) =>
     .orderBy('row.position'),
 );
 
-/** `notes` are the notes of the unit of work; a plan has none. */
+/** `notes` caches rows for the unit of work. It is undefined while a request is planned, before its unit of work begins. */
 type ReadContext = Pick<PlanContext, 'em' | 'app'> & { readonly notes?: UnitNotes };
 
 /** Reads the rows of the app's key quorums among these ids, in the order of their members. */

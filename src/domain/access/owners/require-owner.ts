@@ -279,8 +279,8 @@ async function verify(context: OperationContext, parties: readonly Party[]): Pro
       signatures: context.proof.signatures,
       payloads: context.proof.canonicalPayloads(),
       keys: [...recent, ...keys],
-      // Only the owner's authorization ends the search early. A signer's does not, because the owner's may still
-      // follow.
+      // Only an authorization by the owner ends the search early. After an authorization by a signer, one by the owner
+      // may still follow.
       isEnough: (signed) => countQuorum(owner, signed).satisfied,
     }),
   );

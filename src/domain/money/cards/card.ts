@@ -184,10 +184,10 @@ export async function getCardOfIssuer(
 const CARD_ASSET = 'usdc';
 
 /**
- * A wallet of the user.
+ * Finds a wallet that belongs to the user.
  *
- * CHOICE: the user owns a wallet if the user alone can make the owner's signature. All other wallets count as not
- * found.
+ * CHOICE: a wallet belongs to the user if the user alone can authorize requests of its owner. All other wallets count
+ * as not found.
  *
  * @throws ApiError not_found
  */

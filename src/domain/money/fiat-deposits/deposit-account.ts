@@ -260,8 +260,8 @@ function sameAccount(wallet: WalletRow, body: CreateFiatDepositAccountRequest, {
 }
 
 /**
- * CHOICE: a second request for an account never changes its fee. A different fee, or none, is a conflict. A different
- * fee needs another account of another wallet.
+ * CHOICE: a second request for an account never changes the account's fee. A request with a different fee, or without a
+ * fee, is refused as a conflict. To use a different fee, a client opens an account for another wallet.
  *
  * @throws ApiError resource_conflict
  */

@@ -109,7 +109,7 @@ function nameOf({ type, subject }: NamedAccount): string {
   return `${type} ${lookupKey(subject)}`;
 }
 
-// KYSELY: users are read as stored rows by prepared queries.
+// KYSELY: prepared queries read users as plain rows, without entities.
 
 /**
  * Links an account to a user. An account that the user already has is updated with the given data and a new

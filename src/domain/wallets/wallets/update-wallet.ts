@@ -66,8 +66,8 @@ export async function updateWallet(
   if (input.external_id !== undefined) await checkLateExternalId(context, wallet);
   await checkWalletFields(context, input, wallet.chain_type);
   const ownerId = await resolveOwner(context, input);
-  // INVARIANT: the wallet's row is written first, which locks it. The signers of a concurrent change are then already
-  // visible and replaced.
+  // INVARIANT: the wallet's row is written first, which locks it. Signers that a concurrent change has written are
+  // therefore visible when the list is replaced.
   const row = await store(context, wallet, { input, ownerId });
   if (input.additional_signers !== undefined) {
     await replaceSigners(context, wallet.id, input.additional_signers);

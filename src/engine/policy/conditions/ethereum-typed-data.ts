@@ -313,7 +313,7 @@ export const ethereumTypedDataMessage: ConditionSource = {
       read: (unit, { lookedThrough }) =>
         readTypedData(unit, (typedData) => {
           const structs = structsOf(typedData);
-          // The first struct is read by any condition, so only further structs count.
+          // Every condition reads one struct at least, so only additional structs count as looked through.
           lookedThrough?.(Math.max(0, structs.length - 1));
           const found: FieldPath = { types: declared.types, lookedThrough };
           return structs.length === 0

@@ -55,7 +55,7 @@ export interface CardControls {
   setUp(isUp: boolean): void;
 }
 
-/** CHOICE: the bank of the simulated program and its documents do not exist. */
+/** CHOICE: the bank and the documents of the simulated program are fictitious. */
 const program: Omit<CardProgram, 'publishableKey' | 'spenderAddress'> = {
   logoUrl: null,
   disclosureUrl: 'https://issuer.example/electronic-disclosure',

@@ -3,7 +3,7 @@ import type { Block } from '../pool.ts';
 import type { ChainStore } from '../store.ts';
 import type { TransactionError } from './failures.ts';
 
-/** The balance of an account in a token, before or after a transaction. */
+/** An account's balance of a token, before or after a transaction. */
 export interface TokenBalance {
   readonly accountIndex: number;
   readonly mint: string;

@@ -58,7 +58,10 @@ export async function traceCall(
   return resultOf({ overlay, gasLimit: call.gas, gasUsed, isReverted: revert !== undefined });
 }
 
-/** The accounts and slots that a call uses, and its gas when it lists them. Source: geth, eth_createAccessList. */
+/**
+ * Returns the access list of a call, which names the accounts and slots that the call uses, and the gas of the call when
+ * it is sent with that list. Source: geth, eth_createAccessList.
+ */
 export async function createAccessList(
   parts: EvmParts,
   watch: Watch,
