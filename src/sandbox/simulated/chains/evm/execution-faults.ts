@@ -52,14 +52,23 @@ export function faultOf({ exceptionError, runState }: ExecResult): string | unde
   if (error === errors.REVERT && runState === undefined) return 'precompiled contract failed';
   // The name of an invalid JUMP is followed by details.
   if (error.startsWith(errors.INVALID_JUMP)) return faults[errors.INVALID_JUMP];
-  const { opCode = INVALID } = runState ?? {};
-  if (error === errors.INVALID_OPCODE) {
-    return `invalid opcode: ${opCode === INVALID ? 'INVALID' : `opcode 0x${opCode.toString(16)} not defined`}`;
-  }
+  if (error === errors.INVALID_OPCODE) return `invalid opcode: ${invalidName(runState)}`;
   if (error === errors.STACK_UNDERFLOW) {
-    return `stack underflow (${runState?.stack.length ?? 0} <=> ${operandCount(opCode)})`;
+    return `stack underflow (${runState?.stack.length ?? 0} <=> ${operandCount(runState?.opCode ?? INVALID)})`;
   }
   return faults[error] ?? error;
+}
+
+/**
+ * The name of the invalid operation at which code has ended.
+ *
+ * NOTE: once code has jumped, `opCode` is that of INVALID for all undefined operations.
+ */
+export function invalidName(
+  state: Pick<NonNullable<ExecResult['runState']>, 'code' | 'programCounter'> | undefined,
+): string {
+  const code = state?.code[state.programCounter] ?? INVALID;
+  return code === INVALID ? 'INVALID' : `opcode 0x${code.toString(16)} not defined`;
 }
 
 /** The operations by how many operands they take. Source: Ethereum yellow paper, appendix H. */

@@ -1,6 +1,7 @@
 import type { InterpreterStep } from '@ethereumjs/evm';
 import { bytesTo0xHex } from '../../../../../engine/crypto/encoding.ts';
 import { invalid, isRecord } from '../../rpc-calls.ts';
+import { invalidName } from '../execution-faults.ts';
 import type { Tracer } from '../interpreter.ts';
 import type { Overlay } from '../overlay.ts';
 import { textOf } from '../state-manager.ts';
@@ -103,7 +104,7 @@ function stepTracer(options: Readonly<Record<string, unknown>>): ResultTracer {
         reading = undefined;
         const last = structLogs.at(-1);
         // A step does not say which undefined operation it is.
-        if (last?.op === 'INVALID' && runState !== undefined) last.op = invalidName(runState.opCode);
+        if (last?.op === 'INVALID' && runState !== undefined) last.op = invalidName(runState);
         if (exceptionError !== undefined || runState === undefined || structLogs.length >= most) return;
         const { programCounter: pc, code, opCode, gasLeft, gasRefund, stack, env } = runState;
         // Code that ends without an instruction to end stops.
@@ -133,9 +134,6 @@ function costOf({ opcode: { name, fee, dynamicFee }, gasLeft, stack }: Interpret
   const asked = stack.at(-1) ?? 0n;
   return cost + (asked < most ? asked : most);
 }
-
-const invalidName = (code: number): string =>
-  code === 0xfe ? 'INVALID' : `opcode 0x${code.toString(16)} not defined`;
 
 const wordText = (value: bigint): string => `0x${value.toString(16).padStart(2 * WORD_BYTES, '0')}`;
 
