@@ -154,8 +154,8 @@ function stepLines({ structLogs, returnValue, failed }: Steps) {
     const cost = isLast || op.startsWith('CREATE') ? '' : gasCost;
     // Without the gas for the memory of a REVERT, our trace does not show its operands.
     const operands = isLast && op === 'REVERT' ? '' : stack?.join(',');
-    // Geth names the number of an undefined operation, anvil does not.
-    const name = op.startsWith('opcode ') ? 'Unknown' : op;
+    // Geth names the number of an undefined operation, anvil does not, or it has the name of a later hardfork.
+    const name = /^(opcode |SLOTNUM|DUPN|SWAPN|EXCHANGE)/.test(op) ? 'Unknown' : op;
     return `${depth} ${pc} ${name} ${gas} ${cost} ${operands}`;
   });
   return { failed, returnValue, steps };
