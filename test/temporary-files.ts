@@ -26,9 +26,10 @@ export function setup(): () => void {
   // PostgreSQL runs as another user, who has folders in it.
   chmodSync(folder, 0o711);
   process.env.TMPDIR = folder;
+  // A run that is interrupted does not come to its teardown.
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   return () => {
     if (before === undefined) delete process.env.TMPDIR;
     else process.env.TMPDIR = before;
-    rmSync(folder, { recursive: true, force: true });
   };
 }
