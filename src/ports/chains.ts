@@ -159,16 +159,10 @@ export interface TokenMovement {
 /** The operations that every kind of chain supports. Addresses are in the notation of the chain type. */
 interface Chain {
   readonly caip2: string;
-  /**
-   * Returns raw amounts in the order of `tokenAddresses`. Null is the native asset. The amount of an unknown token is
-   * 0.
-   */
+  /** Returns raw amounts in the order of `tokenAddresses`. Null is the native asset; unknown tokens have 0. */
   balances(address: string, tokenAddresses: readonly (string | null)[]): Promise<readonly bigint[]>;
   broadcast(signedBytes: Uint8Array): Promise<BroadcastOutcome>;
-  /**
-   * Returns the status of a transaction. The nonce or blockhash in `signedBytes` determines whether it can still be
-   * included.
-   */
+  /** The nonce or blockhash in `signedBytes` determines whether the transaction can still be included. */
   statusOf(hash: string, signedBytes: Uint8Array): Promise<ChainStatus>;
   /** Returns transfers from or to an address, newest first. Undefined for chains without an index (plain JSON-RPC). */
   transfersOf?(query: TransferQuery): Promise<readonly ChainTransfer[]>;
@@ -205,9 +199,9 @@ export interface EvmChain extends Chain {
    */
   movementsOf(hash: string): Promise<TransactionMovements | undefined>;
   /**
-   * Makes a read-only call and returns the contract's return data, which is empty without a contract. `isConstant`
-   * means that the result never changes, so all nodes must return the same. `settle` chooses from the results of all
-   * nodes; it returns undefined if they differ too much to be trusted.
+   * Makes a read-only call and returns the contract's return data, which is empty without a contract. `isConstant`: the
+   * result never changes, so all nodes must return the same. `settle` chooses from the results of all nodes, or returns
+   * undefined if they differ too much to be trusted.
    */
   read(call: {
     readonly to: string;
