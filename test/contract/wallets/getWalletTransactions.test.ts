@@ -188,7 +188,7 @@ test('a wallet that sent more than one page of the chain still shows earlier dep
 
 test('Solana: a token without a name in the contract is found by its mint', async () => {
   const { body: solana } = await call(sandbox, 'createWallet', { body: { chain_type: 'solana' } });
-  const mint = 'So11111111111111111111111111111111111111112';
+  const mint = 'DezXAZ8z7PnrnRJjz3wXBoRgixCa6xjnB7YaB1pPB263';
   await fundToken(sandbox, solana.address, {
     chain: 'solana',
     tokenAddress: mint,
