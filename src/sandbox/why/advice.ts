@@ -140,10 +140,10 @@ export const adviceFor: Readonly<Record<ErrorCode, Advice>> = {
   signup_disabled: ['validation', 'enable sign-up in the settings of the app: PUT /_sandbox/apps/{app_id}'],
   slow_down: ['validation', 'poll after `interval` seconds'],
   too_many_requests: ['fault', 'wait for `retry-after` seconds; `--rate-limit` sets the limit of a sandbox'],
-  transaction_broadcast_failure: ['chain', '`cause` is the answer of the chain'],
+  transaction_broadcast_failure: ['chain', 'the error message has the response of the chain'],
   transaction_execution_failure: [
     'chain',
-    'the simulation of the transaction reverted; `cause` is the reason',
+    'the simulation of the transaction reverted; the error message has the reason',
   ],
   transaction_limit_reached: [
     'chain',
