@@ -68,8 +68,9 @@ export async function openPair(): Promise<Pair> {
     here,
     there,
     async mine() {
-      await there(['anvil_setNextBlockBaseFeePerGas', numberToHex(BASE_FEE)]);
       await Promise.all([here(['evm_mine']), there(['evm_mine'])]);
+      // A full block raises it, and the pool of anvil then refuses transactions that ours accepts.
+      await there(['anvil_setNextBlockBaseFeePerGas', numberToHex(BASE_FEE)]);
     },
     async [Symbol.asyncDispose]() {
       await sandbox.close();
