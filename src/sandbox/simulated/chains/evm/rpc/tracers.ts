@@ -69,6 +69,8 @@ function stepTracer(options: Readonly<Record<string, unknown>>): ResultTracer {
   let bytes = 0;
   let returned = '';
 
+  const isFull = (): boolean => structLogs.length >= most || bytes > MOST_STEP_BYTES;
+
   function note({ view, contract, slot }: NonNullable<typeof reading>, word: bigint): void {
     const known = { ...storages.get(contract), [slot]: wordText(word) };
     storages.set(contract, known);
@@ -78,7 +80,7 @@ function stepTracer(options: Readonly<Record<string, unknown>>): ResultTracer {
   return {
     tracer: {
       step(step) {
-        if (structLogs.length >= most || bytes > MOST_STEP_BYTES) return;
+        if (isFull()) return;
         const { pc, opcode, gasLeft, gasRefund, depth, stack, memory, address } = step;
         const hasStack = disableStack !== true;
         const hasMemory = enableMemory === true;
@@ -101,11 +103,12 @@ function stepTracer(options: Readonly<Record<string, unknown>>): ResultTracer {
       },
       exit({ execResult: { returnValue, exceptionError, runState } }) {
         returned = bytesTo0xHex(returnValue);
+        if (isFull()) return;
         reading = undefined;
         const last = structLogs.at(-1);
         // A step does not say which undefined operation it is.
         if (last?.op === 'INVALID' && runState !== undefined) last.op = invalidName(runState);
-        if (exceptionError !== undefined || runState === undefined || structLogs.length >= most) return;
+        if (exceptionError !== undefined || runState === undefined) return;
         const { programCounter: pc, code, opCode, gasLeft, gasRefund, stack, env } = runState;
         // Code that ends without an instruction to end stops.
         if (pc < code.length || code.length === 0 || endings.includes(opCode)) return;
