@@ -82,7 +82,8 @@ export function claimedEndpoint(
     readEndpoint: typeof holdEndpoint,
     readMore: (em: SqlEntityManager, nowMs: number) => Promise<T>,
   ): Promise<{ endpoint: EndpointRow; more: T } | undefined> {
-    // A change from here on may be missing in this read, so it must set `isStale` again.
+    // Reset before the read: a change that arrives during the read may be missing from its result, and sets `isStale`
+    // again.
     isStale = false;
     try {
       const now = claimant();

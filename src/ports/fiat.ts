@@ -284,8 +284,8 @@ export interface FiatProvider {
   payout(payoutId: string): Promise<FiatPayout | undefined>;
 
   /**
-   * Returns the subject of a notification. Undefined unless the provider signed it recently. The rest of it is
-   * ignored.
+   * Returns the subject of a notification, or undefined unless the provider signed the notification recently. All other
+   * content of the notification is ignored.
    */
   readHint(notification: FiatNotification): readonly FiatHint[] | undefined;
 }

@@ -2,15 +2,16 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { AuditedChange } from './audit.ts';
 
 /**
- * The notes of one unit of work: records of what it has stored, which count once it commits, and values that it has
- * read and uses until it ends. A savepoint has separate notes, which are added to the outer notes unless it is rolled
- * back.
+ * What one unit of work keeps in memory: lists of what the unit has stored, which take effect when the unit commits, and
+ * values that the unit has read, which are dropped when the unit ends. A savepoint has separate notes. They are added to
+ * the outer notes unless the savepoint is rolled back.
  */
 export interface UnitNotes {
+  /** The events that the unit has stored. */
   readonly events: { readonly id: string; readonly type: string }[];
-  /** Their ids. */
+  /** Ids of the transactions that the unit has stored. */
   readonly transactions: string[];
-  /** Ids of the policies that allowed it. */
+  /** Ids of the policies that allowed the request. */
   readonly policies: string[];
   /** The changes for the audit log. */
   readonly changes: AuditedChange[];

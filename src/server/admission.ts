@@ -291,8 +291,8 @@ export interface Permit {
   take(): Promise<void>;
   leave(): void;
   /**
-   * Makes a key store call among the requests that sign. Other requests return their permit first, so that a hanging
-   * key store does not block requests that need no key.
+   * Calls the key store with a permit for requests that sign. A request with an ordinary permit returns that permit
+   * before the call, so that a hanging key store does not block requests that need no key.
    */
   whileAsking<T>(ask: () => Promise<T>): Promise<T>;
 }

@@ -61,8 +61,8 @@ export interface CompiledResult extends ValidationResult<Request> {
 /** openapi-backend for a document, with the compiled router and validator. It has no handlers yet. */
 export async function openCompiledBackend(options: CompiledOptions): Promise<OpenAPIBackend> {
   const { definition } = options;
-  // `quick` skips the check of the document, which supports only OpenAPI 3.0, and compiles no schemas. `strict` refuses
-  // handlers of unknown operations and security schemes.
+  // `quick` compiles no schemas and skips the check of the document; that check supports only OpenAPI 3.0. `strict`
+  // refuses handlers of unknown operations and security schemes.
   const api = new OpenAPIBackend({ definition, quick: true, strict: true });
   await api.init();
   api.router = new CompiledRouter(options);

@@ -31,7 +31,7 @@ export type DatabaseOptions = {
       poolSize: number;
       /** `none` for migrations, whose statements may run for a long time. */
       timeouts?: PostgresTimeouts | 'none';
-      /** Called when an idle connection breaks. A query on a broken connection fails by itself. */
+      /** Called when an idle connection breaks. When a connection breaks during a query, the query rejects instead. */
       onConnectionError?: (error: Error) => void;
     }
 );

@@ -2947,7 +2947,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "findNonce"
  },
  {
-  "text": "the gas limit of a call whose node cannot simulate it after the previous call, because it lacks `eth_simulateV1`. The limit is several times what a swap or a deposit needs; unused gas is not paid.",
+  "text": "the gas limit of a call that depends on the previous call, when the node cannot simulate both in sequence because it lacks `eth_simulateV1`. The limit is several times what a swap or a deposit needs; unused gas is not paid.",
   "path": "src/domain/money/sending/plan-calls.ts",
   "symbol": "UNKNOWN_GAS"
  },
@@ -3007,7 +3007,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "intentSummary"
  },
  {
-  "text": "one euro is priced like one EURC, so that one price source serves both currencies.",
+  "text": "one euro is worth one EURC, so that one price source gives prices in dollars and in euros.",
   "path": "src/domain/wallets/balances/balances.ts",
   "symbol": "pricesOf"
  },

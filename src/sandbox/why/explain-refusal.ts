@@ -17,7 +17,7 @@ export interface RefusalFacts {
   readonly keyNames: ReadonlyMap<string, string>;
 }
 
-/** The first rule that recognizes the error explains it. Without such a rule, the advice for the error code does. */
+/** The first rule that recognizes the error explains it. If no rule does, the advice for the error code is used. */
 const rules: readonly ((refused: RefusedRequest, facts: RefusalFacts) => Why | undefined)[] = [
   whyCredentials,
   whyUnknownPath,

@@ -1,6 +1,6 @@
 import type { SchemaMigration } from './schema-migration.ts';
 
-// While the indexes of old tables are built, writes to them wait: deliveries, and requests that count for aggregations.
+// Building indexes on existing tables blocks writes to those tables: deliveries, and requests that add to aggregations.
 export const findByState: SchemaMigration = {
   name: '0032-find-by-state',
   postgres: `

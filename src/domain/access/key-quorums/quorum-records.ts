@@ -76,7 +76,10 @@ async function userKeysOf(
   return vouchers.length === 0 ? { userKeys } : { userKeys, vouchers };
 }
 
-/** The keys of users as the key store needs them, with the voucher key if one of the records pins users. */
+/**
+ * The keys of users in the form that the key store expects. If one of the quorums accepts only keys that the app's login
+ * vouches for, the key that verifies the vouchers is included.
+ */
 export async function knownUsers(
   context: Parameters<typeof userKeysOf>[0],
   ids: readonly string[],

@@ -115,10 +115,10 @@ export async function findUserByAccount(context: UserContext, key: AccountKey): 
 }
 
 /**
- * The app's user with a public name at a provider. A name can move from one person to another; of several users, the
- * one whose account was verified last counts.
+ * The app's user with a public name at a provider. A name can move from one person to another. If several users have
+ * had the name, this is the user whose account was verified most recently.
  *
- * @param username in any case.
+ * @param username is matched without regard to letter case.
  * @throws ApiError not_found
  */
 export async function findUserByUsername(

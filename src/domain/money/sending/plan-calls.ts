@@ -40,8 +40,8 @@ export interface PlannedCalls {
   readonly builds: readonly BuildTransaction[];
 }
 
-// CHOICE: the gas limit of a call whose node cannot simulate it after the previous call, because it lacks
-// `eth_simulateV1`. The limit is several times what a swap or a deposit needs; unused gas is not paid.
+// CHOICE: the gas limit of a call that depends on the previous call, when the node cannot simulate both in sequence
+// because it lacks `eth_simulateV1`. The limit is several times what a swap or a deposit needs; unused gas is not paid.
 const UNKNOWN_GAS = 500_000n;
 // CHOICE: added to the estimate for changes that happen until the block without any transaction. For example, a pool
 // may begin to store its price history, or a vault may add its interest.

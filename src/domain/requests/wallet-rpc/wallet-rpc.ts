@@ -80,7 +80,7 @@ interface RpcInput {
 }
 
 /**
- * Runs one RPC method with a wallet's key, including broadcasts. If the wallet has an owner, the owner or an
+ * Runs one RPC method with a wallet's key. Methods that broadcast a transaction are included. If the wallet has an owner, the owner or an
  * additional signer must have signed the request, and every applicable policy must allow it. The request's `address`,
  * `chain_type` and `wallet_id` are informational and have no effect.
  *

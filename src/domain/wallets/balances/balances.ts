@@ -84,7 +84,7 @@ export type PriceOf = (asset: KnownAsset) => Decimal | undefined;
 /**
  * The prices of assets in a currency. Assets on test networks are worth nothing.
  *
- * CHOICE: one euro is priced like one EURC, so that one price source serves both currencies.
+ * CHOICE: one euro is worth one EURC, so that one price source gives prices in dollars and in euros.
  */
 export async function pricesOf(
   { prices }: Pick<OperationContext, 'prices'>,
