@@ -6,11 +6,11 @@ import { ContractError } from '../document.ts';
 export interface SimulatedPart {
   /** The member of a port or of the services through which the domain uses the part. */
   readonly name: string;
-  /** What the sandbox does, in one sentence. */
+  /** A sentence about the behavior of the sandbox. */
   readonly sandbox: string;
-  /** What `custos serve` does instead. */
+  /** A sentence about the behavior of `custos serve`. */
   readonly production: string;
-  /** The setting that changes it. Null if there is none. */
+  /** The setting that replaces the simulated part. Null when no setting does. */
   readonly setting: string | null;
   /** The path of the comment. */
   readonly path: string;

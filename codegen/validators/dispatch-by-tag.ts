@@ -57,7 +57,7 @@ function resolve(schema: Schema, document: Document): Schema {
   return schema.$ref === undefined ? schema : (document.components.schemas[schemaName(schema.$ref)] ?? {});
 }
 
-/** Returns the constant string that a schema requires for a property. Undefined if there is none. */
+/** Returns the constant string that a schema requires for a property. Undefined when the schema requires no constant. */
 function constantOf(schema: Schema, property: string): string | undefined {
   if (!schema.required?.includes(property)) return undefined;
   const { const: constant } = schema.properties?.[property] ?? {};

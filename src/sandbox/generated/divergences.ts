@@ -2299,7 +2299,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "MAX_MATCHES"
    },
    {
-    "text": "a term matches an id, address, number or name that equals it. If there is none, it matches one that starts with it. Case is ignored.",
+    "text": "a term matches a user whose id, address, number or name equals the term. If no user matches so, the term matches a user whose id, address, number or name starts with the term. Letter case is ignored.",
     "path": "src/domain/wallets/users/find-users.ts",
     "symbol": "searchUsers"
    }

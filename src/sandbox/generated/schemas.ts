@@ -1194,7 +1194,7 @@ export type SandboxSimulatedPart = {
   sandbox: string;
   /** What `custos serve` has instead. */
   production: string;
-  /** The setting that replaces the simulated part; null if there is none. */
+  /** The setting that replaces the simulated part; null when no setting does. */
   setting: string | null;
 };
 
@@ -1339,7 +1339,7 @@ export type SentRequest = {
   request_id: string | null;
   /** The status; 0 if the connection was closed without a response, for example by a fault rule. */
   status: number;
-  /** The body, parsed if it is JSON; null if there is none. */
+  /** The parsed body; null when there is no body or when it is not JSON. */
   body: unknown;
 };
 

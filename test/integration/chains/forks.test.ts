@@ -100,6 +100,8 @@ test('the faucet gives tokens of the other chain, which a wallet then sends', as
   await sandbox.faucet(created.address, { chain: CAIP2, amount: '1' });
   await sandbox.faucet(created.address, { chain: CAIP2, token_address: token, raw_amount: '900' });
   expect(await read('balanceOf', [created.address])).toBe(900n);
+  await sandbox.faucet(created.address, { chain: CAIP2, token_address: token, raw_amount: '100' });
+  expect(await read('balanceOf', [created.address])).toBe(1_000n);
   const data = encodeFunctionData({ abi: Token.abi, functionName: 'transfer', args: [owner.address, 400n] });
   const sent = (await sandbox.call('walletRpc', {
     path: { wallet_id: created.id },
@@ -107,7 +109,19 @@ test('the faucet gives tokens of the other chain, which a wallet then sends', as
   })) as { data: { hash: Hex } };
   const receipt = await here().getTransactionReceipt({ hash: sent.data.hash });
   expect(receipt.status).toBe('success');
-  expect(await read('balanceOf', [created.address])).toBe(500n);
+  expect(await read('balanceOf', [created.address])).toBe(600n);
+});
+
+test('an impersonated account of the other chain sends once', async () => {
+  const from = '0x00000000000000000000000000000000000beef1';
+  await anvil.ask('anvil_setBalance', from, '0x1');
+  const client = here();
+  await client.request({ method: 'anvil_impersonateAccount', params: [from] } as never);
+  await client.request({ method: 'anvil_setBalance', params: [from, '0xde0b6b3a7640000'] } as never);
+  const transaction = { from, to: `0x${'66'.repeat(20)}`, value: '0x5' };
+  await client.request({ method: 'eth_sendTransaction', params: [transaction] } as never);
+  expect(await client.getBalance({ address: `0x${'66'.repeat(20)}` })).toBe(5n);
+  expect(await client.getTransactionCount({ address: from })).toBe(1);
 });
 
 test('blocks, transactions, logs and state before the fork are those of the other chain', async () => {

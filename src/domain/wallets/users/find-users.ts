@@ -106,8 +106,8 @@ interface Match {
 /**
  * The user who matches a term or one of the identifiers; of several, the one created last.
  *
- * CHOICE: a term matches an id, address, number or name that equals it. If there is none, it matches one that starts
- * with it. Case is ignored.
+ * CHOICE: a term matches a user whose id, address, number or name equals the term. If no user matches so, the term
+ * matches a user whose id, address, number or name starts with the term. Letter case is ignored.
  *
  * @throws ApiError not_found
  */

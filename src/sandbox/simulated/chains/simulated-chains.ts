@@ -288,7 +288,12 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       else await (await open()).load(image);
       for (const { make } of chains.values()) if (make.begun() !== undefined) (await make()).prepare?.();
     },
-    close: async () => (await open.begun())?.close(),
+    async close() {
+      for (const { make } of chains.values()) {
+        if (make.begun() !== undefined) (await make.begun())?.close?.();
+      }
+      (await open.begun())?.close();
+    },
   };
 }
 

@@ -10,7 +10,9 @@ const MOST_KEPT_CHARACTERS = 1_000_000;
 /** The answers of a node to calls, by a text that identifies the call. */
 interface Answers {
   find(key: string): unknown;
+  /** Returns the answer. */
   keep(key: string, answer: unknown): unknown;
+  close(): void;
 }
 
 /** Opens the answers of a node that never change, in a file. Creates the folder. */
@@ -39,5 +41,6 @@ export function openAnswers(folder: string, name: string): Answers {
       if (answer !== null && text.length <= MOST_KEPT_CHARACTERS) insert.run(key, text);
       return answer;
     },
+    close: () => void database.close(),
   };
 }

@@ -36,6 +36,7 @@ function continued(
     ...settled(controls),
     evm: parts,
     head: controls.head,
+    close: () => parts.state.upstream?.close(),
     chain: {
       ...{ kind, caip2, chainId, ...settled(methods) },
       ...(bundler === undefined ? {} : { bundler: settled(bundler) }),

@@ -3,7 +3,7 @@ import { NATIVE } from '../ledger.ts';
 import type { Block } from '../pool.ts';
 import { spendAllowance } from '../token-effects.ts';
 import { type Deposit, type Funded, InvalidDepositError } from '../world.ts';
-import { wordOf } from './contracts/storage-layout.ts';
+import { numberIn, wordOf } from './contracts/storage-layout.ts';
 import { tokenAt } from './contracts/tokens.ts';
 import type { EvmParts } from './parts.ts';
 import type { EvmState } from './state.ts';
@@ -12,7 +12,7 @@ import { findBalanceSlot } from './token-slots.ts';
 /** The address that lists of transfers show as the sender of faucet deposits. */
 export const FAUCET_ADDRESS = '0x00000000000000000000000000000000000fa0ce';
 const MAX_AMOUNT = 2n ** 256n - 1n;
-/** Tokens keep flags in the highest bits of balances. */
+/** The largest balance that the faucet leaves in a token of a real chain. */
 const MAX_TOKEN_AMOUNT = 2n ** 127n - 1n;
 
 /**
@@ -46,13 +46,16 @@ export async function fundContinued(parts: EvmParts, deposit: Deposit): Promise<
     const hint = 'send it from an account that has it, which JSON-RPC can impersonate';
     throw new InvalidDepositError('tokenAddress', `expected a token that stores its balances: ${hint}`);
   }
-  const rawBalance = found.balance + deposit.rawAmount;
-  if (rawBalance > MAX_TOKEN_AMOUNT) {
-    throw new InvalidDepositError('rawAmount', 'expected a balance below 2^127');
-  }
+  const { address, slot } = found;
   return blocks.exclusively(() => {
     const block = blocks.head();
-    state.bytecode.setWord(found.at.address, found.at.slot, wordOf(rawBalance));
+    // The balance may have changed since it was found. Tokens keep flags in the bits above it.
+    const word = numberIn(state.bytecode.word(address, slot));
+    const rawBalance = (word & MAX_TOKEN_AMOUNT) + deposit.rawAmount;
+    if (rawBalance > MAX_TOKEN_AMOUNT) {
+      throw new InvalidDepositError('rawAmount', 'expected a balance below 2^127');
+    }
+    state.bytecode.setWord(address, slot, wordOf(word + deposit.rawAmount));
     const movement = { sender: FAUCET_ADDRESS, recipient: owner, asset: token, amount: deposit.rawAmount };
     const hash = state.recordDeposit({ ...movement, block });
     return { hash, rawBalance, blockNumber: BigInt(block.number) };

@@ -18,7 +18,7 @@ import { makeEvmMachine } from './machine.ts';
 import type { EvmPlan } from './plan.ts';
 import { storeReceipt, transferLog } from './receipts.ts';
 import { type EvmState, hashOf, storedBytecode } from './state.ts';
-import { type Upstream, UpstreamUnavailableError } from './upstream.ts';
+import { settled, type Upstream, UpstreamUnavailableError } from './upstream.ts';
 
 /** The components of one simulated EVM chain. */
 export interface EvmParts {
@@ -55,7 +55,7 @@ export function makeEvmParts(world: World, caip2: string, upstream?: Upstream): 
     if (upstream === undefined) deployPlanned(state, block);
     else state.contracts.set(FORK, 'block', upstream.block);
   };
-  const blocks = makeBlocks({
+  const made = makeBlocks({
     ...{ store, caip2, terms, clock, confirmAfterMs, pool, machine, begin },
     firstHeight: upstream && upstream.block + 1,
     onBlock: (number) => {
@@ -63,6 +63,10 @@ export function makeEvmParts(world: World, caip2: string, upstream?: Upstream): 
     },
     onAbandoned: forks.replace,
   });
+  const { catchUp, atHead, exclusively, mine } = made;
+  // Each of them is repeated alone: a caller that sends something must not repeat the sending.
+  const blocks =
+    upstream === undefined ? made : { ...made, ...settled({ catchUp, atHead, exclusively, mine }) };
   const parts: EvmParts = {
     ...{ world, caip2, state, pool, blocks, forks, interpreter, atHead: blocks.atHead },
     onBlock: (listener) => void listeners.push(listener),

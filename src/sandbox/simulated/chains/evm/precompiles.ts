@@ -22,6 +22,8 @@ const isLong: Readonly<Record<number, (data: Uint8Array) => boolean>> = {
 };
 
 const CHECK_MS = 50;
+/** A thread without calls ends after this time, because it takes 40 MB. */
+const IDLE_MS = 10_000;
 
 /**
  * Returns the precompiles whose calls can be long.
@@ -52,7 +54,9 @@ export function longPrecompiles(check: () => void): CustomPrecompile[] {
 /** Makes a thread that starts with its first call and runs one call at a time. */
 function makeThread(): (call: PrecompileCall, check: () => void) => Promise<PrecompileResult> {
   let worker: Worker | undefined;
+  let idle: NodeJS.Timeout | undefined;
   return async (call, check) => {
+    clearTimeout(idle);
     worker ??= startWorker();
     const running = worker;
     const ended = new AbortController();
@@ -75,6 +79,10 @@ function makeThread(): (call: PrecompileCall, check: () => void) => Promise<Prec
     } finally {
       clearInterval(timer);
       running.unref();
+      idle = setTimeout(() => {
+        worker = undefined;
+        void running.terminate();
+      }, IDLE_MS).unref();
     }
   };
 }

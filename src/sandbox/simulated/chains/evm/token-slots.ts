@@ -29,13 +29,10 @@ interface Account {
 }
 
 /**
- * The storage slot that holds the balance of an account in a token, and the balance. Undefined when the token computes
- * its balances, or is no token.
+ * The storage slot that holds the balance of an account in a token. Undefined when the token computes its balances, or
+ * when the address has no token.
  */
-export async function findBalanceSlot(
-  parts: EvmParts,
-  account: Account,
-): Promise<{ readonly at: Slot; readonly balance: bigint } | undefined> {
+export async function findBalanceSlot(parts: EvmParts, account: Account): Promise<Slot | undefined> {
   const { state } = parts;
   const interpreter = await parts.interpreter();
   const read: Slot[] = [];
@@ -50,7 +47,7 @@ export async function findBalanceSlot(
   for (const at of read.reverse()) {
     const probed = makeOverlay(state);
     probed.state.bytecode.setWord(at.address, at.slot, wordOf(PROBE));
-    if ((await balanceOf(interpreter, probed.state, account)) === PROBE) return { at, balance };
+    if ((await balanceOf(interpreter, probed.state, account)) === PROBE) return at;
   }
   return undefined;
 

@@ -26,12 +26,13 @@ export interface Upstream extends Beginning {
   blockHash(number: number): string;
   /** Calls a method about this block or earlier ones. Throws NodeError, UpstreamUnavailableError. */
   ask(method: string, params: readonly unknown[]): Promise<unknown>;
+  close(): void;
 }
 
 const TIMEOUT_MS = 10_000;
 const ATTEMPTS = 2;
-/** How often work is repeated that reads one more missing value each time. */
-const MOST_REPEATS = 10_000;
+/** CHOICE: work that waits for missing values ends after this time. */
+const SETTLE_MS = 60_000;
 /** The beginning of the code of a delegated account (EIP-7702). */
 const DELEGATION = '0xef0100';
 const NO_CODE = new Uint8Array();
@@ -56,11 +57,17 @@ class MissingStateError extends Error {
 
 /** Runs work, again after each value that was missing. The work must have no effect before it has read everything. */
 export async function settle<T>(work: () => T | Promise<T>): Promise<T> {
-  for (let repeats = 0; ; repeats += 1) {
+  const endMs = performance.now() + SETTLE_MS;
+  for (;;) {
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof MissingStateError) || repeats === MOST_REPEATS) throw error;
+      if (!(error instanceof MissingStateError)) throw error;
+      if (performance.now() > endMs) {
+        throw new UpstreamUnavailableError(
+          `the state of the real chain could not be read in ${SETTLE_MS} ms`,
+        );
+      }
       await error.load();
     }
   }
@@ -197,6 +204,7 @@ export async function openUpstream(
       });
     },
     ask: load,
+    close: answers.close,
   };
 }
 

@@ -70,6 +70,8 @@ export async function orUpstream(
 ): Promise<unknown> {
   const { upstream } = parts.state;
   if (own !== null || upstream === undefined || !byHash.has(method)) return own;
+  // Clients poll for the receipt of a pending transaction.
+  if (parts.pool.isKnown(hashText(params[0]))) return own;
   const found = await ask(upstream, method, params);
   if (!isRecord(found)) return found;
   const block = found.blockNumber ?? found.number;
