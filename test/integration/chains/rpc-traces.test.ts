@@ -289,6 +289,15 @@ describe('bounds', () => {
     expect(stallMs).toBeLessThan(500);
   }, 30_000);
 
+  test('a trace of calls has at most 10 MB of inputs', async () => {
+    // An endless loop that calls an account with a megabyte of memory each time.
+    const { contract } = await send({ data: deploying('0x5b5f5f621000005f5f60ff5af1505f56') });
+    const call = { from: account.address, to: contract, gas: '0xf00000' };
+    const traced = ask('debug_traceCall', call, 'latest', { tracer: 'callTracer' });
+    await expect(traced).rejects.toThrow('the inputs and outputs of the trace exceed 10000000 bytes');
+    expect(await ask('eth_chainId')).toBe('0x7a69');
+  });
+
   test('a client that leaves ends its calls', async () => {
     const sockets = Array.from({ length: 20 }, () => new WebSocket(url.replace('http', 'ws')));
     await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('open', resolve))));

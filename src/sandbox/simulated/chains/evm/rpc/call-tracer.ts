@@ -1,12 +1,16 @@
 import type { EVMResult, InterpreterStep, Message } from '@ethereumjs/evm';
 import { bytesTo0xHex } from '../../../../../engine/crypto/encoding.ts';
+import { RpcError } from '../../rpc-calls.ts';
 import { faultOf, standardReasonOf } from '../execution-faults.ts';
 import { textOf } from '../state-manager.ts';
+import { LIMIT_EXCEEDED } from './calls.ts';
 import type { ResultTracer } from './tracers.ts';
 import { quantity } from './views.ts';
 
 /** CHOICE: a trace of calls has at most 10,000 calls and logs. */
 const MOST_FRAMES = 10_000;
+/** CHOICE: the inputs, outputs and logs of a trace have at most 10 MB together. */
+const MOST_BYTES = 10_000_000;
 const MOST_DEPTH = 1_024;
 /** More memory than all the gas of a block pays for. */
 const MOST_MEMORY = 8_000_000n;
@@ -51,6 +55,16 @@ export function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unk
   const open: Open[] = [];
   let top: Frame | undefined;
   let count = 0;
+  let bytes = 0;
+
+  /** Writes data in hex. Throws RpcError when the trace has too much. */
+  function hex(data: Uint8Array): string {
+    bytes += data.length;
+    if (bytes > MOST_BYTES) {
+      throw new RpcError(LIMIT_EXCEEDED, `the inputs and outputs of the trace exceed ${MOST_BYTES} bytes`);
+    }
+    return bytesTo0xHex(data);
+  }
 
   function add(parent: Frame, frame: Frame): void {
     if (onlyTopCall === true) return;
@@ -73,7 +87,7 @@ export function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unk
     tracer: {
       enter(message) {
         const parent = open.at(-1);
-        const frame = frameOf(message, parent?.begun?.type);
+        const frame = frameOf(message, parent?.begun?.type, hex);
         delete parent?.begun;
         open.push({ frame, isStatic: message.isStatic });
         top ??= frame;
@@ -82,7 +96,7 @@ export function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unk
         const ended = open.pop()!;
         // A fault is that of the operation itself.
         if (result.execResult.exceptionError === undefined) endBegun(ended);
-        end(ended.frame, result);
+        end(ended.frame, result, hex);
         const parent = open.at(-1);
         if (parent !== undefined) add(parent.frame, ended.frame);
       },
@@ -90,7 +104,8 @@ export function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unk
         const running = open.at(-1)!;
         endBegun(running);
         const { name } = step.opcode;
-        if (/^(CALL|CALLCODE|DELEGATECALL|STATICCALL|CREATE2?)$/.test(name)) running.begun = begunBy(step);
+        if (/^(CALL|CALLCODE|DELEGATECALL|STATICCALL|CREATE2?)$/.test(name))
+          running.begun = begunBy(step, hex);
         else if (name === 'SELFDESTRUCT') {
           const frame = destructionBy(step);
           if (frame !== undefined && !running.isStatic) add(running.frame, frame);
@@ -102,7 +117,7 @@ export function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unk
           frame.logs ??= [];
           frame.logs.push({
             address: textOf(step.address),
-            ...logOf(step),
+            ...logOf(step, hex),
             ...{ position, index: quantity(count) },
           });
         }
@@ -116,7 +131,9 @@ export function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unk
   };
 }
 
-function frameOf(message: Message, opcode: string | undefined): Frame {
+type ToHex = (data: Uint8Array) => string;
+
+function frameOf(message: Message, opcode: string | undefined, hex: ToHex): Frame {
   const type =
     message.depth > 0 && opcode !== undefined ? opcode : message.to === undefined ? 'CREATE' : 'CALL';
   const isInPlace = type === 'DELEGATECALL' || type === 'CALLCODE';
@@ -124,14 +141,14 @@ function frameOf(message: Message, opcode: string | undefined): Frame {
   const to = isInPlace ? message.codeAddress : message.to;
   return {
     ...{ type, from: textOf(from), ...(to === undefined ? {} : { to: textOf(to) }) },
-    ...{ gas: quantity(message.gasLimit), gasUsed: '0x0', input: bytesTo0xHex(message.data) },
+    ...{ gas: quantity(message.gasLimit), gasUsed: '0x0', input: hex(message.data) },
     ...(type === 'STATICCALL' ? {} : { value: quantity(message.value) }),
   };
 }
 
-function end(frame: Frame, { execResult, createdAddress }: EVMResult): void {
+function end(frame: Frame, { execResult, createdAddress }: EVMResult, hex: ToHex): void {
   frame.gasUsed = quantity(execResult.executionGasUsed);
-  const output = bytesTo0xHex(execResult.returnValue);
+  const output = hex(execResult.returnValue);
   const error = faultOf(execResult);
   if (error === undefined) {
     if (output !== '0x') frame.output = output;
@@ -165,8 +182,12 @@ function memoryOf({ memory }: InterpreterStep, offset: bigint, length: bigint): 
   return data;
 }
 
-/** The frame of a call or creation as it begins, for those that end before their message. */
-function begunBy(step: InterpreterStep): Frame {
+/**
+ * The frame of a call or creation as it begins, for a call that ends before its message. Undefined without the gas for
+ * its operands.
+ */
+function begunBy(step: InterpreterStep, hex: ToHex): Frame | undefined {
+  if (!canPay(step)) return undefined;
   const { opcode, gasLeft, address } = step;
   const { name: type } = opcode;
   const [first = 0n, second = 0n, third = 0n, ...others] = operandsOf(step);
@@ -174,14 +195,14 @@ function begunBy(step: InterpreterStep): Frame {
   const most = left - left / 64n;
   const from = textOf(address);
   if (type.startsWith('CREATE')) {
-    const input = bytesTo0xHex(memoryOf(step, second, third));
+    const input = hex(memoryOf(step, second, third));
     return { type, from, gas: quantity(most), gasUsed: '0x0', input, value: quantity(first) };
   }
   const [offset = 0n, length = 0n] = type === 'CALL' || type === 'CALLCODE' ? others : [third, ...others];
   const gas = (first < most ? first : most) + (third > 0n ? STIPEND : 0n);
   return {
     ...{ type, from, to: `0x${BigInt.asUintN(160, second).toString(16).padStart(40, '0')}` },
-    ...{ gas: quantity(gas), gasUsed: '0x0', input: bytesTo0xHex(memoryOf(step, offset, length)) },
+    ...{ gas: quantity(gas), gasUsed: '0x0', input: hex(memoryOf(step, offset, length)) },
     ...(type === 'CALL' || type === 'CALLCODE' ? { value: quantity(third) } : {}),
   };
 }
@@ -209,9 +230,9 @@ function dropLogs(frame: Frame): void {
   for (const call of frame.calls ?? []) dropLogs(call);
 }
 
-function logOf(step: InterpreterStep): { topics: string[]; data: string } {
+function logOf(step: InterpreterStep, hex: ToHex): { topics: string[]; data: string } {
   const [offset = 0n, length = 0n, ...topics] = operandsOf(step);
   const count = Number(step.opcode.name.slice(3));
   const words = topics.slice(0, count).map((topic) => `0x${topic.toString(16).padStart(64, '0')}`);
-  return { topics: words, data: bytesTo0xHex(memoryOf(step, offset, length)) };
+  return { topics: words, data: hex(memoryOf(step, offset, length)) };
 }
