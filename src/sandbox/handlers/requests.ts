@@ -1,5 +1,6 @@
 import { countEvents } from '../../domain/access/webhooks/webhook-deliveries.ts';
 import { ApiError, notFound } from '../../errors.ts';
+import type { AnsweredRequest } from '../../ports/requests.ts';
 import type { ControlContext, Handler } from '../control-plane.ts';
 import type { PolicyTrace, RecordedExchange } from '../generated/schemas.ts';
 import { policyTrace } from '../policy-trace.ts';
@@ -39,11 +40,13 @@ async function traceOf(requestId: string, context: ControlContext): Promise<Poli
 
 /** Decodes the calls in a request body by the interfaces of the sandbox and the uploaded ones. */
 async function contractCallsOf(
+  { rawBody }: Pick<AnsweredRequest, 'rawBody'>,
   body: unknown,
   { chains }: ControlContext,
 ): Promise<RecordedExchange['contract_calls']> {
-  const isPossible = JSON.stringify(body)?.includes('"data":"0x') === true;
-  if (!isPossible) return [];
+  // Reading the interfaces opens the store of the chains, which most requests do not concern.
+  const mayHaveCalls = Buffer.from(rawBody.buffer, rawBody.byteOffset, rawBody.length).includes('"data"');
+  if (!mayHaveCalls) return [];
   const abis = await chains.abis();
   return contractCallsIn(body, (to, data) => abis.call(to, data));
 }
@@ -56,7 +59,7 @@ export const getRequest: Handler<'getRequest'> = async ({ path }, context) => {
   return {
     ...details,
     events: await eventsOf(answered, details.events, context),
-    contract_calls: await contractCallsOf(details.request.body, context),
+    contract_calls: await contractCallsOf(answered, details.request.body, context),
     policy_trace: answered.code === 'policy_violation' ? await traceOf(answered.id, context) : null,
   };
 };

@@ -156,6 +156,15 @@ describe('a recorded request', () => {
     ]);
   });
 
+  test('a body of many levels is shown without decoded calls', async () => {
+    const deep = `${'['.repeat(5_000)}{"data":"0x12345678"}${']'.repeat(5_000)}`;
+    await sandbox.dispatcher.request({
+      ...{ origin: sandbox.baseUrl, path: '/v1/wallets', method: 'POST', body: deep },
+      headers: { 'content-type': 'application/json' },
+    });
+    expect((await last()).contract_calls).toEqual([]);
+  });
+
   test('a refusal has the trace of the policy that denied it, until a reset deletes the trace', async () => {
     const treasury = { wallet_id: 'ext_wal_treasury' };
     const rpc = { method: 'secp256k1_sign', params: { hash: `0x${'11'.repeat(32)}` } };
