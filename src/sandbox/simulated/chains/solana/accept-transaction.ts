@@ -75,16 +75,20 @@ export function refusalOf(error: TransactionError, run: SolanaRun, wire: Uint8Ar
   return refuse(reason, message);
 }
 
-/** CHOICE: a refill adds 10 SOL. */
+/** CHOICE: a refill adds multiples of 10 SOL. The sponsor pays no transaction with a higher fee. */
 const REFILL = 10_000_000_000n;
 
-/** Funds the sponsoring fee payer until it can pay this fee and the fees of all pending transactions. */
+/** Funds the sponsoring fee payer so that it can pay this fee and the fees of all pending transactions. */
 function refill(parts: SolanaParts, plan: SolanaPlan): void {
+  if (plan.fee > REFILL) return;
   const { state, pool } = parts;
   const pending = pool.due(Number.MAX_SAFE_INTEGER).map((entry) => entry.plan);
-  const sponsored = [...pending.filter(({ feePayer }) => feePayer === FEE_PAYER_ADDRESS), plan];
+  const sponsored = [...pending, plan].filter(
+    ({ feePayer, fee }) => feePayer === FEE_PAYER_ADDRESS && fee <= REFILL,
+  );
   const required = sponsored.reduce((sum, { fee }) => sum + fee, rentExemption(0));
-  while (state.ledger.balance(FEE_PAYER_ADDRESS, NATIVE) < required) {
-    fundSolana(parts, { address: FEE_PAYER_ADDRESS, tokenAddress: null, rawAmount: REFILL });
-  }
+  const missing = required - state.ledger.balance(FEE_PAYER_ADDRESS, NATIVE);
+  if (missing <= 0n) return;
+  const rawAmount = ((missing + REFILL - 1n) / REFILL) * REFILL;
+  fundSolana(parts, { address: FEE_PAYER_ADDRESS, tokenAddress: null, rawAmount });
 }
