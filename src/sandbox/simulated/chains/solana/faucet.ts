@@ -26,6 +26,7 @@ import {
   NO_DATA,
   rentExemption,
   type SolanaAccount,
+  SYSTEM_PROGRAM,
   TOKEN_ACCOUNT_BYTES,
   tokenAccountBytes,
 } from './accounts.ts';
@@ -53,6 +54,7 @@ export function fundSolana(parts: SolanaParts, deposit: Deposit): Funded {
   if (tokenAddress !== null) checkAddress(tokenAddress, 'tokenAddress');
   const asset = tokenAddress ?? NATIVE;
   const mint = tokenAddress === null ? undefined : mintOf(state.account(tokenAddress));
+  if (tokenAddress !== null && mint === undefined) requireUnused(state, tokenAddress);
   if (payer === undefined && (mint?.supply ?? ledger.total(asset)) + rawAmount > U64_MAX) {
     throw new InvalidDepositError('rawAmount', 'expected a total supply below 2^64');
   }
@@ -81,6 +83,16 @@ export function fundSolana(parts: SolanaParts, deposit: Deposit): Funded {
   const rawBalance =
     tokenAddress === null ? ledger.balance(address, NATIVE) : holding(state, address, tokenAddress);
   return { hash, rawBalance, blockNumber: BigInt(block.number) };
+}
+
+/** A mint must not replace an account that has data, such as a token account with its balance or a program. */
+function requireUnused(state: SolanaState, tokenAddress: string): void {
+  const { owner, data } = state.account(tokenAddress);
+  if (owner === SYSTEM_PROGRAM && data.length === 0) return;
+  throw new InvalidDepositError(
+    'tokenAddress',
+    `expected a mint or an unused address, got an account of \`${owner}\``,
+  );
 }
 
 function tokenParts(
