@@ -72,7 +72,7 @@ export function sandboxChains(
 ): SandboxChains {
   const file = dataFolder === undefined ? ':memory:' : chainsOf(dataFolder);
   const simulated = openSimulatedChains({
-    ...{ file, image, clock, confirmAfterMs, drawFault, knownTokens: namedTokens },
+    ...{ file, image, clock, log, confirmAfterMs, drawFault, knownTokens: namedTokens },
     nativeSymbol: (caip2) => chainOfCaip2(caip2)?.native?.asset,
     forks,
     forkFolder,

@@ -1,4 +1,11 @@
-import { Keypair, PublicKey, SystemProgram, Transaction, TransactionInstruction } from '@solana/web3.js';
+import {
+  ComputeBudgetProgram,
+  Keypair,
+  PublicKey,
+  SystemProgram,
+  Transaction,
+  TransactionInstruction,
+} from '@solana/web3.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { startSandbox, type TestSandbox } from '../../../src/testing/testing.ts';
@@ -147,6 +154,27 @@ describe('transactions', () => {
     expect((await ask('simulateTransaction', wire, both)).error).toMatchObject({ code: -32_602 });
   });
 
+  test('a fee that no account can pay does not make the sponsor ask the faucet for it', async () => {
+    const sponsor = Keypair.fromSeed(new Uint8Array(32).fill(0xfa));
+    const { value } = (await ask('getLatestBlockhash')).result! as { value: { blockhash: string } };
+    const transaction = new Transaction({ feePayer: sponsor.publicKey, recentBlockhash: value.blockhash });
+    transaction.add(
+      ComputeBudgetProgram.setComputeUnitLimit({ units: 1_400_000 }),
+      ComputeBudgetProgram.setComputeUnitPrice({ microLamports: 10n ** 15n }),
+      SystemProgram.transfer({
+        ...{ fromPubkey: sponsor.publicKey, toPubkey: new PublicKey(key), lamports: 1 },
+      }),
+    );
+    const wire = transaction.serialize({ requireAllSignatures: false }).toString('base64');
+    const before = (await ask('getBalance', sponsor.publicKey.toBase58())).result;
+    const { result } = await ask('simulateTransaction', wire, { encoding: 'base64' });
+    expect(result).toMatchObject({
+      value: { err: expect.stringMatching(/^(AccountNotFound|InsufficientFundsForFee)$/) },
+    });
+    const after = (await ask('getBalance', sponsor.publicKey.toBase58())).result;
+    expect(after).toMatchObject({ value: (before! as { value: number }).value });
+  });
+
   test('an unsupported program fails as one that is not deployed, and the fee is taken without a preflight', async () => {
     const program = Keypair.generate().publicKey;
     const wire = await wireOf([new TransactionInstruction({ programId: program, keys: [] })]);
@@ -180,5 +208,48 @@ test('a connection has at most 100 subscriptions; unknown ones cannot be ended',
   expect(received[100]).toMatchObject({ error: { code: -32_005 } });
   expect(received[101]).toMatchObject({ error: { code: -32_602, message: 'Invalid subscription id.' } });
   expect(received[102]).toMatchObject({ error: { code: -32_602 } });
+  socket.terminate();
+});
+
+test('the faucet makes no mint of an account that holds a token', async () => {
+  const owner = Keypair.generate().publicKey.toBase58();
+  const token = Keypair.generate().publicKey.toBase58();
+  const give = (tokenAddress: string) =>
+    sandbox.faucet(owner, { chain: 'solana', token_address: tokenAddress, amount: '5' });
+  await give(token);
+  const { value } = (await ask('getTokenAccountsByOwner', owner, { mint: token }, { encoding: 'base64' }))
+    .result! as { value: { pubkey: string }[] };
+  const { pubkey } = value[0]!;
+  await expect(give(pubkey)).rejects.toThrow(/unused address/);
+  expect((await ask('getTokenAccountBalance', pubkey)).result).toMatchObject({
+    value: { uiAmountString: '5' },
+  });
+});
+
+test('an account whose data is too long for base58 is notified, and so are the subscribers after it', async () => {
+  const owner = Keypair.generate().publicKey.toBase58();
+  const token = Keypair.generate().publicKey.toBase58();
+  const give = () => sandbox.faucet(owner, { chain: 'solana', token_address: token, amount: '5' });
+  await give();
+  const socket = new WebSocket(`${sandbox.rpcUrl.replace('http', 'ws')}/solana`);
+  const received: { readonly id?: number; readonly method?: string; readonly params?: unknown }[] = [];
+  socket.on('message', (data: Buffer) => received.push(JSON.parse(data.toString())));
+  await new Promise((resolve) => socket.once('open', resolve));
+  const { value } = (await ask('getTokenAccountsByOwner', owner, { mint: token }, { encoding: 'base64' }))
+    .result! as { value: { pubkey: string }[] };
+  for (const [id, encoding] of ['base58', 'base64'].entries()) {
+    const params = [value[0]!.pubkey, { encoding, commitment: 'processed' }];
+    socket.send(JSON.stringify({ jsonrpc: '2.0', id, method: 'accountSubscribe', params }));
+  }
+  await expect.poll(() => received.length).toBe(2);
+  await give();
+  await expect.poll(() => received.length).toBe(4);
+  // Source: account-decoder, encode_bs58.
+  expect(received[2]).toMatchObject({
+    params: { result: { value: { data: ['error: data too large for bs58 encoding', 'base58'] } } },
+  });
+  expect(received[3]).toMatchObject({
+    params: { result: { value: { data: [expect.any(String), 'base64'], space: 165 } } },
+  });
   socket.terminate();
 });

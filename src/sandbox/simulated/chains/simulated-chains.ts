@@ -127,7 +127,16 @@ interface SimulatedChainsOptions
  * file is independent of the server's database, so calls inside transactions of the database are safe.
  */
 export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedChains {
-  const { file, clock, confirmAfterMs, drawFault, liteSvm, knownTokens = () => [], forks = [] } = options;
+  const {
+    file,
+    clock,
+    log,
+    confirmAfterMs,
+    drawFault,
+    liteSvm,
+    knownTokens = () => [],
+    forks = [],
+  } = options;
   const isForked = (caip2: string): boolean => forks.some((fork) => fork.caip2 === caip2);
   const chains = new Map<string, { chain: AnyChain; make: LoadOnce<Simulated> }>();
   const planned = new Map<string, VaultPlan>();
@@ -170,7 +179,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       const plannedVaults = (named: string) =>
         [...planned].filter(([key]) => key.startsWith(`${named} `)).map(([, plan]) => plan);
       const named = { knownTokens: tokens, nativeSymbol, plannedVaults, abis };
-      const common = { store, clock, confirmAfterMs, drawFault, liteSvm, ...named };
+      const common = { store, clock, log, confirmAfterMs, drawFault, liteSvm, ...named };
       return simulate(common, caip2, upstream);
     });
     const entry = { chain: kind.proxy(caip2, make), make };

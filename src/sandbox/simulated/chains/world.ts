@@ -7,7 +7,7 @@ import type {
   TransferReading,
 } from '../../../ports/chains.ts';
 import type { DrawTransactionFault } from '../../../ports/requests.ts';
-import type { Clock } from '../../../ports/runtime.ts';
+import type { Clock, Log } from '../../../ports/runtime.ts';
 import type { Abis } from './evm/abis.ts';
 import type { VaultPlan } from './evm/contracts/vaults.ts';
 import type { EvmParts } from './evm/parts.ts';
@@ -31,6 +31,8 @@ export interface World {
   readonly clock: Clock;
   /** See `--confirm-after`. When undefined, the next block includes a transaction. */
   readonly confirmAfterMs: number | undefined;
+  /** When undefined, nothing is logged. */
+  readonly log?: Log | undefined;
   /** When undefined, transactions have no faults. */
   readonly drawFault?: DrawTransactionFault | undefined;
   /** The package that executes transactions of Solana chains; by default, the installed one, if any. */

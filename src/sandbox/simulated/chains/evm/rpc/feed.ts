@@ -1,6 +1,7 @@
 import { systemEntropy } from '../../../../../adapters/runtime.ts';
 import { bytesTo0xHex } from '../../../../../engine/crypto/encoding.ts';
 import { invalid, type RpcConnection, RpcError } from '../../rpc-calls.ts';
+import { makeSubscriptions } from '../../rpc-subscriptions.ts';
 import type { EvmParts } from '../parts.ts';
 import { latestReceipt, receiptsAfter } from '../receipts.ts';
 import { LIMIT_EXCEEDED, SERVER_ERROR } from './calls.ts';
@@ -19,18 +20,12 @@ import { blockView, logViews, transactionBy } from './views.ts';
  */
 const MOST_FILTERS = 10_000;
 const FILTER_MS = 5 * 60_000;
-/** CHOICE: the maximum number of subscriptions of a connection to a chain. */
-const MOST_SUBSCRIPTIONS = 100;
 /** CHOICE: when the clock moves far, a listener receives only the latest 256 blocks. */
 const MOST_BLOCKS = 256;
 const MOST_PENDING = 10_000;
-/** CHOICE: subscribers receive new notifications every 50 ms. */
-const PUSH_MS = 50;
 /** The maximum number of replacements of blocks that are stored for listeners that poll late. */
 const MOST_REMOVALS = 256;
 const MOST_REMOVED = 10_000;
-/** The time after which the notification of many subscribers pauses for other work. */
-const SLICE_MS = 10;
 
 type Kind = 'logs' | 'newHeads' | 'newPendingTransactions';
 
@@ -52,12 +47,6 @@ interface Filter extends Listener {
   readonly request: unknown;
   /** In milliseconds of `performance.now()`. */
   expiresMs: number;
-}
-
-interface Subscription extends Listener {
-  readonly connection: RpcConnection;
-  /** Whether its changes are being collected. */
-  isBusy: boolean;
 }
 
 /** Blocks that were replaced, and their logs. */
@@ -82,12 +71,10 @@ export interface Feed {
 export function makeFeed(parts: EvmParts): Feed {
   const { state, blocks, forks, caip2, world } = parts;
   const filters = new Map<string, Filter>();
-  const subscriptions = new Map<string, Subscription>();
-  const byConnection = new WeakMap<RpcConnection, Set<string>>();
+  const subscriptions = makeSubscriptions<string, Listener>(push, { caip2, log: world.log });
   let removals: Removal[] = [];
   let removalCount = 0;
   let content = world.store.content();
-  let isScheduled = false;
   let seen = '';
 
   const lastPending = (): number =>
@@ -114,7 +101,7 @@ export function makeFeed(parts: EvmParts): Feed {
     content = world.store.content();
     filters.clear();
     removals = [];
-    for (const each of subscriptions.values()) {
+    for (const each of subscriptions.contents()) {
       const { filter, isFull } = each;
       Object.assign(each, listener(each.kind, undefined), { filter, isFull });
     }
@@ -178,24 +165,13 @@ export function makeFeed(parts: EvmParts): Feed {
     if (now === seen) return;
     seen = now;
     const heads = new Map<number, object | null>();
-    let turnMs = performance.now() + SLICE_MS;
-    for (const [id, each] of subscriptions) {
-      if (performance.now() > turnMs) {
-        await new Promise((resolve) => setImmediate(resolve));
-        turnMs = performance.now() + SLICE_MS;
+    await subscriptions.forEach(async (id, each, connection) => {
+      for (const result of await newsOf(each)) {
+        const shown = each.kind === 'newHeads' ? headIn(heads, result as number) : result;
+        const params = { subscription: id, result: shown };
+        connection.notify({ jsonrpc: '2.0', method: 'eth_subscription', params });
       }
-      if (each.isBusy) continue;
-      each.isBusy = true;
-      try {
-        for (const result of await newsOf(each)) {
-          const shown = each.kind === 'newHeads' ? headIn(heads, result as number) : result;
-          const params = { subscription: id, result: shown };
-          each.connection.notify({ jsonrpc: '2.0', method: 'eth_subscription', params });
-        }
-      } finally {
-        each.isBusy = false;
-      }
-    }
+    });
   }
 
   /** Returns a block's header, which all subscribers share. */
@@ -205,30 +181,10 @@ export function makeFeed(parts: EvmParts): Feed {
     return head;
   }
 
-  /** Schedules the next push, while there are listeners. Only one push runs at a time. */
-  function schedule(): void {
-    if (isScheduled) return;
-    isScheduled = true;
-    setTimeout(async () => {
-      try {
-        await push();
-      } catch {
-        // The store was closed or replaced. The next push reads the new content.
-      }
-      isScheduled = false;
-      if (subscriptions.size > 0) schedule();
-    }, PUSH_MS).unref();
-  }
-
-  function forget(connection: RpcConnection, id: string): boolean {
-    byConnection.get(connection)?.delete(id);
-    return subscriptions.delete(id);
-  }
-
   // The logs of the replaced blocks are still stored at this point.
   forks.watch((from) => {
     removalCount += 1;
-    if (filters.size === 0 && subscriptions.size === 0) return;
+    if (filters.size === 0 && subscriptions.isEmpty()) return;
     const removed = { number: removalCount, from, logs: logsFrom(parts, from) };
     removals = [...removals.slice(1 - MOST_REMOVALS), removed];
   });
@@ -261,26 +217,14 @@ export function makeFeed(parts: EvmParts): Feed {
       if (kind !== 'logs' && kind !== 'newHeads' && kind !== 'newPendingTransactions') {
         throw invalid(`no "${String(kind)}" subscription in eth namespace`);
       }
-      const own = byConnection.get(connection) ?? new Set();
-      if (own.size >= MOST_SUBSCRIPTIONS) {
-        throw new RpcError(LIMIT_EXCEEDED, `expected at most ${MOST_SUBSCRIPTIONS} subscriptions`);
-      }
       forgetOthers();
       const id = newId();
-      const made = listener(kind, request);
-      subscriptions.set(id, { ...made, connection, isBusy: false });
-      if (!byConnection.has(connection)) {
-        connection.closed.addEventListener('abort', () => {
-          for (const each of own) subscriptions.delete(each);
-        });
-      }
-      byConnection.set(connection, own.add(id));
-      schedule();
+      subscriptions.add(connection, id, listener(kind, request));
       return id;
     },
     unsubscribe(connection, id) {
       if (connection === undefined || typeof id !== 'string') return false;
-      return byConnection.get(connection)?.has(id) === true && forget(connection, id);
+      return subscriptions.remove(connection, id);
     },
   };
 }

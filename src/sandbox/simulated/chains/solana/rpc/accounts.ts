@@ -97,6 +97,12 @@ export function shapeOf({ encoding, dataSlice }: Options, byDefault: Shape['enco
 }
 
 export function accountView(parts: SolanaParts, account: SolanaAccount, shape: Shape) {
+  requireEncodable(account, shape);
+  return notifiedView(parts, account, shape);
+}
+
+/** Returns an account for a notification, which has a text instead of data that is too long for base58. */
+export function notifiedView(parts: SolanaParts, account: SolanaAccount, shape: Shape) {
   const { lamports, owner, executable, data } = account;
   const shown = dataView(parts, account, shape);
   return { data: shown, executable, lamports, owner, rentEpoch: RENT_EPOCH, space: data.length };
@@ -107,15 +113,23 @@ function dataView(parts: SolanaParts, account: SolanaAccount, { encoding, slice 
     const parsed = parsedView(parts, account);
     if (parsed !== undefined) return parsed;
   }
-  const { offset, length } = slice ?? { offset: 0, length: account.data.length };
-  const data = account.data.subarray(offset, offset + length);
+  const data = slicedData(account, slice);
   if (encoding === 'base64' || encoding === 'jsonParsed') return [bytesToBase64(data), 'base64'];
   if (encoding === 'base64+zstd') return [bytesToBase64(zstdCompressSync(data)), encoding];
-  if (data.length > MOST_BASE58_BYTES) {
-    const message = `Encoded binary (base 58) data should be less than ${MOST_BASE58_BYTES} bytes, please use Base64 encoding.`;
-    throw new RpcError(INVALID_REQUEST, message);
-  }
-  return encoding === 'base58' ? [bytesToBase58(data), encoding] : bytesToBase58(data);
+  const text =
+    data.length > MOST_BASE58_BYTES ? 'error: data too large for bs58 encoding' : bytesToBase58(data);
+  return encoding === 'base58' ? [text, encoding] : text;
+}
+
+function slicedData({ data }: SolanaAccount, slice: Shape['slice']): Uint8Array {
+  return slice === undefined ? data : data.subarray(slice.offset, slice.offset + slice.length);
+}
+
+function requireEncodable(account: SolanaAccount, { encoding, slice }: Shape): void {
+  const isBase58 = encoding === 'base58' || encoding === 'binary';
+  if (!isBase58 || slicedData(account, slice).length <= MOST_BASE58_BYTES) return;
+  const message = `Encoded binary (base 58) data should be less than ${MOST_BASE58_BYTES} bytes, please use Base64 encoding.`;
+  throw new RpcError(INVALID_REQUEST, message);
 }
 
 /** Returns undefined for data that nodes do not parse. */

@@ -1,15 +1,15 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '../../../../../engine/crypto/encoding.ts';
-import { invalid, isRecord, type RpcConnection, RpcError } from '../../rpc-calls.ts';
+import { invalid, isRecord, type RpcConnection } from '../../rpc-calls.ts';
+import { makeSubscriptions } from '../../rpc-subscriptions.ts';
 import type { TransactionError } from '../failures.ts';
 import type { SolanaParts } from '../parts.ts';
 import { findReceipt, latestReceipt, mentionsBefore, type Position, receiptsAfter } from '../receipts.ts';
-import { accountView, shapeOf } from './accounts.ts';
+import { notifiedView, shapeOf } from './accounts.ts';
 import {
   addressOf,
   type Commitment,
   commitmentOf,
-  LIMIT_EXCEEDED,
   listOf,
   optionsOf,
   signatureOf,
@@ -22,17 +22,10 @@ import {
  * commitment level.
  */
 
-/** CHOICE: the maximum number of subscriptions of a connection to a chain. */
-const MOST_SUBSCRIPTIONS = 100;
 /** CHOICE: when the clock moves far, a subscriber receives only the latest 256 slots. */
 const MOST_SLOTS = 256;
 /** The maximum number of transactions that one push reads for a subscription to logs. */
-const MOST_RECEIPTS = 1_000;
-/** CHOICE: subscribers receive new notifications every 50 ms. */
-const PUSH_MS = 50;
-/** The time after which the notification of many subscribers pauses for other work. */
-const SLICE_MS = 10;
-
+const MOST_RECEIPTS = 200;
 /** The object that a subscription observes. */
 interface Subject {
   /** The JSON-RPC method of its notifications. */
@@ -41,11 +34,6 @@ interface Subject {
   check(news: News, tell: (value: unknown, slot: number) => void): boolean;
   /** Starts again, after the whole content was replaced. */
   restart(): void;
-}
-
-interface Subscription {
-  readonly subject: Subject;
-  readonly connection: RpcConnection;
 }
 
 /** The state of the chain at a push. */
@@ -73,11 +61,9 @@ export function makeFeed(
 ): Feed {
   const { world, caip2, state, pool, blocks } = parts;
   const place = { store: world.store, caip2 };
-  const subscriptions = new Map<number, Subscription>();
-  const byConnection = new WeakMap<RpcConnection, Set<number>>();
+  const subscriptions = makeSubscriptions<number, Subject>(push, { caip2, log: world.log });
   let content = world.store.content();
   let lastId = 0;
-  let isScheduled = false;
   let seen = '';
 
   const lastReceived = (): number =>
@@ -95,71 +81,33 @@ export function makeFeed(
   async function push(): Promise<void> {
     if (content !== world.store.content()) {
       content = world.store.content();
-      for (const { subject } of subscriptions.values()) subject.restart();
+      for (const subject of subscriptions.contents()) subject.restart();
     }
     await blocks.catchUp();
     const news = newsNow();
     const now = `${news.head} ${news.transactions}`;
     if (now === seen) return;
     seen = now;
-    let turnMs = performance.now() + SLICE_MS;
-    for (const [id, { subject, connection }] of subscriptions) {
-      if (performance.now() > turnMs) {
-        await new Promise((resolve) => setImmediate(resolve));
-        turnMs = performance.now() + SLICE_MS;
-      }
+    await subscriptions.forEach((id, subject, connection) => {
       const tell = (value: unknown, slot: number): void => {
         const result = subject.method === 'slotNotification' ? value : { context: { slot }, value };
         const params = { result: withIntegers(result), subscription: id };
         connection.notify({ jsonrpc: '2.0', method: subject.method, params });
       };
-      if (subject.check(news, tell)) forget(connection, id);
-    }
-  }
-
-  /** Schedules the next push, while there are listeners. Only one push runs at a time. */
-  function schedule(): void {
-    if (isScheduled) return;
-    isScheduled = true;
-    setTimeout(async () => {
-      try {
-        await push();
-      } catch {
-        // The store was closed or replaced. The next push reads the new content.
-      }
-      isScheduled = false;
-      if (subscriptions.size > 0) schedule();
-    }, PUSH_MS).unref();
-  }
-
-  function forget(connection: RpcConnection, id: number): boolean {
-    byConnection.get(connection)?.delete(id);
-    return subscriptions.delete(id);
+      if (subject.check(news, tell)) subscriptions.remove(connection, id);
+    });
   }
 
   function subscribe(connection: RpcConnection, subject: Subject): number {
-    const own = byConnection.get(connection) ?? new Set();
-    if (own.size >= MOST_SUBSCRIPTIONS) {
-      throw new RpcError(LIMIT_EXCEEDED, `expected at most ${MOST_SUBSCRIPTIONS} subscriptions`);
-    }
-    if (!byConnection.has(connection)) {
-      connection.closed.addEventListener('abort', () => {
-        for (const each of own) subscriptions.delete(each);
-      });
-    }
     lastId += 1;
-    subscriptions.set(lastId, { subject, connection });
-    byConnection.set(connection, own.add(lastId));
+    subscriptions.add(connection, lastId, subject);
     // A subscription may have a notification immediately.
     seen = '';
-    schedule();
     return lastId;
   }
 
   const unsubscribe: SubscriptionMethod = (connection, [id]) => {
-    if (typeof id === 'number' && byConnection.get(connection)?.has(id) === true) {
-      return forget(connection, id);
-    }
+    if (typeof id === 'number' && subscriptions.remove(connection, id)) return true;
     throw invalid('Invalid subscription id.');
   };
 
@@ -231,7 +179,7 @@ export function makeFeed(
         const now = fingerprint();
         if (now === last) return false;
         last = now;
-        tell(accountView(parts, state.account(address), shape), position.block);
+        tell(notifiedView(parts, state.account(address), shape), position.block);
         return false;
       },
       restart() {
@@ -248,7 +196,10 @@ export function makeFeed(
       check({ latest }, tell) {
         if (isAt(position, latest)) return false;
         const page = { ...position, upTo: slotAt(parts, level), limit: MOST_RECEIPTS };
-        for (const receipt of receiptsAfter(place, page)) {
+        const receipts = receiptsAfter(place, page);
+        // The next push reads the rest, even if nothing changes until then.
+        if (receipts.length === MOST_RECEIPTS) seen = '';
+        for (const receipt of receipts) {
           position = { block: receipt.block.number, index: receipt.index };
           const { hash, error, logs, block } = receipt;
           if (address !== undefined && !isNamed(address, position)) continue;

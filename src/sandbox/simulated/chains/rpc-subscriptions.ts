@@ -1,0 +1,102 @@
+import type { Log } from '../../../ports/runtime.ts';
+import { type RpcConnection, RpcError } from './rpc-calls.ts';
+
+/*
+ * The subscriptions of one chain, whatever their contents: which connection has which, and when they are notified.
+ */
+
+/** CHOICE: the maximum number of subscriptions of a connection to a chain. */
+const MOST_SUBSCRIPTIONS = 100;
+/** CHOICE: subscribers receive new notifications every 50 ms. */
+const PUSH_MS = 50;
+/** The time after which the notification of many subscribers pauses for other work. */
+const SLICE_MS = 10;
+/** The error code of nodes for a limit. */
+const LIMIT_EXCEEDED = -32_005;
+
+interface Subscription<Content> {
+  readonly content: Content;
+  readonly connection: RpcConnection;
+}
+
+export interface Subscriptions<Id, Content> {
+  add(connection: RpcConnection, id: Id, content: Content): void;
+  /** Whether the connection had the subscription. */
+  remove(connection: RpcConnection, id: Id): boolean;
+  contents(): Iterable<Content>;
+  isEmpty(): boolean;
+  /** Calls `tell` for each subscription, with pauses for other work. */
+  forEach(tell: (id: Id, content: Content, connection: RpcConnection) => unknown): Promise<void>;
+}
+
+/** @param push notifies the subscribers of what has changed. Only one push runs at a time. */
+export function makeSubscriptions<Id, Content>(
+  push: () => Promise<void>,
+  { caip2, log }: { readonly caip2: string; readonly log: Log | undefined },
+): Subscriptions<Id, Content> {
+  const subscriptions = new Map<Id, Subscription<Content>>();
+  const byConnection = new WeakMap<RpcConnection, Set<Id>>();
+  let isScheduled = false;
+  let lastReport = '';
+
+  /** Logs an error. While a push fails again and again for one reason, the log has one line. */
+  function report(error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    if (reason === lastReport) return;
+    lastReport = reason;
+    log?.warn({ caip2, error: reason }, 'failed to notify subscribers');
+  }
+
+  /** Schedules the next push, while there are subscribers. */
+  function schedule(): void {
+    if (isScheduled) return;
+    isScheduled = true;
+    setTimeout(async () => {
+      // A push fails when the store was closed or replaced. The next push reads the new content.
+      await push().catch(report);
+      isScheduled = false;
+      if (subscriptions.size > 0) schedule();
+    }, PUSH_MS).unref();
+  }
+
+  return {
+    add(connection, id, content) {
+      const own = byConnection.get(connection) ?? new Set();
+      if (own.size >= MOST_SUBSCRIPTIONS) {
+        throw new RpcError(LIMIT_EXCEEDED, `expected at most ${MOST_SUBSCRIPTIONS} subscriptions`);
+      }
+      // The connection may close while its call runs.
+      if (connection.closed.aborted) return;
+      if (!byConnection.has(connection)) {
+        connection.closed.addEventListener('abort', () => {
+          for (const each of own) subscriptions.delete(each);
+        });
+      }
+      byConnection.set(connection, own.add(id));
+      subscriptions.set(id, { content, connection });
+      schedule();
+    },
+    remove(connection, id) {
+      return byConnection.get(connection)?.delete(id) === true && subscriptions.delete(id);
+    },
+    *contents() {
+      for (const { content } of subscriptions.values()) yield content;
+    },
+    isEmpty: () => subscriptions.size === 0,
+    async forEach(tell) {
+      let turnMs = performance.now() + SLICE_MS;
+      for (const [id, { content, connection }] of subscriptions) {
+        if (performance.now() > turnMs) {
+          await new Promise((resolve) => setImmediate(resolve));
+          turnMs = performance.now() + SLICE_MS;
+        }
+        try {
+          await tell(id, content, connection);
+        } catch (error) {
+          // The other subscribers are notified all the same.
+          report(error);
+        }
+      }
+    },
+  };
+}
