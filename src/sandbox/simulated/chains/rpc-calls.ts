@@ -42,6 +42,8 @@ export class RpcError extends Error {
 }
 
 export const METHOD_NOT_FOUND = -32_601;
+/** The code of a limit on all kinds of nodes. */
+export const LIMIT_EXCEEDED = -32_005;
 const INVALID_PARAMS = -32_602;
 
 export function invalid(message: string): RpcError {

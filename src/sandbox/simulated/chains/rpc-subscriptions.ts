@@ -1,5 +1,5 @@
 import type { Log } from '../../../ports/runtime.ts';
-import { type RpcConnection, RpcError } from './rpc-calls.ts';
+import { LIMIT_EXCEEDED, type RpcConnection, RpcError } from './rpc-calls.ts';
 
 /*
  * The subscriptions of one chain, whatever their contents: which connection has which, and when they are notified.
@@ -11,8 +11,6 @@ const MOST_SUBSCRIPTIONS = 100;
 const PUSH_MS = 50;
 /** The time after which the notification of many subscribers pauses for other work. */
 const SLICE_MS = 10;
-/** The error code of nodes for a limit. */
-const LIMIT_EXCEEDED = -32_005;
 
 interface Subscription<Content> {
   readonly content: Content;

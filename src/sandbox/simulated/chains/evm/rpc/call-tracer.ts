@@ -1,9 +1,8 @@
 import type { EVMResult, InterpreterStep, Message } from '@ethereumjs/evm';
 import { bytesTo0xHex } from '../../../../../engine/crypto/encoding.ts';
-import { RpcError } from '../../rpc-calls.ts';
+import { LIMIT_EXCEEDED, RpcError } from '../../rpc-calls.ts';
 import { faultOf, standardReasonOf } from '../execution-faults.ts';
 import { textOf } from '../state-manager.ts';
-import { LIMIT_EXCEEDED } from './calls.ts';
 import type { ResultTracer } from './tracers.ts';
 import { quantity } from './views.ts';
 

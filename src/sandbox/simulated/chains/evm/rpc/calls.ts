@@ -7,7 +7,6 @@ import { BLOCK_GAS_LIMIT } from '../machine.ts';
 // Parses the parameters of the Ethereum JSON-RPC methods.
 
 export const SERVER_ERROR = -32_000;
-export const LIMIT_EXCEEDED = -32_005;
 export const REVERTED = 3;
 
 export function bytesOf(value: unknown): Uint8Array {

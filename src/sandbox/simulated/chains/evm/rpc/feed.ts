@@ -1,10 +1,10 @@
 import { systemEntropy } from '../../../../../adapters/runtime.ts';
 import { bytesTo0xHex } from '../../../../../engine/crypto/encoding.ts';
-import { invalid, type RpcConnection, RpcError } from '../../rpc-calls.ts';
+import { invalid, LIMIT_EXCEEDED, type RpcConnection, RpcError } from '../../rpc-calls.ts';
 import { makeSubscriptions } from '../../rpc-subscriptions.ts';
 import type { EvmParts } from '../parts.ts';
 import { latestReceipt, receiptsAfter } from '../receipts.ts';
-import { LIMIT_EXCEEDED, SERVER_ERROR } from './calls.ts';
+import { SERVER_ERROR } from './calls.ts';
 import { before, type LogView, logsAfter, matches, type Position, readFilter } from './logs.ts';
 import { blockView, logViews, transactionBy } from './views.ts';
 

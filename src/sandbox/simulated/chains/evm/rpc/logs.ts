@@ -1,8 +1,8 @@
 import { termsOf } from '../../chain-terms.ts';
-import { invalid, isRecord, RpcError } from '../../rpc-calls.ts';
+import { invalid, isRecord, LIMIT_EXCEEDED, RpcError } from '../../rpc-calls.ts';
 import type { EvmParts } from '../parts.ts';
 import { type Receipt, receiptsAfter } from '../receipts.ts';
-import { addressOf, hashText, LIMIT_EXCEEDED, numberOf, SERVER_ERROR } from './calls.ts';
+import { addressOf, hashText, numberOf, SERVER_ERROR } from './calls.ts';
 import { logViews } from './views.ts';
 
 /** CHOICE: a response has at most 10,000 logs, which are searched in at most 20,000 transactions. */

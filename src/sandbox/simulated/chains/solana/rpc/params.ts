@@ -8,7 +8,6 @@ export const SERVER_ERROR = -32_000;
 export const PREFLIGHT_FAILURE = -32_002;
 export const SIGNATURE_FAILURE = -32_003;
 export const BLOCK_NOT_AVAILABLE = -32_004;
-export const LIMIT_EXCEEDED = -32_005;
 export const SCAN_ERROR = -32_012;
 export const UNSUPPORTED_VERSION = -32_015;
 const MIN_CONTEXT_SLOT_NOT_REACHED = -32_016;

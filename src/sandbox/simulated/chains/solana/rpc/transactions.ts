@@ -1,5 +1,5 @@
 import { base58ToBytes, base64ToBytes, bytesToBase58 } from '../../../../../engine/crypto/encoding.ts';
-import { invalid, RpcError } from '../../rpc-calls.ts';
+import { invalid, LIMIT_EXCEEDED, RpcError } from '../../rpc-calls.ts';
 import { parseInstruction, tokenAmount } from '../parse-instruction.ts';
 import type { SolanaParts } from '../parts.ts';
 import { type DecodedSolana, decodeSolana, type ResolvedSolana, withLoaded } from '../plan.ts';
@@ -8,7 +8,6 @@ import {
   choiceOf,
   commitmentOf,
   integerOf,
-  LIMIT_EXCEEDED,
   type Options,
   slotAt,
   UNSUPPORTED_VERSION,
