@@ -1,5 +1,6 @@
 import type { Log } from '../../../ports/runtime.ts';
 import { LIMIT_EXCEEDED, type RpcConnection, RpcError } from './rpc-calls.ts';
+import { makeTurns } from './turns.ts';
 
 /*
  * The subscriptions of one chain, whatever their contents: which connection has which, and when they are notified.
@@ -9,8 +10,6 @@ import { LIMIT_EXCEEDED, type RpcConnection, RpcError } from './rpc-calls.ts';
 const MOST_SUBSCRIPTIONS = 100;
 /** CHOICE: subscribers receive new notifications every 50 ms. */
 const PUSH_MS = 50;
-/** The time after which the notification of many subscribers pauses for other work. */
-const SLICE_MS = 10;
 
 interface Subscription<Content> {
   readonly content: Content;
@@ -82,12 +81,9 @@ export function makeSubscriptions<Id, Content>(
     },
     isEmpty: () => subscriptions.size === 0,
     async forEach(tell) {
-      let turnMs = performance.now() + SLICE_MS;
+      const turn = makeTurns();
       for (const [id, { content, connection }] of subscriptions) {
-        if (performance.now() > turnMs) {
-          await new Promise((resolve) => setImmediate(resolve));
-          turnMs = performance.now() + SLICE_MS;
-        }
+        await turn();
         try {
           await tell(id, content, connection);
         } catch (error) {

@@ -7,7 +7,8 @@ import {
   equalBytes,
 } from '../../../../../engine/crypto/encoding.ts';
 import { TOKEN_PROGRAM } from '../../../../../engine/signing/solana/associated-token.ts';
-import { invalid, isRecord, RpcError } from '../../rpc-calls.ts';
+import { invalid, isRecord, type RpcCaller, RpcError } from '../../rpc-calls.ts';
+import { makeTurns } from '../../turns.ts';
 import {
   isTokenProgram,
   mintOf,
@@ -28,7 +29,6 @@ import {
   SCAN_ERROR,
   withIntegers,
 } from './params.ts';
-import { makeTurns } from './turns.ts';
 
 // Accounts in the format of the Solana JSON-RPC.
 
@@ -221,7 +221,11 @@ function comparedBytes(bytes: unknown, encoding: 'base58' | 'base64'): Uint8Arra
 }
 
 /** Returns the accounts of a program that match the filters, in the order of their addresses. */
-export async function programAccounts(parts: SolanaParts, program: unknown, options: Options) {
+export async function programAccounts(
+  parts: SolanaParts,
+  program: unknown,
+  { options, caller }: { readonly options: Options; readonly caller: RpcCaller },
+) {
   const owner = addressOf(program);
   const filters = filtersOf(options.filters);
   const shape = shapeOf(options);
@@ -230,6 +234,10 @@ export async function programAccounts(parts: SolanaParts, program: unknown, opti
   let after = '';
   const turn = makeTurns();
   for (;;) {
+    // Filters may exclude almost all accounts, so the number of results does not bound the scan.
+    if (caller.signal.aborted || performance.now() > caller.endsAtMs) {
+      throw new RpcError(SCAN_ERROR, 'accounts scan aborted: the time of the call is over');
+    }
     const addresses = parts.state.ownedBy(owner, { after, limit: ACCOUNTS_PER_READ });
     for (const pubkey of addresses) {
       const account = parts.state.account(pubkey);

@@ -6,6 +6,7 @@ import {
   RpcError,
   type RpcOutcome,
 } from '../../rpc-calls.ts';
+import { makeTurns } from '../../turns.ts';
 import { InvalidDepositError } from '../../world.ts';
 import { rentExemption } from '../accounts.ts';
 import type { TransactionError } from '../failures.ts';
@@ -43,9 +44,8 @@ import {
 } from './params.ts';
 import { feeForMessage, sendTransaction, simulateTransaction } from './send.ts';
 import { blockView, confirmedAt, transactionBy, withEncoding } from './transactions.ts';
-import { makeTurns } from './turns.ts';
 
-type Method = (parts: SolanaParts, params: readonly unknown[]) => unknown;
+type Method = (parts: SolanaParts, params: readonly unknown[], caller: RpcCaller) => unknown;
 
 const MOST_ADDRESSES = 100;
 const MOST_SIGNATURES = 256;
@@ -60,7 +60,8 @@ const MOST_ACCOUNT_BYTES = 10 * 1_048_576;
 /** Runs methods on the latest state of a chain, in the format of the Solana JSON-RPC. */
 export function rpcOf(parts: SolanaParts): (call: RpcCall, caller: RpcCaller) => Promise<RpcOutcome> {
   const feed = makeFeed(parts, (hash) => inclusionOf(parts, hash));
-  return async ({ method, params }, { connection }) => {
+  return async ({ method, params }, caller) => {
+    const { connection } = caller;
     try {
       const found = Object.hasOwn(methods, method) ? methods[method] : undefined;
       const own =
@@ -69,7 +70,7 @@ export function rpcOf(parts: SolanaParts): (call: RpcCall, caller: RpcCaller) =>
           : undefined;
       if (found === undefined && own === undefined) throw new RpcError(METHOD_NOT_FOUND, 'Method not found');
       await parts.blocks.catchUp();
-      const result = own === undefined ? await found!(parts, params) : own(connection!, params);
+      const result = own === undefined ? await found!(parts, params, caller) : own(connection!, params);
       return { result: converted.has(method) ? result : withIntegers(result) };
     } catch (error) {
       if (!(error instanceof RpcError)) throw error;
@@ -148,10 +149,10 @@ const methods: Readonly<Record<string, Method>> = {
     const shape = { encoding: 'base64', ...options };
     return shownAccounts(parts, listOf(addresses, MOST_ADDRESSES), shape);
   }),
-  async getProgramAccounts(parts, [program, second]) {
+  async getProgramAccounts(parts, [program, second], caller) {
     const options = optionsOf(second);
     const context = contextOf(parts, options);
-    const value = await programAccounts(parts, program, options);
+    const value = await programAccounts(parts, program, { options, caller });
     return options.withContext === true ? { context, value } : value;
   },
   getTokenAccountsByOwner: withContext(2, (parts, [owner, filter], options) =>

@@ -1,5 +1,6 @@
 import { base58ToBytes, base64ToBytes, bytesToBase58 } from '../../../../../engine/crypto/encoding.ts';
 import { invalid, LIMIT_EXCEEDED, RpcError } from '../../rpc-calls.ts';
+import { makeTurns } from '../../turns.ts';
 import { parseInstruction, tokenAmount } from '../parse-instruction.ts';
 import type { SolanaParts } from '../parts.ts';
 import { type DecodedSolana, decodeSolana, type ResolvedSolana, withLoaded } from '../plan.ts';
@@ -13,7 +14,6 @@ import {
   UNSUPPORTED_VERSION,
   withIntegers,
 } from './params.ts';
-import { makeTurns } from './turns.ts';
 
 // Transactions and blocks in the format of the Solana JSON-RPC.
 
