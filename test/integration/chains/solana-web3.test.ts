@@ -26,7 +26,11 @@ beforeAll(async () => {
   const url = `${sandbox.rpcUrl}/solana`;
   connection = new Connection(url, { commitment: 'confirmed', wsEndpoint: url.replace('http', 'ws') });
 });
-afterAll(() => sandbox.close());
+afterAll(async () => {
+  // Otherwise the client reconnects for ever, and writes `ws error` into the output that the worker's next tests read.
+  (connection as unknown as { _rpcWebSocket: { close(): void } })._rpcWebSocket.close();
+  await sandbox.close();
+});
 
 async function funded(sol = 10): Promise<Keypair> {
   const keypair = Keypair.generate();
@@ -89,6 +93,7 @@ test('signatures, accounts, logs and slots by subscription', async () => {
   const signature = await connection.sendTransaction(transaction);
   connection.onSignature(signature, ({ err }) => seen.signature!.push(err));
   await expect.poll(() => seen).toMatchObject({ account: [5_000_000], logs: [[null, 2]], signature: [null] });
+  await connection.removeAccountChangeListener(subscribed[0]!);
   await connection.removeAccountChangeListener(subscribed[0]!);
   await connection.removeOnLogsListener(subscribed[1]!);
   await connection.removeSlotChangeListener(subscribed[2]!);
