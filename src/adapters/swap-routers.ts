@@ -1,5 +1,9 @@
-import { pairFactory, swapRouter, wrappedNative } from '../engine/signing/ethereum/contract-calls.ts';
-import { encodeTokenCall } from '../engine/signing/ethereum/token-calls.ts';
+import {
+  encodeTokenCall,
+  pairFactory,
+  swapRouter,
+  wrappedNative,
+} from '../engine/signing/ethereum/contract-calls.ts';
 import type { Chains, EvmChain, SwapOrder, SwapRefusal, SwapRoute, SwapRoutes } from '../ports/chains.ts';
 import type { Clock } from '../ports/runtime.ts';
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { explainSignature, payloadVariants } from '../engine/authorization/explain-signature.ts';
-import { canonicalJson, NotCanonicalizableError } from '../engine/crypto/canonical-json.ts';
+import { canonicalJson, NotCanonicalizableError } from '../engine/crypto/encoding.ts';
 import { InvalidPublicKeyError, parseP256PublicKey } from '../engine/crypto/p256.ts';
 
 /** The result of `custos sig explain`, printed as text, or as JSON with `--json`. */

@@ -12,8 +12,7 @@ import type { SimulatedChains } from '../sandbox/simulated/chains/simulated-chai
 import { chainStoreSteps } from '../sandbox/simulated/chains/store-schema.ts';
 import type { SchemaVersions, Snapshot, SnapshotState } from '../sandbox/snapshot-file.ts';
 import { migrations } from '../storage/migrations/migrations.ts';
-import type { Database } from '../storage/open-database.ts';
-import { resetDatabase } from '../storage/reset-database.ts';
+import { type Database, resetDatabase } from '../storage/open-database.ts';
 import { beginLoading, endLoading } from './load-into-folder.ts';
 import type { RequestGate } from './request-gate.ts';
 import type { SandboxEntropy } from './sandbox-entropy.ts';

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Compilable, Kysely } from 'kysely';
-import { type PreparedQuery, prepareQuery as prepareQueryOf } from '../storage/prepared-query.ts';
+import { type PreparedQuery, prepareQuery as prepareQueryOf } from '../storage/prepared-statements.ts';
 import type { Tables } from './tables.ts';
 
 export type { PreparedQuery };

@@ -1,7 +1,6 @@
-import type { PolicyChange } from '../engine/authorization/policy-seals.ts';
+import type { PolicyChange, PolicyPin, WalletPolicies } from '../engine/authorization/policy-seals.ts';
 import type { KnownQuorums, QuorumRecord } from '../engine/authorization/quorum-records.ts';
 import type { AuthorizedUse, WalletAuthority } from '../engine/authorization/wallet-authority.ts';
-import type { PolicyPin, WalletPolicies } from '../engine/authorization/wallet-policies.ts';
 import type { SigningTask } from '../engine/signing/sign-with-key.ts';
 import type {
   KeyStore,

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { canonicalJson, NotCanonicalizableError } from '../engine/crypto/canonical-json.ts';
+import { canonicalJson, NotCanonicalizableError } from '../engine/crypto/encoding.ts';
 import { ApiError } from '../errors.ts';
 import type { IdempotencyUse } from '../ports/requests.ts';
 import { operationOf, type RequestState } from './request-state.ts';

@@ -4,7 +4,7 @@ import {
   parseSignatureHeader,
   TooManySignaturesError,
 } from '../engine/authorization/request-signatures.ts';
-import { NotCanonicalizableError } from '../engine/crypto/canonical-json.ts';
+import { NotCanonicalizableError } from '../engine/crypto/encoding.ts';
 import { ApiError } from '../errors.ts';
 import type { WriteFreeze } from '../ports/audit.ts';
 import type { ProposedRequest, RequestProof } from '../ports/operation-context.ts';

@@ -25,7 +25,7 @@ export function isDatabaseCollision(error: unknown): boolean {
 }
 
 /** The kind of a failure, for metrics. */
-export type FailureKind = 'unavailable' | 'timeout' | 'conflict' | 'constraint' | 'other';
+type FailureKind = 'unavailable' | 'timeout' | 'conflict' | 'constraint' | 'other';
 
 /** The kind of a failed statement, by PostgreSQL's SQLSTATE (Appendix A) or SQLite's result code. */
 export function kindOfFailure(error: unknown): FailureKind {
@@ -45,4 +45,67 @@ function hasCode(error: unknown, codes: readonly string[]): boolean {
 /** Whether a statement waited too long for a lock. */
 export function isLockTimeout(error: unknown): boolean {
   return hasCode(error, ['55P03']);
+}
+
+/**
+ * Errors of a database that is temporarily unavailable: unreachable, full, read-only, or with the needed rows locked.
+ *
+ * PostgreSQL (Appendix A): classes 08 (connection), 53 (resources) and 57P (shutdown), and 25006 (read-only), 55P03
+ * (lock) and 57014 (statement timeout). SQLite: result codes. Sockets and files: system error codes.
+ */
+const unavailableCodes =
+  /^(08\w{3}|53\w{3}|57P\d\d|25006|25P03|55P03|57014|E(CONNREFUSED|CONNRESET|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|NOSPC|DQUOT|ROFS|IO|MFILE)|SQLITE_(FULL|IOERR\w*|READONLY\w*|CANTOPEN\w*|BUSY\w*|CORRUPT|NOTADB))$/;
+
+// Errors without a code. `pg` throws all but the last. The last is ours, for a statement after the connection of its
+// transaction broke.
+const unavailableMessages =
+  /^(timeout exceeded when trying to connect|Query read timeout|Connection terminated|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end|the connection was lost)/;
+
+interface MarkedError {
+  isUnavailable?: true;
+}
+
+/**
+ * Marks an error as unavailability of the database, so that `isUnavailable` of `errors.ts` recognizes it, also when
+ * wrapped.
+ */
+export function markUnavailable(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const code = String((error as NodeJS.ErrnoException).code);
+  if (unavailableCodes.test(code) || unavailableMessages.test(error.message)) {
+    (error as MarkedError).isUnavailable = true;
+  }
+  return error;
+}
+
+/**
+ * Whether the connection is unusable after this error: the error is not the server's response to a statement, or the
+ * server ended the session with it.
+ */
+export function isConnectionLost(error: unknown): boolean {
+  const { severity, code } = error as { severity?: string; code?: string };
+  return (
+    severity === undefined || severity === 'FATAL' || severity === 'PANIC' || /^57P\d\d$/.test(code ?? '')
+  );
+}
+
+/** Whether the server did not respond in time. It may still be running the statement. */
+export function isSilence(error: Error): boolean {
+  return error.message === 'Query read timeout';
+}
+
+/** Whether the connection broke before its statement could run, like idle connections after a restart of the server. */
+export function isBrokenAtOnce(error: unknown): boolean {
+  return isConnectionLost(error) && !/timeout/.test((error as Error).message);
+}
+
+/**
+ * Whether the session has ended with this error, for a reason other than a time limit. Another server may respond next.
+ */
+export function isSessionLost(error: unknown): boolean {
+  return isUnavailableError(error) && isBrokenAtOnce(error);
+}
+
+function isUnavailableError(error: unknown): boolean {
+  return (error as MarkedError).isUnavailable === true;
 }

@@ -1,7 +1,7 @@
 import { LockMode } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
-import { prepareQuery } from './prepared-query.ts';
+import { prepareQuery } from './prepared-statements.ts';
 import { isPostgres } from './sql-functions.ts';
 
 // Only PostgreSQL needs locks, because its transactions are concurrent. SQLite has one writer: from its first statement

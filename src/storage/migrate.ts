@@ -1,6 +1,5 @@
 import { migrations as released } from './migrations/migrations.ts';
-import { MIGRATIONS_TABLE } from './migrations/migrations-table.ts';
-import type { SchemaMigration } from './migrations/schema-migration.ts';
+import { MIGRATIONS_TABLE, type SchemaMigration } from './migrations/schema-migration.ts';
 import type { Orm } from './open-database.ts';
 
 /** Any number, but the same in all versions of this program. */

@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import type { MikroORM, Options } from '@mikro-orm/core';
 import type { AbstractSqlDriver, SqlEntityManager } from '@mikro-orm/sql';
 import type { Database as SqliteHandle } from 'better-sqlite3';
-import { MIGRATIONS_TABLE, RATE_LEVELS_TABLE } from './migrations/migrations-table.ts';
-import type { SchemaMigration } from './migrations/schema-migration.ts';
+import { MIGRATIONS_TABLE, RATE_LEVELS_TABLE, type SchemaMigration } from './migrations/schema-migration.ts';
 import { openOrm } from './open-orm.ts';
 import type { PostgresTimeouts } from './postgres-dialect.ts';
 import type { Readiness } from './readiness.ts';
@@ -128,7 +127,7 @@ async function openSqlite(
     import('./sqlite/sqlite-dialect.ts'),
     import('./sqlite/commit-sync.ts'),
     import('./sqlite/images.ts'),
-    import('./bind-values.ts'),
+    import('./own-kysely.ts'),
     import('./sqlite/upgrade-sqlite.ts'),
     import('./own-kysely.ts'),
     import('./migrations/migrations.ts'),
@@ -204,7 +203,7 @@ async function openPostgres(
   ] = await Promise.all([
     import('@mikro-orm/postgresql'),
     import('./postgres-dialect.ts'),
-    import('./bind-values.ts'),
+    import('./own-kysely.ts'),
     import('./readiness.ts'),
     import('./own-kysely.ts'),
   ]);
@@ -255,4 +254,26 @@ async function openPostgres(
 async function closeAll(orm: { close(): Promise<void> }, closeHandle: () => unknown): Promise<void> {
   await orm.close();
   await closeHandle();
+}
+
+/** The master key outlives the data that it seals. */
+const KEPT = new Set(['master_key_checks']);
+
+/**
+ * Empties every table and restarts the sequences. Fast for small tables.
+ *
+ * NOTE: deletes the rows of each table, because truncating many small tables of PostgreSQL is slower.
+ */
+export async function resetDatabase({ kind, orm }: Pick<Database, 'kind' | 'orm'>): Promise<void> {
+  const tables = [...orm.getMetadata().getAll().values()].filter(({ tableName }) => !KEPT.has(tableName));
+  const sequences = tables.flatMap(({ tableName, props }) =>
+    props
+      .filter((property) => property.autoincrement)
+      .map((property) => `${tableName}_${property.fieldNames[0]}_seq`),
+  );
+  await orm.em.fork().transactional(async (em) => {
+    for (const { tableName } of tables) await em.execute(`delete from "${tableName}"`);
+    if (kind === 'sqlite') await em.execute('delete from sqlite_sequence');
+    else for (const sequence of sequences) await em.execute(`alter sequence "${sequence}" restart`);
+  });
 }

@@ -1,6 +1,15 @@
-import { EventType, type Transaction as OrmTransaction, TransactionEventBroadcaster } from '@mikro-orm/core';
-import type { SqlEntityManager } from '@mikro-orm/sql';
 import {
+  EventType,
+  isRaw,
+  type Transaction as OrmTransaction,
+  type RawQueryFragment,
+  raw,
+  TransactionEventBroadcaster,
+  Utils,
+} from '@mikro-orm/core';
+import { type AbstractSqlConnection, NativeQueryBuilder, type SqlEntityManager } from '@mikro-orm/sql';
+import {
+  type AbortableQueryOptions,
   CompiledQuery,
   type ConnectionProvider,
   type DatabaseConnection,
@@ -17,7 +26,36 @@ import {
   type TransactionSettings,
 } from 'kysely';
 import type { Orm } from './open-database.ts';
-import type { StatementOptions } from './statement-options.ts';
+
+/** Properties of a statement that our drivers use, besides its text. */
+export interface StatementOptions extends AbortableQueryOptions {
+  /** The text is reused, so PostgreSQL prepares it once per connection. */
+  readonly isPrepared?: boolean;
+  /**
+   * The last statement of its unit of work. If no other statement has begun a transaction, our drivers run it without
+   * one, which saves `begin` and `commit`. Its effect is committed when it returns.
+   */
+  readonly isLast?: boolean;
+  /**
+   * The last statement before the commit. In an open transaction, PostgreSQL gets the commit in the same message, and
+   * SQLite commits as soon as the statement has succeeded. Without an open transaction, it behaves like `isLast`. Only
+   * the commit may follow.
+   *
+   * INVARIANT: a failed statement has no effect. This excludes `or fail` of SQLite, which keeps the rows before the
+   * refused one.
+   */
+  readonly commits?: boolean;
+  /**
+   * The result is not needed. In a transaction, PostgreSQL gets the statement together with the next one, or at the
+   * latest with `commit`. If it fails, the next statement fails with its error.
+   */
+  readonly isDeferred?: boolean;
+}
+
+/** After its last statement, a unit of work may only commit. */
+export function statementAfterLast(): Error {
+  return new Error('a statement follows the last statement of its unit of work');
+}
 
 // HOT: Kysely and MikroORM take three times as long to reach a connection and to run a transaction (bench `sqlite`).
 // They await eight promises and create five objects for each statement.
@@ -250,3 +288,63 @@ interface BeginOptions {
 }
 
 const deferred: StatementOptions = { isPrepared: true, isDeferred: true };
+
+type Execute = AbstractSqlConnection['execute'];
+type Result = Awaited<ReturnType<Execute>>;
+
+/** The placeholder of the n-th parameter, counted from 1. */
+export type Placeholder = (number: number) => string;
+
+/**
+ * Makes the entity manager send values as parameters. MikroORM 7 writes them into the SQL text
+ * (mikro-orm/mikro-orm#8001). Such statements cannot be reused as prepared statements, and the database logs stored
+ * values with every statement that fails.
+ */
+export function bindValues(orm: Orm, placeholder: Placeholder): void {
+  const connection = orm.em.getConnection();
+  const platform = orm.em.getPlatform();
+
+  function compile(sql: string, params: readonly unknown[]): CompiledQuery {
+    const values: unknown[] = [];
+    const bind = (value: unknown): string => {
+      if (isRaw(value)) return fill(value.sql, value.params);
+      if (Array.isArray(value)) return value.map(bind).join(', ');
+      values.push(Utils.isPlainObject(value) ? JSON.stringify(value) : (value ?? null));
+      return placeholder(values.length);
+    };
+    // MikroORM's placeholders: `?` is a value, `??` an identifier, `\?` a question mark.
+    const fill = (text: string, given: readonly unknown[]): string => {
+      let next = 0;
+      return text.replaceAll(/\\\?|\?\??/g, (mark) => {
+        if (mark === '\\?') return '?';
+        const value = given[next++];
+        return mark === '??' ? platform.quoteIdentifier(value as string) : bind(value);
+      });
+    };
+    const text = params.length === 0 ? sql : fill(sql, params);
+    return CompiledQuery.raw(text, values);
+  }
+
+  connection.execute = async function execute(query, params = [], method = 'all', ctx) {
+    const { sql, params: values } = toFragment(query, params);
+    const client: Kysely<unknown> = ctx ?? connection.getClient();
+    const { rows, numAffectedRows, insertId } = await client.executeQuery(compile(sql, values));
+    if (method === 'all') return rows as Result;
+    if (method === 'get') return rows[0] as Result;
+    return {
+      affectedRows: Number(numAffectedRows ?? rows.length),
+      insertId: insertId === undefined ? undefined : Number(insertId),
+      row: rows[0],
+      rows,
+    } as Result;
+  } as Execute;
+}
+
+function toFragment(
+  query: Parameters<Execute>[0],
+  params: NonNullable<Parameters<Execute>[1]>,
+): Pick<RawQueryFragment, 'sql' | 'params'> {
+  if (query instanceof NativeQueryBuilder) return query.toRaw();
+  if (isRaw(query)) return query;
+  return Array.isArray(params) ? { sql: query as string, params } : raw(query as string, params);
+}

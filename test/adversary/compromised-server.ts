@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Hex, parseTransaction } from 'viem';
-import { vaultIdOf } from '../../src/engine/actions/vault-id.ts';
+import { vaultIdOf } from '../../src/engine/actions/earn-terms.ts';
 import type { Evidence } from '../../src/engine/authorization/signed-evidence.ts';
 import { connectTo, connectToSocket } from '../../src/keys/signer-connection.ts';
 import type { Random } from '../simulation/random.ts';

@@ -73,9 +73,8 @@ const allowedImports: Record<string, string[]> = {
 const storageForDomain = [
   'database-errors',
   'find-page',
-  'insertions',
   'locks',
-  'prepared-query',
+  'prepared-statements',
   'savepoint',
   'schema/partitions',
   'sql-functions',

@@ -8,7 +8,7 @@ import {
 } from '../../src/domain/wallets/accounts/account.ts';
 import { createWallet } from '../../src/domain/wallets/wallets/create-wallet.ts';
 import type { Chains, EvmChain } from '../../src/ports/chains.ts';
-import { resetDatabase } from '../../src/storage/reset-database.ts';
+import { resetDatabase } from '../../src/storage/open-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { contextOf, inTransaction, startMs } from './contexts.ts';
 

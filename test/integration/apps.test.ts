@@ -8,7 +8,7 @@ import {
 } from '../../src/domain/access/apps/app.ts';
 import { findApp, listApps } from '../../src/domain/access/apps/find-app.ts';
 import type { Tables } from '../../src/domain/tables.ts';
-import { resetDatabase } from '../../src/storage/reset-database.ts';
+import { resetDatabase } from '../../src/storage/open-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { inTransaction, startMs } from './contexts.ts';
 

@@ -33,7 +33,7 @@ import { findWallet } from '../../src/domain/wallets/wallets/find-wallet.ts';
 import { updateWallet } from '../../src/domain/wallets/wallets/update-wallet.ts';
 import { compilePolicy } from '../../src/engine/policy/compile.ts';
 import type { CreateAggregationRequest, CreatePolicyRequest } from '../../src/generated/schemas.ts';
-import { resetDatabase } from '../../src/storage/reset-database.ts';
+import { resetDatabase } from '../../src/storage/open-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { contextOf, inTransaction, startMs } from './contexts.ts';
 

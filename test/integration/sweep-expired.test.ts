@@ -9,7 +9,7 @@ import { beginImport } from '../../src/domain/wallets/wallets/import-wallet.ts';
 import type { PolicyAction } from '../../src/engine/policy/action.ts';
 import { sweepExpired } from '../../src/jobs/sweep-expired.ts';
 import { inUnitOf, unitsOf } from '../../src/server/unit-of-work.ts';
-import { resetDatabase } from '../../src/storage/reset-database.ts';
+import { resetDatabase } from '../../src/storage/open-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { unsignedProof } from '../support/unsigned-proof.ts';
 import { inTransaction, services, startMs } from './contexts.ts';

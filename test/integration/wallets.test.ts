@@ -12,7 +12,7 @@ import { updateWallet } from '../../src/domain/wallets/wallets/update-wallet.ts'
 import type { WalletRow } from '../../src/domain/wallets/wallets/wallet.entity.ts';
 import { findWalletKey } from '../../src/domain/wallets/wallets/wallet-keys.ts';
 import { hpkeRecipientFromSeed, openHpke } from '../../src/engine/crypto/hpke.ts';
-import { resetDatabase } from '../../src/storage/reset-database.ts';
+import { resetDatabase } from '../../src/storage/open-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../support/databases.ts';
 import { contextOf, inTransaction, startMs } from './contexts.ts';
 

@@ -3,11 +3,11 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type AdjustableClock, adjustableClock } from '../../src/adapters/runtime.ts';
 import { bytesTo0xHex, hexToBytes } from '../../src/engine/crypto/encoding.ts';
+import { signEthereumTransaction } from '../../src/engine/signing/ethereum/any-transaction.ts';
 import { signAuthorization } from '../../src/engine/signing/ethereum/authorization.ts';
 import { BATCH_EXECUTOR_ADDRESS, encodeBatch } from '../../src/engine/signing/ethereum/batch-executor.ts';
-import { signEthereumTransaction } from '../../src/engine/signing/ethereum/sign-transaction.ts';
+import { encodeTokenCall } from '../../src/engine/signing/ethereum/contract-calls.ts';
 import { ethereumAddress } from '../../src/engine/signing/ethereum/signer.ts';
-import { encodeTokenCall } from '../../src/engine/signing/ethereum/token-calls.ts';
 import { associatedTokenAddress, TOKEN_PROGRAM } from '../../src/engine/signing/solana/associated-token.ts';
 import type { EvmChain, SolanaChain } from '../../src/ports/chains.ts';
 import {

@@ -3,9 +3,8 @@ import { type AbiFunction, toFunctionSelector } from 'viem';
 import { expect, test } from 'vitest';
 import type { ActionUnit } from '../../src/engine/policy/action.ts';
 import { compilePolicy } from '../../src/engine/policy/compile.ts';
-import type { ConditionInput } from '../../src/engine/policy/condition-source.ts';
+import { type ConditionInput, PolicyFormatError } from '../../src/engine/policy/condition-source.ts';
 import { allowsAction, decisionOf, evaluatePolicy } from '../../src/engine/policy/evaluate.ts';
-import { PolicyFormatError } from '../../src/engine/policy/policy-format-error.ts';
 import { isLong, policyOf, rulesAndUnits, seed } from './policy-cases.ts';
 import { factsOf, worlds } from './policy-requests.ts';
 

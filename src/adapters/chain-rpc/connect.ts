@@ -1,8 +1,7 @@
 import { ceilingsOf, type EvmCeilings } from '../../engine/assets/fee-ceilings.ts';
-import { loadOnce } from '../../engine/load-once.ts';
+import { lazyMethods, loadOnce } from '../../engine/load-once.ts';
 import type { AnyChain, Chains, EvmChain, SolanaChain } from '../../ports/chains.ts';
 import type { Log } from '../../ports/runtime.ts';
-import { lazyMethods } from '../lazy-methods.ts';
 import type { ObserveDisagreement, ObserveNode } from './nodes.ts';
 
 interface Endpoints {

@@ -1,7 +1,9 @@
 import * as AbiParameters from 'ox/AbiParameters';
 import { bytesTo0xHex } from '../../engine/crypto/encoding.ts';
-import { decodeEthereumTransaction } from '../../engine/signing/ethereum/decode-transaction.ts';
-import { recoverEthereumSender } from '../../engine/signing/ethereum/recover-sender.ts';
+import {
+  decodeEthereumTransaction,
+  recoverEthereumSender,
+} from '../../engine/signing/ethereum/any-transaction.ts';
 import type {
   BroadcastRefusal,
   ChainStatus,

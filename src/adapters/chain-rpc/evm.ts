@@ -1,6 +1,6 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex } from '../../engine/crypto/encoding.ts';
-import { encodeTokenCall } from '../../engine/signing/ethereum/token-calls.ts';
+import { encodeTokenCall } from '../../engine/signing/ethereum/contract-calls.ts';
 import type { EvmAuthorization, EvmCall, EvmChain, Simulation } from '../../ports/chains.ts';
 import type { Log } from '../../ports/runtime.ts';
 import { readBytes, readQuantity, readRecord } from './answers.ts';

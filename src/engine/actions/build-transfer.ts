@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { bytesTo0xHex, bytesToHex } from '../crypto/encoding.ts';
 import { parseTronAddress } from '../policy/values.ts';
 import type { BatchCall } from '../signing/ethereum/batch-executor.ts';
-import { encodeTokenCall } from '../signing/ethereum/token-calls.ts';
+import { encodeTokenCall } from '../signing/ethereum/contract-calls.ts';
 import type { TronContract } from '../signing/tron/raw-data.ts';
 
 // Builds the transfer transaction of each chain, without the values that only the chain has. For Solana, see

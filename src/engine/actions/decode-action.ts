@@ -2,11 +2,11 @@ import type { WalletRpcRequest } from '../../generated/schemas.ts';
 import { hexToBytes } from '../crypto/encoding.ts';
 import { loadOnce } from '../load-once.ts';
 import type { ActionUnit, PolicyAction } from '../policy/action.ts';
-import { decodeEthereumTransaction } from '../signing/ethereum/decode-transaction.ts';
 import {
+  decodeEthereumTransaction,
   type EthereumTransaction,
   prepareEthereumTransaction,
-} from '../signing/ethereum/sign-transaction.ts';
+} from '../signing/ethereum/any-transaction.ts';
 import type { EthereumTransactionView } from '../signing/ethereum/transaction.ts';
 import { parseEvmAddress, parseHexBytes, parseMessage, parseQuantity } from '../signing/fields.ts';
 import type { XrplTransaction } from '../signing/xrpl/transaction.ts';

@@ -3,7 +3,7 @@ import type { ActionUnit, PolicyAction } from '../policy/action.ts';
 import { type ChainType, chains } from '../signing/chains.ts';
 import { decodeRawSign, type RawSignParams } from '../signing/sign-with-key.ts';
 import { InvalidTransactionError } from '../signing/signing-errors.ts';
-import { decodeSuiIntentMessage } from '../signing/sui/transaction.ts';
+import { decodeSuiIntentMessage } from '../signing/sui.ts';
 import { decodeTronRawData } from '../signing/tron/raw-data.ts';
 
 /**

@@ -1,7 +1,6 @@
 import { createHash, hash } from 'node:crypto';
-import { canonicalJson } from '../crypto/canonical-json.ts';
-import { decodeCanonicalBase64, verifyP256 } from '../crypto/p256.ts';
-import { recoverP256PublicKeys } from '../crypto/p256-recovery.ts';
+import { canonicalJson } from '../crypto/encoding.ts';
+import { decodeCanonicalBase64, recoverP256PublicKeys, verifyP256 } from '../crypto/p256.ts';
 
 /** A part of the signed payload that a client may build differently from the server. */
 type PayloadPart = 'url' | 'method' | 'body' | 'headers' | 'version' | 'serialisation';

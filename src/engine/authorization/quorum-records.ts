@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { canonicalJson } from '../crypto/canonical-json.ts';
+import { canonicalJson } from '../crypto/encoding.ts';
 import { parseP256PublicKey } from '../crypto/p256.ts';
 import type { Quorum } from './quorum.ts';
 import {

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
-import { canonicalJson } from '../crypto/canonical-json.ts';
-import { decodeCanonicalBase64, verifyP256 } from '../crypto/p256.ts';
-import { recoverP256PublicKeys } from '../crypto/p256-recovery.ts';
+import { canonicalJson } from '../crypto/encoding.ts';
+import { decodeCanonicalBase64, recoverP256PublicKeys, verifyP256 } from '../crypto/p256.ts';
 
 /** The parts of a request that an authorization signature covers. */
 export interface SignedRequest {

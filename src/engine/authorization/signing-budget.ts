@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { canonicalJson } from '../crypto/canonical-json.ts';
+import { canonicalJson } from '../crypto/encoding.ts';
 import type { SpendingTask } from './requested/built-part.ts';
 
 // Limits the number of transactions that a key store signs for one request. A request leaves fields open, such as the

@@ -1,6 +1,15 @@
 import { hash } from 'node:crypto';
-import { canonicalJson } from '../crypto/canonical-json.ts';
-import { type PolicyRecord, policyDigest } from './policy-seals.ts';
+import { canonicalJson } from '../crypto/encoding.ts';
+import {
+  ifPinned,
+  noPolicies,
+  type PolicyPin,
+  type PolicyRecord,
+  policiesAfter,
+  policyDigest,
+  policyOfParty,
+  type WalletPolicies,
+} from './policy-seals.ts';
 import { type AgreedPolicy, requireAllowed } from './provable-rules.ts';
 import {
   type KnownQuorums,
@@ -30,14 +39,6 @@ import {
   UnauthorizedUseError,
 } from './signed-evidence.ts';
 import type { Spending } from './signing-budget.ts';
-import {
-  ifPinned,
-  noPolicies,
-  type PolicyPin,
-  policiesAfter,
-  policyOfParty,
-  type WalletPolicies,
-} from './wallet-policies.ts';
 
 /**
  * The parties that may use a wallet. The wallet's key is sealed under the digest of this object, so it does not open

@@ -1,4 +1,5 @@
 import { base58 } from '@scure/base';
+import canonicalize from 'canonicalize';
 
 /** The text is not in the expected encoding. */
 export class InvalidEncodingError extends Error {
@@ -129,4 +130,44 @@ export function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
 
 function view(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/**
+ * The value has no canonical JSON form, because it contains a lone surrogate or a non-finite number, or is undefined.
+ */
+export class NotCanonicalizableError extends Error {
+  constructor(reason: string) {
+    super(reason);
+    this.name = 'NotCanonicalizableError';
+  }
+}
+
+/**
+ * The canonical JSON text of `value`: members sorted by UTF-16 code units, numbers in ECMAScript notation, no white
+ * space. Members whose value is undefined are omitted, as by `JSON.stringify`. Source: RFC 8785.
+ *
+ * @throws NotCanonicalizableError
+ */
+export function canonicalJson(value: unknown): string {
+  let text: string | undefined;
+  try {
+    text = canonicalize(value);
+  } catch (error) {
+    throw new NotCanonicalizableError(error instanceof Error ? error.message : 'expected a JSON value');
+  }
+  if (text === undefined) throw new NotCanonicalizableError('expected a JSON value');
+  return text;
+}
+
+/** CRC-16/XMODEM (polynomial 0x1021, initial value 0), the checksum of Stellar and TON addresses. */
+export function crc16(bytes: Uint8Array): number {
+  let crc = 0;
+  for (const byte of bytes) {
+    crc ^= byte << 8;
+    for (let bit = 0; bit < 8; bit += 1) {
+      crc = (crc & 0x8000) === 0 ? crc << 1 : (crc << 1) ^ 0x1021;
+    }
+    crc &= 0xffff;
+  }
+  return crc;
 }

@@ -1,8 +1,7 @@
 import type { PolicyAction, PolicyFacts } from './action.ts';
 import { type CompiledCondition, compileCondition, type FieldCache, requireField } from './compile.ts';
-import type { ConditionInput, ResolvedField } from './condition-source.ts';
+import { atPointer, type ConditionInput, PolicyFormatError, type ResolvedField } from './condition-source.ts';
 import { createFieldReader, type ReadField } from './evaluate.ts';
-import { atPointer, PolicyFormatError } from './policy-format-error.ts';
 import { readAs } from './values.ts';
 
 /** A field reference in an aggregation. */

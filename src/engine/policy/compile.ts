@@ -1,9 +1,15 @@
 import type { ActionUnit, PolicyFacts, SetCandidate } from './action.ts';
-import type { ConditionInput, ConditionSource, ResolvedField, RuleAction } from './condition-source.ts';
+import {
+  atPointer,
+  type ConditionInput,
+  type ConditionSource,
+  PolicyFormatError,
+  type ResolvedField,
+  type RuleAction,
+} from './condition-source.ts';
 import { conditionSources } from './conditions.ts';
 import { ruleMethodsOf } from './methods.ts';
 import { holds, type Operator, operatorsOf, setCandidate } from './operators.ts';
-import { atPointer, PolicyFormatError } from './policy-format-error.ts';
 import { type Observation, readAs, requireValue, type ValueKind } from './values.ts';
 
 const MAX_IN_VALUES = 100;

@@ -7,8 +7,9 @@ import {
   shortestDecimal,
   tronAddressText,
   type ValueKind,
+  xrplCurrencyHex,
+  xrplXAddresses,
 } from './values.ts';
-import { xrplCurrencyHex, xrplXAddresses } from './xrpl-values.ts';
 
 /** Operators of a condition. */
 export type Operator =

@@ -1,7 +1,6 @@
 import { sha256 } from '@noble/hashes/sha2.js';
-import { base58, createBase58check, hex } from '@scure/base';
-import { PolicyFormatError } from './policy-format-error.ts';
-import { readXrplAddress, readXrplCurrency } from './xrpl-values.ts';
+import { base58, base58xrp, createBase58check, hex } from '@scure/base';
+import { PolicyFormatError } from './condition-source.ts';
 
 /**
  * How a field is compared.
@@ -28,7 +27,7 @@ export type ValueKind =
   | 'text';
 
 /** The decimal number `digits / 10^scale`. */
-export interface Decimal {
+interface Decimal {
   readonly digits: bigint;
   readonly scale: number;
 }
@@ -199,4 +198,82 @@ export function parseTronAddress(text: string): string | undefined {
 /** The `T…` notation of an address given as `41` + 40 hex digits. */
 export function tronAddressText(addressHex: string): string {
   return base58check.encode(hex.decode(addressHex));
+}
+
+// Addresses and currencies of the XRP Ledger.
+
+const XRPL_ACCOUNT_BYTES = 20;
+const XRPL_CHECKSUM_BYTES = 4;
+const XRPL_MAX_ADDRESS = 47;
+const XRPL_CLASSIC_PREFIX = '00';
+// X-addresses of the main network and of test networks. Source: XLS-5.
+const XRPL_X_PREFIXES = ['0544', '0493'];
+/** Flag 0 and no tag. */
+const NO_TAG = '00'.repeat(9);
+const XRPL_CLASSIC = /^00[0-9a-f]{40}$/;
+const XRPL_EXTENDED = /^(?:0544|0493)([0-9a-f]{40})(?:00){9}$/;
+
+/**
+ * The classic spelling (r…) of an address. Undefined for other text, and for an X-address with a tag, because a tag
+ * identifies more than an account.
+ */
+function readXrplAddress(text: string): string | undefined {
+  const payload = decodeChecked(text);
+  if (XRPL_CLASSIC.test(payload)) return text;
+  const [, account] = XRPL_EXTENDED.exec(payload) ?? [];
+  return account === undefined ? undefined : encodeChecked(XRPL_CLASSIC_PREFIX + account);
+}
+
+/** The X-addresses without a tag of a classic address. */
+export function xrplXAddresses(classic: string): readonly string[] {
+  const account = decodeChecked(classic).slice(XRPL_CLASSIC_PREFIX.length);
+  if (account.length !== 2 * XRPL_ACCOUNT_BYTES) return [];
+  return XRPL_X_PREFIXES.map((prefix) => encodeChecked(prefix + account + NO_TAG));
+}
+
+/** base58xrp(payload || first 4 bytes of sha256(sha256(payload))) */
+function encodeChecked(payloadHex: string): string {
+  const payload = hex.decode(payloadHex);
+  return base58xrp.encode(Uint8Array.of(...payload, ...checksumOf(payload)));
+}
+
+/** The payload as hex; empty for text without a valid checksum. */
+function decodeChecked(text: string): string {
+  if (text.length > XRPL_MAX_ADDRESS) return '';
+  try {
+    const bytes = base58xrp.decode(text);
+    const payload = bytes.subarray(0, -XRPL_CHECKSUM_BYTES);
+    const isIntact = hex.encode(checksumOf(payload)) === hex.encode(bytes.subarray(-XRPL_CHECKSUM_BYTES));
+    return isIntact ? hex.encode(payload) : '';
+  } catch {
+    return '';
+  }
+}
+
+function checksumOf(payload: Uint8Array): Uint8Array {
+  return sha256(sha256(payload)).subarray(0, XRPL_CHECKSUM_BYTES);
+}
+
+const XRPL_CODE = /^[A-Za-z0-9?!@#$%^&*(){}[\]|]{3}$/;
+const XRPL_CURRENCY_HEX = /^[0-9A-F]{40}$/;
+/** 12 zero bytes || code (3 bytes) || 5 zero bytes. Source: XRPL docs, currency formats. */
+const XRPL_STANDARD_CODE = /^0{24}([0-9A-F]{6})0{10}$/;
+const XRPL_NATIVE_CODE = 'XRP';
+
+/**
+ * A currency code in the notation of the ledger's codec: three characters if possible, otherwise 40 upper-case hex
+ * digits. Undefined for other text, and for the code of the native currency, which no issued amount has.
+ */
+export function readXrplCurrency(text: string): string | undefined {
+  if (XRPL_CODE.test(text)) return text === XRPL_NATIVE_CODE ? undefined : text;
+  const upper = text.toUpperCase();
+  if (!XRPL_CURRENCY_HEX.test(upper)) return undefined;
+  const code = Buffer.from(XRPL_STANDARD_CODE.exec(upper)?.[1] ?? '', 'hex').toString('latin1');
+  return XRPL_CODE.test(code) && code !== XRPL_NATIVE_CODE ? code : upper;
+}
+
+/** The other spelling of a currency whose code has three characters. */
+export function xrplCurrencyHex(code: string): string | undefined {
+  if (!XRPL_CODE.test(code)) return undefined;
+  return `${'0'.repeat(24)}${hex.encode(Buffer.from(code, 'latin1')).toUpperCase()}${'0'.repeat(10)}`;
 }

@@ -1,7 +1,6 @@
 import { bech32, bech32m } from '@scure/base';
 import { bytesToHex } from '../crypto/encoding.ts';
-import { taggedHash } from '../crypto/schnorr.ts';
-import { ecBackend } from '../crypto/secp256k1.ts';
+import { ecBackend, taggedHash } from '../crypto/secp256k1.ts';
 import {
   type ChainSigner,
   compressedKey,

@@ -38,7 +38,7 @@ const aptosLike = {
   curve: 'ed25519',
   derivationPath: (index: number) => `m/44'/637'/${index}'/0'/0'`,
   rpcMethods: ['aptos_signTransaction', ...EXPORTS],
-  load: loadOnce(async () => (await import('./aptos/signer.ts')).aptosSigner),
+  load: loadOnce(async () => (await import('./aptos.ts')).aptosSigner),
 } as const;
 
 export const chains = {
@@ -86,7 +86,7 @@ export const chains = {
     ...extended,
     curve: 'ed25519',
     derivationPath: (index) => `m/44'/784'/${index}'/0'/0'`,
-    load: loadOnce(async () => (await import('./sui/signer.ts')).suiSigner),
+    load: loadOnce(async () => (await import('./sui.ts')).suiSigner),
   },
   aptos: aptosLike,
   movement: aptosLike,
@@ -120,7 +120,7 @@ export const chains = {
     curve: 'ed25519',
     derivationPath: (index) => `m/44'/397'/${index}'`,
     rpcMethods: ['near_signTransaction', ...EXPORTS],
-    load: loadOnce(async () => (await import('./near/signer.ts')).nearSigner),
+    load: loadOnce(async () => (await import('./near.ts')).nearSigner),
   },
   ton: {
     ...extended,

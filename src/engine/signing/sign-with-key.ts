@@ -5,19 +5,19 @@ import { base64ToBytes, bytesTo0xHex, prefixedHexToBytes } from '../crypto/encod
 import { loadOnce } from '../load-once.ts';
 import type { CurveType } from './chain-signer.ts';
 import { type Chain, type ChainType, chains } from './chains.ts';
+import type { EthereumTransaction } from './ethereum/any-transaction.ts';
 import type { AuthorizationParams } from './ethereum/authorization.ts';
-import type { VerifyingAccount } from './ethereum/light-account.ts';
-import type { EthereumTransaction } from './ethereum/sign-transaction.ts';
 import type { PersonalSignParams } from './ethereum/signer.ts';
+import type { VerifyingAccount } from './ethereum/smart-accounts.ts';
 import type { SignedAuthorization } from './ethereum/transaction.ts';
 import type { TypedData } from './ethereum/typed-data.ts';
 import type { UserOperationParams } from './ethereum/user-operation.ts';
 import { decodeField, parseMessage } from './fields.ts';
 import { InvalidFieldError, UnsupportedMethodError } from './signing-errors.ts';
 import type { SolanaTransactionParams } from './solana/signer.ts';
-import type { SparkOperation } from './spark-operation.ts';
+import type { SparkOperation } from './spark.ts';
 import type { TronRawData } from './tron/raw-data.ts';
-import type { XrplSignedTransaction, XrplTransactionParams } from './xrpl/sign-transaction.ts';
+import type { XrplSignedTransaction, XrplTransactionParams } from './xrpl/signer.ts';
 
 // Everything that a wallet's key signs: the RPC methods that need no network, `raw_sign`, and Spark operations. The
 // code of each chain is imported on first use.
@@ -88,15 +88,15 @@ const modules = {
   personalSign: loadOnce(() => import('./ethereum/signer.ts')),
   typedData: loadOnce(() => import('./ethereum/typed-data.ts')),
   userOperation: loadOnce(() => import('./ethereum/user-operation.ts')),
-  ethereumTransaction: loadOnce(() => import('./ethereum/sign-transaction.ts')),
+  ethereumTransaction: loadOnce(() => import('./ethereum/any-transaction.ts')),
   authorization: loadOnce(() => import('./ethereum/authorization.ts')),
   solanaMessage: loadOnce(() => import('./solana/signer.ts')),
   solanaTransaction: loadOnce(() => import('./solana/signer.ts')),
   tronTransaction: loadOnce(() => import('./tron/signer.ts')),
-  lightAccount: loadOnce(() => import('./ethereum/light-account.ts')),
-  xrplTransaction: loadOnce(() => import('./xrpl/sign-transaction.ts')),
-  aptosTransaction: loadOnce(() => import('./aptos/signer.ts')),
-  nearTransaction: loadOnce(() => import('./near/signer.ts')),
+  lightAccount: loadOnce(() => import('./ethereum/smart-accounts.ts')),
+  xrplTransaction: loadOnce(() => import('./xrpl/signer.ts')),
+  aptosTransaction: loadOnce(() => import('./aptos.ts')),
+  nearTransaction: loadOnce(() => import('./near.ts')),
   spark: loadOnce(() => import('./spark.ts')),
 };
 
@@ -254,7 +254,7 @@ export interface SigningMethods extends OfflineMethods {
   spark_operation: { params: SparkOperation; data: string };
 }
 
-const loadSpark = loadOnce(() => import('./spark-operation.ts'));
+const loadSpark = loadOnce(() => import('./spark.ts'));
 
 export type SigningMethod = keyof SigningMethods;
 

@@ -1,12 +1,11 @@
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { sha256 } from '@noble/hashes/sha2.js';
-import { bech32m } from '@scure/base';
-import { bytesToHex, concatBytes, hexToBytes, utf8ToBytes } from '../crypto/encoding.ts';
-import { ecBackend } from '../crypto/secp256k1.ts';
-import type { ChainSigner } from './chain-signer.ts';
-import { compressedKey, signDigestCompact } from './chain-signer.ts';
-import { encodeDerSignature } from './der-signature.ts';
+import { bech32, bech32m, createBase58check } from '@scure/base';
+import { bytesToHex, bytesToUtf8, concatBytes, hexToBytes, utf8ToBytes } from '../crypto/encoding.ts';
+import { ecBackend, encodeDerSignature } from '../crypto/secp256k1.ts';
+import { type ChainSigner, compressedKey, signDigestCompact } from './chain-signer.ts';
 import { parseMessage } from './fields.ts';
+import { InvalidTransactionError } from './signing-errors.ts';
 
 // The SparkAddress protobuf: field 1 (bytes), the 33-byte identity key
 const IDENTITY_KEY_FIELD = Uint8Array.of(0x0a, 0x21);
@@ -92,4 +91,105 @@ export function signWithIdentityKey(
   const message = parseMessage(params.message, 'utf-8', '/message');
   const { compact } = ecBackend.sign(sha256(message), secret);
   return bytesToHex(params.compact === true ? compact : encodeDerSignature(compact));
+}
+
+/** A Spark operation that moves sats or tokens. Amounts are decimal strings in sats or in the token's base units. */
+export interface SparkOperation {
+  /** A random id, which makes every operation unique. */
+  readonly id: string;
+  readonly network: SparkNetworkName;
+  /** The sender's compressed identity key in hex. */
+  readonly owner: string;
+  /** The owner's Spark address, or its deposit address for the claim of a deposit. */
+  readonly from: string;
+  readonly to: string;
+  /** The token identifier; null for sats. */
+  readonly token: string | null;
+  readonly amount: string;
+  /** The fee in sats, which `from` pays in addition to the amount. */
+  readonly fee: string;
+  /** The transaction of the deposit to claim. */
+  readonly deposit: string | null;
+  /** The Lightning invoice to pay, in lower case. */
+  readonly invoice?: string | undefined;
+}
+
+/** An operation with its owner's signature: r || s over the SHA-256 of its JSON, in hex. */
+interface SignedSparkOperation {
+  readonly operation: SparkOperation;
+  readonly signature: string;
+}
+
+/**
+ * Signs an operation with the identity key. Returns r || s in hex.
+ *
+ * CHOICE: real operators run a protocol of many messages. The simulated operators accept this single signed message.
+ */
+export function signSparkOperation(secret: Uint8Array, operation: SparkOperation): string {
+  return bytesToHex(ecBackend.sign(digestOf(operation), secret).compact);
+}
+
+/** The bytes that operators accept, and `hash`, the signed digest. */
+export function encodeSparkOperation(signed: SignedSparkOperation): { bytes: Uint8Array; hash: string } {
+  return { bytes: utf8ToBytes(JSON.stringify(signed)), hash: bytesToHex(digestOf(signed.operation)) };
+}
+
+/**
+ * Decodes a signed operation and verifies its owner's signature.
+ *
+ * @throws InvalidTransactionError
+ */
+export function decodeSparkOperation(bytes: Uint8Array): { operation: SparkOperation; hash: string } {
+  try {
+    const { operation, signature } = JSON.parse(bytesToUtf8(bytes) ?? '') as SignedSparkOperation;
+    const digest = digestOf(operation);
+    if (ecBackend.verify(hexToBytes(signature), digest, hexToBytes(operation.owner))) {
+      return { operation, hash: bytesToHex(digest) };
+    }
+  } catch {
+    // refused below
+  }
+  throw new InvalidTransactionError('', 'expected an operation signed by its owner');
+}
+
+function digestOf(operation: SparkOperation): Uint8Array {
+  return sha256(utf8ToBytes(JSON.stringify(operation)));
+}
+
+const base58check = createBase58check(sha256);
+// The bech32 human-readable part, and the version bytes of P2PKH and P2SH.
+const networks = {
+  MAINNET: { prefix: 'bc', versions: [0x00, 0x05] },
+  REGTEST: { prefix: 'bcrt', versions: [0x6f, 0xc4] },
+} as const satisfies Record<SparkNetworkName, object>;
+
+/**
+ * Whether `text` is a Bitcoin address on the network. Source: BIP-173 and BIP-350 for segwit; base58check otherwise.
+ */
+export function isLayer1Address(text: string, network: SparkNetworkName): boolean {
+  return isSegwit(text, networks[network].prefix) || isBase58(text, networks[network].versions);
+}
+
+function isSegwit(text: string, prefix: string): boolean {
+  const [, , version] = /^(bc|bcrt)1(.)/i.exec(text) ?? [];
+  try {
+    // Witness version 0 uses the BIP-173 checksum, later versions use the checksum of BIP-350.
+    const codec = version?.toLowerCase() === 'q' ? bech32 : bech32m;
+    const decoded = codec.decode(text as `${string}1${string}`);
+    const [witness = 0, ...program] = decoded.words;
+    const { length } = codec.fromWords(program);
+    if (decoded.prefix !== prefix || witness > 16) return false;
+    return witness === 0 ? length === 20 || length === 32 : length >= 2 && length <= 40;
+  } catch {
+    return false;
+  }
+}
+
+function isBase58(text: string, versions: readonly number[]): boolean {
+  try {
+    const bytes = base58check.decode(text);
+    return bytes.length === 21 && versions.includes(bytes[0]!);
+  } catch {
+    return false;
+  }
 }

@@ -1,8 +1,7 @@
 import { base32nopad } from '@scure/base';
 import { ed25519PublicKey } from '../crypto/ed25519.ts';
-import { concatBytes } from '../crypto/encoding.ts';
+import { concatBytes, crc16 } from '../crypto/encoding.ts';
 import { type ChainSigner, ed25519KeyText, signMessageEd25519 } from './chain-signer.ts';
-import { crc16 } from './crc16.ts';
 
 const ACCOUNT = 6 << 3; // "G"
 

@@ -1,9 +1,8 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { base64urlnopad } from '@scure/base';
 import { ed25519PublicKey } from '../crypto/ed25519.ts';
-import { concatBytes, hexToBytes } from '../crypto/encoding.ts';
+import { concatBytes, crc16, hexToBytes } from '../crypto/encoding.ts';
 import { type ChainSigner, ed25519KeyText, signMessageEd25519 } from './chain-signer.ts';
-import { crc16 } from './crc16.ts';
 
 // Wallet contract V4R2: the representation hash and the depth of its code cell.
 const CODE_HASH = hexToBytes('feb5ff6820e2ff0d9483e7e0d62c817d846789fb4ae580c878866d959dabd5c0');

@@ -3078,7 +3078,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
  },
  {
   "text": "zero auxiliary randomness, which BIP-340 allows. Signing takes no random source, and the same request always yields the same signature.",
-  "path": "src/engine/crypto/schnorr.ts",
+  "path": "src/engine/crypto/secp256k1.ts",
   "symbol": "AUXILIARY"
  },
  {
@@ -3123,7 +3123,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
  },
  {
   "text": "the specification names no account contract for sponsored gas. This one has no owner other than the account's key, no state and no modules.",
-  "path": "src/engine/signing/ethereum/simple-account.ts",
+  "path": "src/engine/signing/ethereum/smart-accounts.ts",
   "symbol": "SIMPLE_ACCOUNT_ADDRESS"
  },
  {

@@ -1,9 +1,8 @@
 import { CompiledQuery, type QueryResult, type TransactionSettings } from 'kysely';
 import type { Pool, PoolClient } from 'pg';
+import { isBrokenAtOnce, isConnectionLost, isSilence, markUnavailable } from '../database-errors.ts';
 import { createMutex } from '../mutex.ts';
-import type { UnitConnection } from '../own-kysely.ts';
-import { type StatementOptions, statementAfterLast } from '../statement-options.ts';
-import { isBrokenAtOnce, isConnectionLost, isSilence, markUnavailable } from '../unavailable.ts';
+import { type StatementOptions, statementAfterLast, type UnitConnection } from '../own-kysely.ts';
 import type { HungConnections } from './hung-connections.ts';
 import {
   isWireValue,

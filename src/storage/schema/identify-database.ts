@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
-import { MIGRATIONS_TABLE } from '../migrations/migrations-table.ts';
+import { MIGRATIONS_TABLE } from '../migrations/schema-migration.ts';
 import type { Orm } from '../open-database.ts';
 import { leastKnownBy } from './migration-statements.ts';
 

@@ -4,18 +4,52 @@ import {
   type CompiledQuery,
   type DialectAdapter,
   type QueryResult,
+  type SelectModifierNode,
+  type SelectQueryNode,
   SqliteAdapter,
   SqliteIntrospector,
+  SqliteQueryCompiler,
 } from 'kysely';
+import { markUnavailable } from '../database-errors.ts';
 import { createMutex, type Mutex } from '../mutex.ts';
-import { driverOf, type OwnDialect, type UnitConnection } from '../own-kysely.ts';
+import {
+  driverOf,
+  type OwnDialect,
+  type StatementOptions,
+  statementAfterLast,
+  type UnitConnection,
+} from '../own-kysely.ts';
 import { addExactSum } from '../sql-functions.ts';
-import { type StatementOptions, statementAfterLast } from '../statement-options.ts';
-import { markUnavailable } from '../unavailable.ts';
 import type { CommitSync } from './commit-sync.ts';
 import { createGroupCommit, type GroupCommit } from './group-commit.ts';
 import { shareReads } from './shared-reads.ts';
-import { LocklessQueryCompiler } from './sqlite-query-compiler.ts';
+
+const rowLocks: ReadonlySet<SelectModifierNode['modifier']> = new Set([
+  'ForUpdate',
+  'ForNoKeyUpdate',
+  'ForShare',
+  'ForKeyShare',
+  'NoWait',
+  'SkipLocked',
+]);
+
+/**
+ * Kysely's compiler for SQLite without row locks (`for update`, `skip locked` and the like). SQLite neither parses nor
+ * needs them; see `locks.ts`. MikroORM also leaves out the `lockMode` of its own queries.
+ *
+ * NOTE: a class, because Kysely's compilers can only be extended by inheritance.
+ */
+class LocklessQueryCompiler extends SqliteQueryCompiler {
+  protected override visitSelectQuery(node: SelectQueryNode): void {
+    super.visitSelectQuery(withoutRowLocks(node));
+  }
+}
+
+function withoutRowLocks(node: SelectQueryNode): SelectQueryNode {
+  if (node.endModifiers === undefined) return node;
+  const endModifiers = node.endModifiers.filter(({ modifier }) => !rowLocks.has(modifier));
+  return { ...node, endModifiers };
+}
 
 /** The maximum of prepared statements. Lists of different lengths make new texts. */
 const MAX_PREPARED = 500;

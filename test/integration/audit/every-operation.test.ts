@@ -5,7 +5,7 @@ import { createAuditTrail } from '../../../src/domain/base/audit/audit-log.ts';
 import { noteChange } from '../../../src/domain/base/events/events.ts';
 import { idempotencyKeys } from '../../../src/domain/base/idempotency/idempotency-keys.ts';
 import { singleUseSignatures } from '../../../src/domain/base/replay-protection/single-use-signatures.ts';
-import { canonicalJson } from '../../../src/engine/crypto/canonical-json.ts';
+import { canonicalJson } from '../../../src/engine/crypto/encoding.ts';
 import { ApiError } from '../../../src/errors.ts';
 import { operations } from '../../../src/generated/operations.ts';
 import type { OperationContext } from '../../../src/ports/operation-context.ts';

@@ -5,7 +5,7 @@ import { connectChains } from '../../../src/adapters/chain-rpc/connect.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
 import { adjustableClock } from '../../../src/adapters/runtime.ts';
 import { BATCH_EXECUTOR_ADDRESS, encodeBatch } from '../../../src/engine/signing/ethereum/batch-executor.ts';
-import { encodeTokenCall } from '../../../src/engine/signing/ethereum/token-calls.ts';
+import { encodeTokenCall } from '../../../src/engine/signing/ethereum/contract-calls.ts';
 import type { EvmChain } from '../../../src/ports/chains.ts';
 import { openSimulatedChains } from '../../../src/sandbox/simulated/chains/simulated-chains.ts';
 import { startAnvil } from '../../support/anvil.ts';

@@ -10,7 +10,7 @@ import { claimedEndpoint } from '../../../src/jobs/claimed-endpoint.ts';
 import { type Heartbeat, heartbeat } from '../../../src/jobs/heartbeat.ts';
 import type { UnitWork } from '../../../src/ports/unit-notes.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
-import { resetDatabase } from '../../../src/storage/reset-database.ts';
+import { resetDatabase } from '../../../src/storage/open-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { contextOf, inTransaction, services, startMs } from '../contexts.ts';
 

@@ -10,7 +10,7 @@ import { createNotes } from '../../../src/ports/unit-notes.ts';
 import { isUniqueViolation } from '../../../src/storage/database-errors.ts';
 import { findPage } from '../../../src/storage/find-page.ts';
 import { lockForUpdate } from '../../../src/storage/locks.ts';
-import { resetDatabase } from '../../../src/storage/reset-database.ts';
+import { resetDatabase } from '../../../src/storage/open-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { planOf, recordStatements } from '../plans.ts';
 

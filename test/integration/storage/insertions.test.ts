@@ -2,7 +2,12 @@ import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { prepareQuery } from '../../../src/domain/prepared-query.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
-import { insertedId, insertionOfMany, insertionWithId, standApart } from '../../../src/storage/insertions.ts';
+import {
+  insertedId,
+  insertionOfMany,
+  insertionWithId,
+  standApart,
+} from '../../../src/storage/prepared-statements.ts';
 import { databaseKinds, openTestDatabase } from '../../support/databases.ts';
 
 const insertPending = prepareQuery<{ entry: string }, { id: number }>((database, { entry }) =>

@@ -5,8 +5,7 @@ import { isUnavailable } from '../../../src/errors.ts';
 import { isUniqueViolation } from '../../../src/storage/database-errors.ts';
 import { migrate, pendingMigrations } from '../../../src/storage/migrate.ts';
 import { migrations } from '../../../src/storage/migrations/migrations.ts';
-import { openDatabase } from '../../../src/storage/open-database.ts';
-import { resetDatabase } from '../../../src/storage/reset-database.ts';
+import { openDatabase, resetDatabase } from '../../../src/storage/open-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 

@@ -9,7 +9,7 @@ import {
   releaseEndpoint,
 } from '../../../src/domain/access/webhooks/fan-out-events.ts';
 import { createWebhookEndpoint } from '../../../src/domain/access/webhooks/webhook-endpoint.ts';
-import { resetDatabase } from '../../../src/storage/reset-database.ts';
+import { resetDatabase } from '../../../src/storage/open-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { inTransaction, startMs } from '../contexts.ts';
 

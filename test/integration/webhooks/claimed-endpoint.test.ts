@@ -12,7 +12,7 @@ import type { Tables } from '../../../src/domain/tables.ts';
 import { claimedEndpoint } from '../../../src/jobs/claimed-endpoint.ts';
 import type { KeyStore } from '../../../src/ports/key-store.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
-import { resetDatabase } from '../../../src/storage/reset-database.ts';
+import { resetDatabase } from '../../../src/storage/open-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { inTransaction, services, startMs } from '../contexts.ts';
 

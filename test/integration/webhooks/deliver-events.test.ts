@@ -19,7 +19,7 @@ import type { KeyStore } from '../../../src/ports/key-store.ts';
 import type { OperationContext, Services } from '../../../src/ports/operation-context.ts';
 import type { WebhookOutcome, WebhookRequest } from '../../../src/ports/webhooks.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
-import { resetDatabase } from '../../../src/storage/reset-database.ts';
+import { resetDatabase } from '../../../src/storage/open-database.ts';
 import { pauseRecording } from '../../ledger/record-answers.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { contextOf, inTransaction, services, startMs } from '../contexts.ts';

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { duplexPair } from 'node:stream';
 import { systemEntropy } from '../../../src/adapters/runtime.ts';
+import type { WalletPolicies } from '../../../src/engine/authorization/policy-seals.ts';
 import {
   baseOfKey,
   type QuorumBase,
@@ -10,7 +11,6 @@ import {
 } from '../../../src/engine/authorization/quorum-records.ts';
 import type { ConfiguredCeilings } from '../../../src/engine/authorization/requested/requested-fees.ts';
 import type { WalletAuthority } from '../../../src/engine/authorization/wallet-authority.ts';
-import type { WalletPolicies } from '../../../src/engine/authorization/wallet-policies.ts';
 import { createKeyStore } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';
 import { type answers, operationNames } from '../../../src/keys/protocol.ts';

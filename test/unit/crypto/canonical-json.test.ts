@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { canonicalJson, NotCanonicalizableError } from '../../../src/engine/crypto/canonical-json.ts';
+import { canonicalJson, NotCanonicalizableError } from '../../../src/engine/crypto/encoding.ts';
 import vectors from '../../vectors/rfc8785.json' with { type: 'json' };
 
 describe('canonicalJson', () => {

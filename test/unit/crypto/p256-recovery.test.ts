@@ -2,8 +2,7 @@ import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import { p256 } from '@noble/curves/nist.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { verifyP256 } from '../../../src/engine/crypto/p256.ts';
-import { recoverP256PublicKeys } from '../../../src/engine/crypto/p256-recovery.ts';
+import { recoverP256PublicKeys, verifyP256 } from '../../../src/engine/crypto/p256.ts';
 
 const { Point } = p256;
 const { Fn, Fp } = Point;

@@ -6,13 +6,15 @@ import * as wasm from 'tiny-secp256k1';
 import { describe, expect, test } from 'vitest';
 import { ed25519PublicKey, ed25519Sign, ed25519Verify } from '../../../src/engine/crypto/ed25519.ts';
 import { bytesToHex, hexToBytes } from '../../../src/engine/crypto/encoding.ts';
-import { type SchnorrCurve, schnorrSign, taggedHash } from '../../../src/engine/crypto/schnorr.ts';
 import {
   assertBackendsAgree,
   type EcBackend,
   knownAnswers,
   nativeBackend,
   nobleBackend,
+  type SchnorrCurve,
+  schnorrSign,
+  taggedHash,
 } from '../../../src/engine/crypto/secp256k1.ts';
 import { readVectors } from '../signing/vectors.ts';
 

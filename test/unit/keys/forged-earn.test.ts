@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { vaultIdOf } from '../../../src/engine/actions/vault-id.ts';
+import { vaultIdOf } from '../../../src/engine/actions/earn-terms.ts';
 import { batchCall, claimCall, tokenCall, vaultCall } from '../../support/signer/built-calls.ts';
 import {
   type CompromisedServer,

@@ -2,10 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { encodeFunctionData, parseAbi } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { vaultIdOf } from '../../../src/engine/actions/vault-id.ts';
-import type { PolicyContent, PolicyRecord } from '../../../src/engine/authorization/policy-seals.ts';
+import { vaultIdOf } from '../../../src/engine/actions/earn-terms.ts';
+import type {
+  PolicyContent,
+  PolicyRecord,
+  WalletPolicies,
+} from '../../../src/engine/authorization/policy-seals.ts';
 import { type QuorumRecord, quorumReference } from '../../../src/engine/authorization/quorum-records.ts';
-import type { WalletPolicies } from '../../../src/engine/authorization/wallet-policies.ts';
 import { batchCall, claimCall, routerCall, tokenCall, vaultCall } from '../../support/signer/built-calls.ts';
 import {
   type CompromisedServer,

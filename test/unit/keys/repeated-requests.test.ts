@@ -2,7 +2,7 @@ import { Keypair, PublicKey, SystemProgram, Transaction } from '@solana/web3.js'
 import { TronWeb } from 'tronweb';
 import { encodeFunctionData, parseAbi } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { vaultIdOf } from '../../../src/engine/actions/vault-id.ts';
+import { vaultIdOf } from '../../../src/engine/actions/earn-terms.ts';
 import type { EvmCeilings } from '../../../src/engine/assets/fee-ceilings.ts';
 import {
   batchCall,

@@ -2,7 +2,7 @@ import { encodeFunctionData, parseAbi, toBytes } from 'viem';
 import { describe, expect, test } from 'vitest';
 import type { ActionUnit, PolicyAction, PolicyFacts } from '../../../src/engine/policy/action.ts';
 import { type AggregationDefinition, compileAggregation } from '../../../src/engine/policy/aggregation.ts';
-import { PolicyFormatError } from '../../../src/engine/policy/policy-format-error.ts';
+import { PolicyFormatError } from '../../../src/engine/policy/condition-source.ts';
 
 const [alice, bob] = [
   '0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045',

@@ -19,7 +19,7 @@ import type { PolicyAction } from '../../../src/engine/policy/action.ts';
 import { compilePolicy } from '../../../src/engine/policy/compile.ts';
 import type { ConditionInput } from '../../../src/engine/policy/condition-source.ts';
 import { allowsAction, evaluatePolicy } from '../../../src/engine/policy/evaluate.ts';
-import { aptosAccount } from '../../../src/engine/signing/aptos/signer.ts';
+import { aptosAccount } from '../../../src/engine/signing/aptos.ts';
 import { type ChainType, chains, rpcMethodsOf } from '../../../src/engine/signing/chains.ts';
 import { signOffline } from '../../../src/engine/signing/sign-with-key.ts';
 import { encodeSolanaInstructions } from '../../../src/engine/signing/solana/encode-transfer.ts';
@@ -27,7 +27,7 @@ import {
   solanaInstructionNames,
   unreadTokenInstructions,
 } from '../../../src/engine/signing/solana/instructions.ts';
-import { decodeSuiIntentMessage, suiCommandNames } from '../../../src/engine/signing/sui/transaction.ts';
+import { decodeSuiIntentMessage, suiCommandNames } from '../../../src/engine/signing/sui.ts';
 import { bytesField, int64Field } from '../../../src/engine/signing/tron/protobuf.ts';
 import { decodeTronRawData, tronContractTypes } from '../../../src/engine/signing/tron/raw-data.ts';
 

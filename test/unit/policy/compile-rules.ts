@@ -1,7 +1,7 @@
 import { parseAbi } from 'viem';
 import { expect } from 'vitest';
 import { type CompiledPolicy, compilePolicy } from '../../../src/engine/policy/compile.ts';
-import { PolicyFormatError } from '../../../src/engine/policy/policy-format-error.ts';
+import { PolicyFormatError } from '../../../src/engine/policy/condition-source.ts';
 
 export const transfer = parseAbi(['function transfer(address to, uint256 amount)'])[0];
 export const note = { primary_type: 'Note', types: { Note: [{ name: 'text', type: 'string' }] } };

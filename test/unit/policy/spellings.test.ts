@@ -3,8 +3,7 @@ import { base58, base58xrp } from '@scure/base';
 import { parseAbi } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { compileCondition } from '../../../src/engine/policy/compile.ts';
-import type { ConditionInput } from '../../../src/engine/policy/condition-source.ts';
-import { PolicyFormatError } from '../../../src/engine/policy/policy-format-error.ts';
+import { type ConditionInput, PolicyFormatError } from '../../../src/engine/policy/condition-source.ts';
 
 const place = { method: '*', action: 'ALLOW' } as const;
 

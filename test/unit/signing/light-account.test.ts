@@ -10,7 +10,7 @@ import {
   toHex,
 } from 'viem';
 import { describe, expect, test } from 'vitest';
-import { lightAccountAddress, lightAccountV2 } from '../../../src/engine/signing/ethereum/light-account.ts';
+import { lightAccountAddress, lightAccountV2 } from '../../../src/engine/signing/ethereum/smart-accounts.ts';
 
 const owners: Address[] = [
   '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',

@@ -9,16 +9,16 @@ import {
   equalBytes,
   hexToBytes,
 } from '../../../src/engine/crypto/encoding.ts';
-import { decodeAptosRawTransaction } from '../../../src/engine/signing/aptos/raw-transaction.ts';
-import { decodeEthereumTransaction } from '../../../src/engine/signing/ethereum/decode-transaction.ts';
+import { decodeAptosRawTransaction } from '../../../src/engine/signing/aptos.ts';
 import {
+  decodeEthereumTransaction,
   prepareEthereumTransaction,
   signEthereumTransaction,
-} from '../../../src/engine/signing/ethereum/sign-transaction.ts';
-import { decodeNearTransaction } from '../../../src/engine/signing/near/transaction.ts';
+} from '../../../src/engine/signing/ethereum/any-transaction.ts';
+import { decodeNearTransaction } from '../../../src/engine/signing/near.ts';
 import { SigningInputError } from '../../../src/engine/signing/signing-errors.ts';
 import { decodeSolanaTransaction } from '../../../src/engine/signing/solana/wire.ts';
-import { decodeSuiIntentMessage } from '../../../src/engine/signing/sui/transaction.ts';
+import { decodeSuiIntentMessage } from '../../../src/engine/signing/sui.ts';
 import { decodeTronRawData, encodeTronRawData } from '../../../src/engine/signing/tron/raw-data.ts';
 import { decodeXrplTransaction } from '../../../src/engine/signing/xrpl/transaction.ts';
 

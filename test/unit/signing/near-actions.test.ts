@@ -3,7 +3,7 @@ import { actions, baseEncode, createTransaction, encodeTransaction, PublicKey, S
 import { describe, expect, test } from 'vitest';
 import { ed25519PublicKey } from '../../../src/engine/crypto/ed25519.ts';
 import { bytesToHex, hexToBytes } from '../../../src/engine/crypto/encoding.ts';
-import { decodeNearTransaction, nearActionNames } from '../../../src/engine/signing/near/transaction.ts';
+import { decodeNearTransaction, nearActionNames } from '../../../src/engine/signing/near.ts';
 import { signOffline } from '../../../src/engine/signing/sign-with-key.ts';
 
 const secret = new Uint8Array(32).fill(7);

@@ -13,7 +13,7 @@ import {
   ENTRY_POINT_ADDRESS,
   encodeAccountCalls,
   SIMPLE_ACCOUNT_ADDRESS,
-} from '../../../src/engine/signing/ethereum/simple-account.ts';
+} from '../../../src/engine/signing/ethereum/smart-accounts.ts';
 import { hashUserOperation } from '../../../src/engine/signing/ethereum/user-operation.ts';
 
 // The deployed addresses come from viem.

@@ -25,8 +25,7 @@ import { base64ToBytes, bytesToBase64, concatBytes } from '../../../src/engine/c
 import { compilePolicy } from '../../../src/engine/policy/compile.ts';
 import { allowsAction } from '../../../src/engine/policy/evaluate.ts';
 import { signOffline } from '../../../src/engine/signing/sign-with-key.ts';
-import { decodeSolanaTransaction } from '../../../src/engine/signing/solana/wire.ts';
-import { withFeePayer } from '../../../src/engine/signing/solana/with-fee-payer.ts';
+import { decodeSolanaTransaction, withFeePayer } from '../../../src/engine/signing/solana/wire.ts';
 
 // Transactions of version 1 (SIMD-0385). The judge is @solana/kit.
 

@@ -2,7 +2,7 @@ import { bcs } from '@mysten/sui/bcs';
 import { Transaction, type TransactionArgument } from '@mysten/sui/transactions';
 import { describe, expect, test } from 'vitest';
 import { InvalidTransactionError } from '../../../src/engine/signing/signing-errors.ts';
-import { decodeSuiIntentMessage, type SuiCommand } from '../../../src/engine/signing/sui/transaction.ts';
+import { decodeSuiIntentMessage, type SuiCommand } from '../../../src/engine/signing/sui.ts';
 
 const sender = `0x${'ab'.repeat(32)}`;
 const recipient = `0x${'cd'.repeat(32)}`;

@@ -1,9 +1,8 @@
 import Sqlite from 'better-sqlite3';
 import { type CompiledQuery, type ControlledTransaction, Kysely } from 'kysely';
-import type { UnitConnection } from '../../../src/storage/own-kysely.ts';
+import type { StatementOptions, UnitConnection } from '../../../src/storage/own-kysely.ts';
 import type { CommitSync } from '../../../src/storage/sqlite/commit-sync.ts';
 import { slotOf, sqliteDialect } from '../../../src/storage/sqlite/sqlite-dialect.ts';
-import type { StatementOptions } from '../../../src/storage/statement-options.ts';
 
 export interface Notes {
   notes: { id: string };

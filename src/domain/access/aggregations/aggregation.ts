@@ -1,6 +1,6 @@
 import { type AggregationDefinition, compileAggregation } from '../../../engine/policy/aggregation.ts';
+import { PolicyFormatError } from '../../../engine/policy/condition-source.ts';
 import { requireFewFunctions } from '../../../engine/policy/conditions/abi-calldata.ts';
-import { PolicyFormatError } from '../../../engine/policy/policy-format-error.ts';
 import { ApiError, notFound } from '../../../errors.ts';
 import type { Aggregation, CreateAggregationRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';

@@ -1,4 +1,4 @@
-import { type LightAccountFactory, lightAccountV2 } from '../../../engine/signing/ethereum/light-account.ts';
+import { type LightAccountFactory, lightAccountV2 } from '../../../engine/signing/ethereum/smart-accounts.ts';
 import { invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { normalizeEthereumAddress } from '../../base/addresses/normalize-wallet-address.ts';

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import type { PolicyContent, PolicyRecord } from '../../../engine/authorization/policy-seals.ts';
+import type { PolicyContent, PolicyPin, PolicyRecord } from '../../../engine/authorization/policy-seals.ts';
 import { quorumReference } from '../../../engine/authorization/quorum-records.ts';
-import type { PolicyPin } from '../../../engine/authorization/wallet-policies.ts';
 import { ApiError } from '../../../errors.ts';
 import type { SealBinding, SealedKey } from '../../../ports/key-store.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';

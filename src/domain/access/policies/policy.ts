@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import type { PolicyAction } from '../../../engine/policy/action.ts';
 import { type CompiledRule, compileRule, refuseUnseenValues } from '../../../engine/policy/compile.ts';
+import { PolicyFormatError } from '../../../engine/policy/condition-source.ts';
 import { requireFewFunctions } from '../../../engine/policy/conditions/abi-calldata.ts';
 import { referencedAggregation } from '../../../engine/policy/conditions/reference.ts';
-import { PolicyFormatError } from '../../../engine/policy/policy-format-error.ts';
 import { strictly } from '../../../engine/policy/strict-methods.ts';
 import { ApiError, invalidField, notFound } from '../../../errors.ts';
 import type {

@@ -8,7 +8,7 @@ import type { KeyStore } from '../../../ports/key-store.ts';
 import type { Entropy } from '../../../ports/runtime.ts';
 import type { UnitContext } from '../../../ports/unit-notes.ts';
 import { isDatabaseCollision } from '../../../storage/database-errors.ts';
-import { certainInsertionWithId, insertedId } from '../../../storage/insertions.ts';
+import { certainInsertionWithId, insertedId } from '../../../storage/prepared-statements.ts';
 import { dropPartition, type PartitionedTable, partitionsOf } from '../../../storage/schema/partitions.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';

@@ -1,4 +1,4 @@
-import { canonicalJson } from '../../../engine/crypto/canonical-json.ts';
+import { canonicalJson } from '../../../engine/crypto/encoding.ts';
 import type { OperationContext, PlanContext } from '../../../ports/operation-context.ts';
 import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { inSavepoint } from '../../savepoint.ts';

@@ -4,7 +4,7 @@ import { inSlices } from '../../../engine/in-slices.ts';
 import { ApiError } from '../../../errors.ts';
 import type { Idempotency, IdempotencyUse, StoredResponse } from '../../../ports/requests.ts';
 import { tryLockName } from '../../../storage/locks.ts';
-import { prepareQuery } from '../../../storage/prepared-query.ts';
+import { prepareQuery } from '../../../storage/prepared-statements.ts';
 
 /**
  * Requires that all these keys signed the request. Whether they still own anything does not matter: a client gets the

@@ -1,7 +1,6 @@
 import type { InferEntity } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { type EarnAmount, readEarnAmount } from '../../../engine/actions/earn-terms.ts';
-import { vaultIdOf } from '../../../engine/actions/vault-id.ts';
+import { type EarnAmount, readEarnAmount, vaultIdOf } from '../../../engine/actions/earn-terms.ts';
 import {
   type Decimal,
   decimalText,

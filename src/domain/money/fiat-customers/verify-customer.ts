@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { canonicalJson } from '../../../engine/crypto/canonical-json.ts';
+import { canonicalJson } from '../../../engine/crypto/encoding.ts';
 import { ApiError } from '../../../errors.ts';
 import type {
   InitiateOrganizationKybLinksRequest,

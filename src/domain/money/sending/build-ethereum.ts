@@ -2,11 +2,11 @@ import { keccak_256 } from '@noble/hashes/sha3.js';
 import { unfoldBatches, withoutSuffix } from '../../../engine/actions/account-calls.ts';
 import { transactionUnits } from '../../../engine/actions/decode-action.ts';
 import { bytesTo0xHex, hexToBytes } from '../../../engine/crypto/encoding.ts';
-import { decodeEthereumTransaction } from '../../../engine/signing/ethereum/decode-transaction.ts';
 import {
+  decodeEthereumTransaction,
   type EthereumTransaction,
   prepareEthereumTransaction,
-} from '../../../engine/signing/ethereum/sign-transaction.ts';
+} from '../../../engine/signing/ethereum/any-transaction.ts';
 import { parseQuantity } from '../../../engine/signing/fields.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { BuiltTransaction, SignedBytes, SigningKey } from './broadcast.ts';

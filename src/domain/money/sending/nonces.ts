@@ -1,4 +1,4 @@
-import { recoverAuthority } from '../../../engine/signing/ethereum/recover-sender.ts';
+import { recoverAuthority } from '../../../engine/signing/ethereum/any-transaction.ts';
 import { checksumAddress } from '../../../engine/signing/ethereum/signer.ts';
 import { invalidField } from '../../../errors.ts';
 import type { EvmAuthorization, EvmChain } from '../../../ports/chains.ts';

@@ -5,7 +5,7 @@ import {
   encodeBatch,
   encodeSupportsBatches,
 } from '../../../engine/signing/ethereum/batch-executor.ts';
-import { SIMPLE_ACCOUNT_ADDRESS } from '../../../engine/signing/ethereum/simple-account.ts';
+import { SIMPLE_ACCOUNT_ADDRESS } from '../../../engine/signing/ethereum/smart-accounts.ts';
 import { parseEvmAddress, parseHexBytes, parseQuantity } from '../../../engine/signing/fields.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { EthereumSendCallsCall } from '../../../generated/schemas.ts';

@@ -1,11 +1,11 @@
 import { chainOfCaip2 } from '../../../engine/assets/known-chains.ts';
 import { bytesTo0xHex } from '../../../engine/crypto/encoding.ts';
+import type { EthereumTransaction } from '../../../engine/signing/ethereum/any-transaction.ts';
 import {
   BATCH_EXECUTOR_ADDRESS,
   type BatchCall,
   encodeBatch,
 } from '../../../engine/signing/ethereum/batch-executor.ts';
-import type { EthereumTransaction } from '../../../engine/signing/ethereum/sign-transaction.ts';
 import { ApiError } from '../../../errors.ts';
 import type { EvmChain } from '../../../ports/chains.ts';
 import type { OperationContext, PlanContext } from '../../../ports/operation-context.ts';

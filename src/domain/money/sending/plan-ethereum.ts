@@ -1,5 +1,5 @@
 import { chainOfCaip2 } from '../../../engine/assets/known-chains.ts';
-import type { EthereumTransaction } from '../../../engine/signing/ethereum/sign-transaction.ts';
+import type { EthereumTransaction } from '../../../engine/signing/ethereum/any-transaction.ts';
 import { wordHex } from '../../../engine/signing/ethereum/transaction.ts';
 import {
   parseEvmAddress,

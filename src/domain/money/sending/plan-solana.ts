@@ -2,8 +2,12 @@ import { decodeSolanaUnits } from '../../../engine/actions/decode-solana-units.t
 import { base58ToBytes, bytesToBase58, bytesToBase64 } from '../../../engine/crypto/encoding.ts';
 import { InvalidSolanaTransactionError } from '../../../engine/signing/signing-errors.ts';
 import { parseSolanaWire } from '../../../engine/signing/solana/signer.ts';
-import { decodeSolanaTransaction, type SolanaTransaction } from '../../../engine/signing/solana/wire.ts';
-import { withFeePayer, withSignature } from '../../../engine/signing/solana/with-fee-payer.ts';
+import {
+  decodeSolanaTransaction,
+  type SolanaTransaction,
+  withFeePayer,
+  withSignature,
+} from '../../../engine/signing/solana/wire.ts';
 import { ApiError } from '../../../errors.ts';
 import type { SolanaChain } from '../../../ports/chains.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';

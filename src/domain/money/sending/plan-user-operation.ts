@@ -9,12 +9,12 @@ import {
 import {
   encodeAccountCalls,
   SIMPLE_ACCOUNT_ADDRESS,
-} from '../../../engine/signing/ethereum/simple-account.ts';
+} from '../../../engine/signing/ethereum/smart-accounts.ts';
 import {
   encodeSponsoredOperation,
+  hashUserOperation,
   sponsoredOperationParams,
-} from '../../../engine/signing/ethereum/sponsored-operation.ts';
-import { hashUserOperation } from '../../../engine/signing/ethereum/user-operation.ts';
+} from '../../../engine/signing/ethereum/user-operation.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { EthereumSendCallsCall, UnsignedEthereumTransaction } from '../../../generated/schemas.ts';
 import type { AnyChain, Bundler, EvmCall, EvmChain } from '../../../ports/chains.ts';

@@ -1,6 +1,6 @@
 import { bytesTo0xHex } from '../../../engine/crypto/encoding.ts';
 import type { BatchCall } from '../../../engine/signing/ethereum/batch-executor.ts';
-import { encodeTokenCall } from '../../../engine/signing/ethereum/token-calls.ts';
+import { encodeTokenCall } from '../../../engine/signing/ethereum/contract-calls.ts';
 import type { EvmChain } from '../../../ports/chains.ts';
 import type { PlanContext } from '../../../ports/operation-context.ts';
 import { openStatuses, TransactionEntity } from '../transactions/transaction.entity.ts';

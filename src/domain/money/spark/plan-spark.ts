@@ -1,7 +1,12 @@
 import { decodeRpcAction } from '../../../engine/actions/decode-action.ts';
-import { isLayer1Address } from '../../../engine/signing/layer-1-address.ts';
-import { readSparkAddress, readTokenIdentifier, sparkAddress } from '../../../engine/signing/spark.ts';
-import { encodeSparkOperation, type SparkOperation } from '../../../engine/signing/spark-operation.ts';
+import {
+  encodeSparkOperation,
+  isLayer1Address,
+  readSparkAddress,
+  readTokenIdentifier,
+  type SparkOperation,
+  sparkAddress,
+} from '../../../engine/signing/spark.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
   SparkCoopExitRequest,

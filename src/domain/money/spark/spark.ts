@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { isLayer1Address } from '../../../engine/signing/layer-1-address.ts';
 import {
   isIdentityKey,
+  isLayer1Address,
   readTokenIdentifier,
   type SparkNetworkName,
   sparkAddress,

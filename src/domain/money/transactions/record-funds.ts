@@ -14,8 +14,7 @@ import {
   type TriggerDeposit,
   triggerAutomations,
 } from '../../wallets/wallet-automations/trigger-automations.ts';
-import type { TransactionRow } from './transaction.entity.ts';
-import { TransactionEntity } from './transaction.entity.ts';
+import { TransactionEntity, type TransactionRow } from './transaction.entity.ts';
 
 // KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
 

@@ -1,6 +1,6 @@
 import { normalizeAddress } from '../../../engine/assets/addresses.ts';
 import { decimalText } from '../../../engine/assets/decimal.ts';
-import { decodeSponsoredOperation } from '../../../engine/signing/ethereum/sponsored-operation.ts';
+import { decodeSponsoredOperation } from '../../../engine/signing/ethereum/user-operation.ts';
 import type { Inclusion } from '../../../ports/chains.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { noteTransaction, recordEvent } from '../../base/events/events.ts';

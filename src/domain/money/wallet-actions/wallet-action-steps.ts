@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { ENTRY_POINT_VERSION } from '../../../engine/signing/ethereum/simple-account.ts';
+import { ENTRY_POINT_VERSION } from '../../../engine/signing/ethereum/smart-accounts.ts';
 import type {
   ExternalTransactionWalletActionStepStatus,
   FailureReason,

@@ -1,11 +1,10 @@
 import { bytesTo0xHex, hexToBytes } from '../../../engine/crypto/encoding.ts';
 import type { ConditionInput } from '../../../engine/policy/condition-source.ts';
-import { contractAbi } from '../../../engine/signing/ethereum/contract-calls.ts';
 import {
   type EthereumTransaction,
   prepareEthereumTransaction,
-} from '../../../engine/signing/ethereum/sign-transaction.ts';
-import { encodeTokenCall } from '../../../engine/signing/ethereum/token-calls.ts';
+} from '../../../engine/signing/ethereum/any-transaction.ts';
+import { contractAbi, encodeTokenCall } from '../../../engine/signing/ethereum/contract-calls.ts';
 import {
   hashUserOperation,
   type UserOperationParams,

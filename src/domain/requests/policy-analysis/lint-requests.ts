@@ -1,8 +1,8 @@
 import { sha256 } from '@noble/hashes/sha2.js';
-import { canonicalJson } from '../../../engine/crypto/canonical-json.ts';
 import {
   bytesTo0xHex,
   bytesToBase64,
+  canonicalJson,
   concatBytes,
   hexToBytes,
   littleEndian,

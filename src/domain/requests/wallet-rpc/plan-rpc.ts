@@ -7,7 +7,7 @@ import {
   type LightAccountFactory,
   lightAccountAddress,
   type VerifyingAccount,
-} from '../../../engine/signing/ethereum/light-account.ts';
+} from '../../../engine/signing/ethereum/smart-accounts.ts';
 import { parseQuantity } from '../../../engine/signing/fields.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { WalletRpcRequest } from '../../../generated/schemas.ts';

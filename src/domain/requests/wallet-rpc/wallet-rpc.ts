@@ -5,13 +5,13 @@ import { decodeRawSignAction, decodeTronUnits } from '../../../engine/actions/de
 import { decodeSolanaUnits } from '../../../engine/actions/decode-solana-units.ts';
 import type { ActionUnit, PolicyAction } from '../../../engine/policy/action.ts';
 import { type ChainType, requireRpcMethod } from '../../../engine/signing/chains.ts';
-import { decodeBatch, encodeBatch } from '../../../engine/signing/ethereum/batch-executor.ts';
-import { decodeEthereumTransaction } from '../../../engine/signing/ethereum/decode-transaction.ts';
-import { wrapForDeployment } from '../../../engine/signing/ethereum/light-account.ts';
 import {
+  decodeEthereumTransaction,
   type EthereumTransaction,
   prepareEthereumTransaction,
-} from '../../../engine/signing/ethereum/sign-transaction.ts';
+} from '../../../engine/signing/ethereum/any-transaction.ts';
+import { decodeBatch, encodeBatch } from '../../../engine/signing/ethereum/batch-executor.ts';
+import { wrapForDeployment } from '../../../engine/signing/ethereum/smart-accounts.ts';
 import {
   isOfflineMethod,
   type OfflineMethod,

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { lightAccountAddress } from '../../../engine/signing/ethereum/light-account.ts';
+import { lightAccountAddress } from '../../../engine/signing/ethereum/smart-accounts.ts';
 import { invalidField, relocateIssues } from '../../../errors.ts';
 import type { LinkedAccountBaseWallet, WalletCreationInput } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';

@@ -1,5 +1,11 @@
 import { hash } from 'node:crypto';
 import {
+  ifPinned,
+  noPolicies,
+  policiesAfter,
+  type WalletPolicies,
+} from '../../../engine/authorization/policy-seals.ts';
+import {
   baseOfKey,
   baseOfUser,
   type QuorumRecord,
@@ -7,12 +13,6 @@ import {
 } from '../../../engine/authorization/quorum-records.ts';
 import type { PinnedUsers } from '../../../engine/authorization/user-vouchers.ts';
 import type { WalletAuthority } from '../../../engine/authorization/wallet-authority.ts';
-import {
-  ifPinned,
-  noPolicies,
-  policiesAfter,
-  type WalletPolicies,
-} from '../../../engine/authorization/wallet-policies.ts';
 import { InvalidPublicKeyError, parseP256PublicKey } from '../../../engine/crypto/p256.ts';
 import type { AdditionalSignerInput, WalletChainType } from '../../../generated/schemas.ts';
 import type { SealedKey } from '../../../ports/key-store.ts';

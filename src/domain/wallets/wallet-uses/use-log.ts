@@ -3,7 +3,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import type { UseLog, UseRecord } from '../../../ports/requests.ts';
-import { insertionOfMany, standApart } from '../../../storage/insertions.ts';
+import { insertionOfMany, standApart } from '../../../storage/prepared-statements.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 

@@ -11,7 +11,7 @@ import type {
 } from '../../../generated/schemas.ts';
 import type { NewWalletKey } from '../../../ports/key-store.ts';
 import { type OperationContext, type Planned, unwrapPlan } from '../../../ports/operation-context.ts';
-import { prepareInsertPair } from '../../../storage/insertions.ts';
+import { prepareInsertPair } from '../../../storage/prepared-statements.ts';
 import { requireKeyQuorums } from '../../access/key-quorums/find-key-quorum.ts';
 import { requireFewMembers } from '../../access/key-quorums/key-quorum.ts';
 import { type OwnerFields, resolveOwner } from '../../access/key-quorums/resolve-owner.ts';

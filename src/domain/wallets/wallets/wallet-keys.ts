@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { AuthorizedUse, WalletAuthority } from '../../../engine/authorization/wallet-authority.ts';
 import {
   type PolicyPin,
   policyOfParty,
   type WalletPolicies,
-} from '../../../engine/authorization/wallet-policies.ts';
+} from '../../../engine/authorization/policy-seals.ts';
+import type { AuthorizedUse, WalletAuthority } from '../../../engine/authorization/wallet-authority.ts';
 import { ApiError } from '../../../errors.ts';
 import type { WalletAdditionalSigner } from '../../../generated/schemas.ts';
 import type { ChangedKey, KeyStore, SealedKey } from '../../../ports/key-store.ts';

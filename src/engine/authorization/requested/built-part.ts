@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { operationFee, transactionFee } from '../../actions/filled-fees.ts';
 import { ceilingsOf } from '../../assets/fee-ceilings.ts';
-import { canonicalJson } from '../../crypto/canonical-json.ts';
+import { canonicalJson } from '../../crypto/encoding.ts';
 import { parseQuantity, type Quantity } from '../../signing/fields.ts';
 import type { KnownAction } from '../provable-rules.ts';
 import type { EvidentRequest } from '../signed-evidence.ts';

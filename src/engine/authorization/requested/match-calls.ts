@@ -1,10 +1,9 @@
 import { bytesToBase58, equalBytes } from '../../crypto/encoding.ts';
 import { type BatchCall, decodeCanonicalBatch, encodeBatch } from '../../signing/ethereum/batch-executor.ts';
-import { encodeAccountCalls } from '../../signing/ethereum/simple-account.ts';
+import { encodeAccountCalls } from '../../signing/ethereum/smart-accounts.ts';
 import { parseEvmAddress, parseHexBytes, parseQuantity, type Quantity } from '../../signing/fields.ts';
 import { parseSolanaWire } from '../../signing/solana/signer.ts';
-import { decodeSolanaTransaction } from '../../signing/solana/wire.ts';
-import { withFeePayer } from '../../signing/solana/with-fee-payer.ts';
+import { decodeSolanaTransaction, withFeePayer } from '../../signing/solana/wire.ts';
 import { completedOnEthereum, type Fields } from './completed-fields.ts';
 import type { SignTask } from './match-task.ts';
 

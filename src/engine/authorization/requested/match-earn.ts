@@ -1,17 +1,23 @@
 import type { EarnRequest } from '../../../generated/schemas.ts';
-import { claimAction, earnAction, feeCollectionAction, readEarnAmount } from '../../actions/earn-terms.ts';
-import { assetOfVault, type VaultAsset } from '../../actions/vault-id.ts';
+import {
+  assetOfVault,
+  claimAction,
+  earnAction,
+  feeCollectionAction,
+  readEarnAmount,
+  type VaultAsset,
+} from '../../actions/earn-terms.ts';
 import { chainNamed } from '../../assets/known-chains.ts';
 import { equalBytes } from '../../crypto/encoding.ts';
 import type { BatchCall } from '../../signing/ethereum/batch-executor.ts';
 import {
   type AbiValue,
   type ContractAbi,
+  decodeTokenCall,
   feeVault,
   rewardDistributor,
   tokenVault,
 } from '../../signing/ethereum/contract-calls.ts';
-import { decodeTokenCall } from '../../signing/ethereum/token-calls.ts';
 import { type BuildingSettings, type BuiltPart, NotComparableError } from './built-part.ts';
 import { acceptedTerms, type Fields, hasOnly, ofActions } from './completed-fields.ts';
 import { type SignedCalls, signedCalls } from './match-calls.ts';

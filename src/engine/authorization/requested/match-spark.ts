@@ -2,10 +2,10 @@ import { readInvoice } from '../../signing/lightning-invoice.ts';
 import {
   isIdentityKey,
   type SparkNetworkName,
+  type SparkOperation,
   sparkAddress,
   sparkDepositAddress,
 } from '../../signing/spark.ts';
-import type { SparkOperation } from '../../signing/spark-operation.ts';
 import type { Fields } from './completed-fields.ts';
 
 // Compares an operation on Spark, which the server builds, with the request.

@@ -2,8 +2,12 @@ import type { ExecuteWalletSwapRequest } from '../../../generated/schemas.ts';
 import { readSwapTerms, type SwapTerms, swapAction } from '../../actions/swap-terms.ts';
 import { equalBytes } from '../../crypto/encoding.ts';
 import type { BatchCall } from '../../signing/ethereum/batch-executor.ts';
-import { type AbiValue, swapRouter, wrappedNative } from '../../signing/ethereum/contract-calls.ts';
-import { decodeTokenCall } from '../../signing/ethereum/token-calls.ts';
+import {
+  type AbiValue,
+  decodeTokenCall,
+  swapRouter,
+  wrappedNative,
+} from '../../signing/ethereum/contract-calls.ts';
 import {
   type BuildingSettings,
   type BuiltPart,

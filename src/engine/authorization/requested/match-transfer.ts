@@ -10,7 +10,7 @@ import { readChainAddress } from '../../assets/addresses.ts';
 import { fromRaw, toRaw } from '../../assets/decimal.ts';
 import { bytesToBase58, equalBytes, hexToBytes } from '../../crypto/encoding.ts';
 import type { PolicyAction } from '../../policy/action.ts';
-import { decodeTokenCall } from '../../signing/ethereum/token-calls.ts';
+import { decodeTokenCall } from '../../signing/ethereum/contract-calls.ts';
 import { parseHexBytes, parseQuantity, type Quantity } from '../../signing/fields.ts';
 import { encodeSolanaTransfer } from '../../signing/solana/encode-transfer.ts';
 import { decodeSolanaInstructions } from '../../signing/solana/instructions.ts';

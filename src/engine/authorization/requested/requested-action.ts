@@ -11,11 +11,11 @@ import { decodeRawSignAction, decodeTronUnits } from '../../actions/decode-raw-b
 import { decodeSolanaUnits } from '../../actions/decode-solana-units.ts';
 import type { ActionUnit, PolicyAction } from '../../policy/action.ts';
 import { type ChainType, requireRpcMethod } from '../../signing/chains.ts';
-import { decodeEthereumTransaction } from '../../signing/ethereum/decode-transaction.ts';
 import {
+  decodeEthereumTransaction,
   type EthereumTransaction,
   prepareEthereumTransaction,
-} from '../../signing/ethereum/sign-transaction.ts';
+} from '../../signing/ethereum/any-transaction.ts';
 import type { RawSignParams } from '../../signing/sign-with-key.ts';
 import { encodeTronRawData, type TronRawData } from '../../signing/tron/raw-data.ts';
 import type { KnownAction } from '../provable-rules.ts';

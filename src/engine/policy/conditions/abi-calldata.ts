@@ -10,8 +10,7 @@ import {
   compileArguments,
 } from '../../signing/ethereum/abi-values.ts';
 import type { PolicyFacts } from '../action.ts';
-import type { ConditionInput, ResolvedField } from '../condition-source.ts';
-import { PolicyFormatError } from '../policy-format-error.ts';
+import { type ConditionInput, PolicyFormatError, type ResolvedField } from '../condition-source.ts';
 import {
   absent,
   type Observation,

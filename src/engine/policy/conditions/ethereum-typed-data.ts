@@ -1,8 +1,12 @@
 import { encodeType, isElementaryType, readStructs } from '../../signing/ethereum/typed-data-types.ts';
 import { InvalidTypedDataError } from '../../signing/signing-errors.ts';
 import type { ActionUnit, PolicyFacts } from '../action.ts';
-import type { ConditionInput, ConditionSource, RuleAction } from '../condition-source.ts';
-import { PolicyFormatError } from '../policy-format-error.ts';
+import {
+  type ConditionInput,
+  type ConditionSource,
+  PolicyFormatError,
+  type RuleAction,
+} from '../condition-source.ts';
 import { absent, type Observation, presentAll, sizeOfType, unreadable, type ValueKind } from '../values.ts';
 
 type TypedData = NonNullable<ActionUnit['typedData']>;

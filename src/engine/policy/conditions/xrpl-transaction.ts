@@ -1,7 +1,13 @@
 import type { ActionUnit } from '../action.ts';
 import type { ConditionSource, ResolvedField } from '../condition-source.ts';
-import { absent, type Observation, present, unreadable, type ValueKind } from '../values.ts';
-import { readXrplCurrency } from '../xrpl-values.ts';
+import {
+  absent,
+  type Observation,
+  present,
+  readXrplCurrency,
+  unreadable,
+  type ValueKind,
+} from '../values.ts';
 
 const AMOUNT_FIELDS = [
   'Payment.Amount',

@@ -5,7 +5,7 @@ import { bytesTo0xHex, bytesToHex, concatBytes, hexToBytes, utf8ToBytes } from '
 import { type EcdsaSignature, ecBackend } from '../../crypto/secp256k1.ts';
 import { type ChainSigner, compressedKey, requireDigest } from '../chain-signer.ts';
 import { parseHexBytes, parseMessage } from '../fields.ts';
-import type { VerifyingAccount } from './light-account.ts';
+import type { VerifyingAccount } from './smart-accounts.ts';
 
 /** The EIP-55 address of a 32-byte secret. */
 export function ethereumAddress(secret: Uint8Array): string {

@@ -1,8 +1,10 @@
 import * as UserOperation from 'ox/erc4337/UserOperation';
-import { hexToBytes } from '../../crypto/encoding.ts';
+import { bytesToUtf8, hexToBytes, utf8ToBytes } from '../../crypto/encoding.ts';
 import { parseEvmAddress, parseHexText, parseQuantity, type Quantity } from '../fields.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 import { hashPersonalMessage, signDigestHex } from './signer.ts';
+import { ENTRY_POINT_ADDRESS } from './smart-accounts.ts';
+import type { SignedAuthorization } from './transaction.ts';
 
 /** An ERC-4337 user operation with the API contract's names; numbers are 0x hex. */
 export interface UserOperationInput {
@@ -228,4 +230,37 @@ function toVersion06(operation: Operation, input: UserOperationInput) {
     initCode: factory === undefined ? '0x' : `${factory}${(factoryData ?? '0x').slice(2)}`,
     paymasterAndData: paymaster === undefined ? '0x' : `${paymaster}${(paymasterData ?? '0x').slice(2)}`,
   };
+}
+
+/** A signed user operation for a bundler, with the EIP-7702 authorization that the account may still need. */
+export interface SponsoredOperation {
+  readonly user_operation: UserOperationInput & { readonly signature: string };
+  readonly authorization?: SignedAuthorization | undefined;
+}
+
+/** The params of `eth_signUserOperation` for entry point 0.8. */
+export function sponsoredOperationParams({
+  chainId,
+  operation,
+}: {
+  readonly chainId: number;
+  readonly operation: UserOperationInput;
+}): UserOperationParams {
+  return { contract: ENTRY_POINT_ADDRESS, chain_id: chainId, user_operation: operation };
+}
+
+/** The bytes that are stored and sent to the bundler: UTF-8 JSON. */
+export function encodeSponsoredOperation(operation: SponsoredOperation): Uint8Array {
+  return utf8ToBytes(JSON.stringify(operation));
+}
+
+/** @throws InvalidTransactionError when the bytes are not a signed user operation. */
+export function decodeSponsoredOperation(bytes: Uint8Array): SponsoredOperation {
+  try {
+    const decoded = JSON.parse(bytesToUtf8(bytes) ?? '') as Partial<SponsoredOperation>;
+    if (typeof decoded.user_operation?.signature === 'string') return decoded as SponsoredOperation;
+  } catch {
+    // refused below
+  }
+  throw new InvalidTransactionError('', 'expected a signed user operation');
 }

@@ -1,4 +1,4 @@
-import { lazyMethods } from '../../../adapters/lazy-methods.ts';
+import { lazyMethods } from '../../../engine/load-once.ts';
 import type {
   AnyChain,
   Bundler,

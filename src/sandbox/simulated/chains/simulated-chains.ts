@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { lazyMethods } from '../../../adapters/lazy-methods.ts';
-import { type LoadOnce, loadOnce } from '../../../engine/load-once.ts';
+import { type LoadOnce, lazyMethods, loadOnce } from '../../../engine/load-once.ts';
 import type { CardIssuers } from '../../../ports/cards.ts';
 import type { AnyChain, Chains } from '../../../ports/chains.ts';
 import type { Exchange } from '../../../ports/exchange.ts';

@@ -1,4 +1,4 @@
-import type { TokenCall } from '../../../engine/signing/ethereum/token-calls.ts';
+import type { TokenCall } from '../../../engine/signing/ethereum/contract-calls.ts';
 import { type ContractAccounts, type Ledger, type Movement, RevertError } from './ledger.ts';
 
 const MAX_ALLOWANCE = 2n ** 256n - 1n;

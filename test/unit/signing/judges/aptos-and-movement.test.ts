@@ -18,7 +18,7 @@ import {
   U64,
 } from '@aptos-labs/ts-sdk';
 import { describe, expect, test } from 'vitest';
-import { decodeAptosRawTransaction } from '../../../../src/engine/signing/aptos/raw-transaction.ts';
+import { decodeAptosRawTransaction } from '../../../../src/engine/signing/aptos.ts';
 import { rawSign, signOffline } from '../../../../src/engine/signing/sign-with-key.ts';
 import {
   hex,

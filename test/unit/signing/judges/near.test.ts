@@ -9,7 +9,7 @@ import {
   type PublicKey,
 } from 'near-api-js';
 import { expect, test } from 'vitest';
-import { decodeNearTransaction } from '../../../../src/engine/signing/near/transaction.ts';
+import { decodeNearTransaction } from '../../../../src/engine/signing/near.ts';
 import { rawSign, signOffline } from '../../../../src/engine/signing/sign-with-key.ts';
 import {
   hex,

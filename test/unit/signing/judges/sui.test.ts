@@ -3,7 +3,7 @@ import { Ed25519Keypair } from '@mysten/sui/keypairs/ed25519';
 import { Transaction } from '@mysten/sui/transactions';
 import { expect, test } from 'vitest';
 import { rawSign } from '../../../../src/engine/signing/sign-with-key.ts';
-import { decodeSuiIntentMessage } from '../../../../src/engine/signing/sui/transaction.ts';
+import { decodeSuiIntentMessage } from '../../../../src/engine/signing/sui.ts';
 import {
   hex,
   judgeTimeout,

@@ -1,12 +1,14 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex, hexToBytes, utf8ToBytes } from '../../../../engine/crypto/encoding.ts';
-import { recoverDigestSigner } from '../../../../engine/signing/ethereum/recover-sender.ts';
+import { recoverDigestSigner } from '../../../../engine/signing/ethereum/any-transaction.ts';
 import {
   ENTRY_POINT_ADDRESS,
   SIMPLE_ACCOUNT_ADDRESS,
-} from '../../../../engine/signing/ethereum/simple-account.ts';
-import { decodeSponsoredOperation } from '../../../../engine/signing/ethereum/sponsored-operation.ts';
-import { hashUserOperation } from '../../../../engine/signing/ethereum/user-operation.ts';
+} from '../../../../engine/signing/ethereum/smart-accounts.ts';
+import {
+  decodeSponsoredOperation,
+  hashUserOperation,
+} from '../../../../engine/signing/ethereum/user-operation.ts';
 import { decodeAccountCalls } from '../../../../engine/signing/ethereum/user-operation-calls.ts';
 import { InvalidTransactionError } from '../../../../engine/signing/signing-errors.ts';
 import type { BroadcastOutcome, Bundler, ChainStatus } from '../../../../ports/chains.ts';

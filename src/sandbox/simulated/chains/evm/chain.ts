@@ -1,7 +1,7 @@
 import { bytesTo0xHex } from '../../../../engine/crypto/encoding.ts';
 import { loadOnce } from '../../../../engine/load-once.ts';
+import { encodeTokenCall } from '../../../../engine/signing/ethereum/contract-calls.ts';
 import { checksumAddress } from '../../../../engine/signing/ethereum/signer.ts';
-import { encodeTokenCall } from '../../../../engine/signing/ethereum/token-calls.ts';
 import type { EvmChain, TransferQuery } from '../../../../ports/chains.ts';
 import { termsOf } from '../chain-terms.ts';
 import { assertNodeAvailable, decodeOrRefuse } from '../decode-or-refuse.ts';

@@ -10,7 +10,7 @@ import {
 } from '@ethereumjs/evm';
 import { Address, createAddressFromString } from '@ethereumjs/util';
 import { bytesTo0xHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
-import { ENTRY_POINT_ADDRESS } from '../../../../engine/signing/ethereum/simple-account.ts';
+import { ENTRY_POINT_ADDRESS } from '../../../../engine/signing/ethereum/smart-accounts.ts';
 import { createMutex } from '../../../../storage/mutex.ts';
 import { type Movement, NATIVE, RevertError } from '../ledger.ts';
 import type { Block } from '../pool.ts';

@@ -1,6 +1,6 @@
 import { bytesTo0xHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
 import { contractAddress } from '../../../../engine/signing/ethereum/signer.ts';
-import { SIMPLE_ACCOUNT_ADDRESS } from '../../../../engine/signing/ethereum/simple-account.ts';
+import { SIMPLE_ACCOUNT_ADDRESS } from '../../../../engine/signing/ethereum/smart-accounts.ts';
 import type { Machine } from '../blocks.ts';
 import { type Movement, NATIVE, RevertError } from '../ledger.ts';
 import type { Block, Execution, Pool, PoolEntry } from '../pool.ts';

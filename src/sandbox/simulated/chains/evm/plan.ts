@@ -1,14 +1,17 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
-import { decodeBatch } from '../../../../engine/signing/ethereum/batch-executor.ts';
-import { swapRouter, tokenVault } from '../../../../engine/signing/ethereum/contract-calls.ts';
-import { decodeEthereumTransaction } from '../../../../engine/signing/ethereum/decode-transaction.ts';
 import {
+  decodeEthereumTransaction,
   recoverAuthority,
   recoverEthereumSender,
   recoverFeePayer,
-} from '../../../../engine/signing/ethereum/recover-sender.ts';
-import { decodeTokenCall } from '../../../../engine/signing/ethereum/token-calls.ts';
+} from '../../../../engine/signing/ethereum/any-transaction.ts';
+import { decodeBatch } from '../../../../engine/signing/ethereum/batch-executor.ts';
+import {
+  decodeTokenCall,
+  swapRouter,
+  tokenVault,
+} from '../../../../engine/signing/ethereum/contract-calls.ts';
 import type { EthereumTransactionView } from '../../../../engine/signing/ethereum/transaction.ts';
 import { type Sentinel, sentinelOf } from '../sentinels.ts';
 import type { AccessList } from './interpreter.ts';

@@ -1,5 +1,5 @@
 import { bytesTo0xHex } from '../../../../engine/crypto/encoding.ts';
-import { encodeTokenCall } from '../../../../engine/signing/ethereum/token-calls.ts';
+import { encodeTokenCall } from '../../../../engine/signing/ethereum/contract-calls.ts';
 import { wordOf } from './contracts/storage-layout.ts';
 import { type Interpreter, type Tracer, watched } from './interpreter.ts';
 import { readContract } from './machine.ts';

@@ -6,8 +6,7 @@ import {
 } from '../../../../engine/signing/solana/associated-token.ts';
 import { rentExemption, type SolanaAccount, SYSTEM_PROGRAM } from './accounts.ts';
 import { InstructionFailureError, type TransactionError } from './failures.ts';
-import type { AccountMeta, Instruction, ResolvedSolana } from './plan.ts';
-import { COMPUTE_BUDGET_PROGRAM } from './plan.ts';
+import { type AccountMeta, COMPUTE_BUDGET_PROGRAM, type Instruction, type ResolvedSolana } from './plan.ts';
 import { runAssociatedToken } from './programs/associated-token.ts';
 import { runMemo } from './programs/memo.ts';
 import { runSystem } from './programs/system.ts';

@@ -1,12 +1,13 @@
 import { bytesToHex } from '../../../../engine/crypto/encoding.ts';
 import { ecBackend } from '../../../../engine/crypto/secp256k1.ts';
 import {
+  decodeSparkOperation,
   readSparkAddress,
   readTokenIdentifier,
+  type SparkOperation,
   sparkAddress,
   sparkDepositAddress,
 } from '../../../../engine/signing/spark.ts';
-import { decodeSparkOperation, type SparkOperation } from '../../../../engine/signing/spark-operation.ts';
 import type { BroadcastOutcome, PlainChain } from '../../../../ports/chains.ts';
 import { type Machine, makeBlocks } from '../blocks.ts';
 import { termsOf } from '../chain-terms.ts';

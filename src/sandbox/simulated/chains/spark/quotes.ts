@@ -1,7 +1,6 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '../../../../engine/crypto/encoding.ts';
-import { ecBackend } from '../../../../engine/crypto/secp256k1.ts';
-import { encodeDerSignature } from '../../../../engine/signing/der-signature.ts';
+import { ecBackend, encodeDerSignature } from '../../../../engine/crypto/secp256k1.ts';
 import type {
   SparkDeposit,
   SparkDepositQuote,

@@ -1,4 +1,4 @@
-import type { TokenCall } from '../../../../engine/signing/ethereum/token-calls.ts';
+import type { TokenCall } from '../../../../engine/signing/ethereum/contract-calls.ts';
 import type { Machine } from '../blocks.ts';
 import {
   type ContractAccounts,

@@ -2,7 +2,7 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesToHex, concatBytes, hexToBytes } from '../../../../engine/crypto/encoding.ts';
 import { ecBackend } from '../../../../engine/crypto/secp256k1.ts';
-import { decodeTokenCall, type TokenCall } from '../../../../engine/signing/ethereum/token-calls.ts';
+import { decodeTokenCall, type TokenCall } from '../../../../engine/signing/ethereum/contract-calls.ts';
 import { InvalidTransactionError } from '../../../../engine/signing/signing-errors.ts';
 import { decodeTronRawData } from '../../../../engine/signing/tron/raw-data.ts';
 import { tronAddressText } from '../../../../engine/signing/tron/signer.ts';

@@ -4,7 +4,7 @@ import { BATCH_EXECUTOR_ADDRESS } from '../../../../../engine/signing/ethereum/b
 import {
   ENTRY_POINT_ADDRESS,
   SIMPLE_ACCOUNT_ADDRESS,
-} from '../../../../../engine/signing/ethereum/simple-account.ts';
+} from '../../../../../engine/signing/ethereum/smart-accounts.ts';
 import { rawAmountWorth } from '../../../exchange/rates.ts';
 import { fixedUsd } from '../../../prices.ts';
 import { NATIVE } from '../../ledger.ts';

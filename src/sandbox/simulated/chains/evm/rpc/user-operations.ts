@@ -3,12 +3,12 @@ import { checksumAddress } from '../../../../../engine/signing/ethereum/signer.t
 import {
   ENTRY_POINT_ADDRESS,
   SIMPLE_ACCOUNT_ADDRESS,
-} from '../../../../../engine/signing/ethereum/simple-account.ts';
+} from '../../../../../engine/signing/ethereum/smart-accounts.ts';
 import {
   decodeSponsoredOperation,
   encodeSponsoredOperation,
   type SponsoredOperation,
-} from '../../../../../engine/signing/ethereum/sponsored-operation.ts';
+} from '../../../../../engine/signing/ethereum/user-operation.ts';
 import { decodeAccountCalls } from '../../../../../engine/signing/ethereum/user-operation-calls.ts';
 import type { Bundler } from '../../../../../ports/chains.ts';
 import { invalid, isRecord, RpcError } from '../../rpc-calls.ts';

@@ -1,7 +1,27 @@
-import { type ByteReader, createByteReader, InvalidBytesError } from '../../crypto/byte-reader.ts';
-import { bytesTo0xHex } from '../../crypto/encoding.ts';
-import { readBcsBool, readBcsBytes, readBcsMany, readBcsText, readBcsVariant } from '../bcs.ts';
-import { InvalidTransactionError } from '../signing-errors.ts';
+import { blake2b } from '@noble/hashes/blake2.js';
+import { type ByteReader, createByteReader, InvalidBytesError } from '../crypto/byte-reader.ts';
+import { ed25519PublicKey } from '../crypto/ed25519.ts';
+import { bytesTo0xHex, concatBytes } from '../crypto/encoding.ts';
+import { readBcsBool, readBcsBytes, readBcsMany, readBcsText, readBcsVariant } from './bcs.ts';
+import { type ChainSigner, ed25519KeyText, signMessageEd25519 } from './chain-signer.ts';
+import { InvalidTransactionError } from './signing-errors.ts';
+
+const ED25519_FLAG = Uint8Array.of(0x00);
+
+/**
+ * Sui accounts: blake2b-256(flag || key). The caller assembles the serialized signature, flag || signature || key.
+ * Source: Sui docs, addresses and signatures.
+ */
+export const suiSigner: ChainSigner = {
+  walletKeys(secret) {
+    const key = ed25519PublicKey(secret);
+    return {
+      address: bytesTo0xHex(blake2b(concatBytes(ED25519_FLAG, key), { dkLen: 32 })),
+      publicKey: ed25519KeyText(key),
+    };
+  },
+  signPayload: signMessageEd25519,
+};
 
 /** A command of a programmable transaction, decoded for policies. `encoded` is its BCS as 0x hex. */
 export type SuiCommand = { readonly encoded: string } & (
@@ -19,7 +39,7 @@ export type SuiCommand = { readonly encoded: string } & (
   | { readonly commandName: 'MergeCoins' }
 );
 
-export interface SuiTransaction {
+interface SuiTransaction {
   /** 0x and 64 hex digits. */
   readonly sender: string;
   /** The account that pays the gas. In a sponsored transaction it differs from the sender. */
