@@ -44,7 +44,7 @@ function clockLines({ clock }: RunningSandbox): string[][] {
   if (clock?.isFrozen !== true) return [];
   return [
     ['Clock', `frozen at ${new Date(clock.now()).toISOString()}; \`custos clock resume\` lets it run`],
-    ['', 'clients that check tokens by the clock of their machine need --clock now'],
+    ['', 'access tokens look expired to clients that verify them by the clock of their machine'],
   ];
 }
 

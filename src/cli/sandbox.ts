@@ -12,16 +12,17 @@ Examples:
   $ custos sandbox --data ./custos
         keeps all data across restarts
   $ custos sandbox --seed demo --seed-data
-        the same ids, keys and times at every start
-  $ custos sandbox --seed demo --clock now
-        the same ids and keys, at the time of the machine
+        the same ids and keys at every start
+  $ custos sandbox --seed demo --clock frozen
+        the same times as well: every run is the same to the byte
   $ custos sandbox --rpc eip155:31337=http://127.0.0.1:8545
         a local anvil node for this chain
   $ custos sandbox --prefix acme
         for clients that send acme-app-id
 
-A seeded sandbox starts with its clock frozen at 2026-01-01T00:00:00Z. Clients
-that verify tokens by the clock of their machine need --clock now.`;
+A frozen clock starts at 2026-01-01T00:00:00Z with --seed, and moves by a
+millisecond with each request that may change something. Access tokens then
+look expired to clients that verify them by the clock of their machine.`;
 
 /** `custos sandbox`: runs a complete local server without further dependencies. */
 export function sandboxCommand(): Command {

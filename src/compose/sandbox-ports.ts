@@ -19,16 +19,16 @@ import { sandboxEntropy } from './sandbox-entropy.ts';
 import type { SandboxMemory } from './sandbox-memory.ts';
 
 /**
- * CHOICE: unless `--clock` sets another time, the clock of a seeded sandbox is frozen at this time, so that times are
- * the same in every run.
+ * CHOICE: with a seed, `--clock frozen` freezes the clock at this time, so that every run is the same to the byte.
+ * Without `--clock`, the clock of a seeded sandbox runs: tokens look valid to clients that verify them by the clock of
+ * their machine, and transactions are confirmed without further commands.
  */
 const seededStartMs = Date.UTC(2026, 0, 1);
 
 /** Makes the clock that `--clock` selects. */
-function clockFor({ clock, seed }: Pick<SandboxConfig, 'clock' | 'seed'>): AdjustableClock {
-  const start = clock ?? (seed === undefined ? 'now' : 'frozen');
-  if (start === 'now') return adjustableClock();
-  if (start !== 'frozen') return adjustableClock({ startMs: start, frozen: true });
+function clockFor({ clock = 'now', seed }: Pick<SandboxConfig, 'clock' | 'seed'>): AdjustableClock {
+  if (clock === 'now') return adjustableClock();
+  if (clock !== 'frozen') return adjustableClock({ startMs: clock, frozen: true });
   return adjustableClock({ frozen: true, ...(seed === undefined ? {} : { startMs: seededStartMs }) });
 }
 

@@ -263,12 +263,12 @@ const sandboxSettings = {
   },
   seed: {
     ...{ flag: '--seed <text>', on: sandbox },
-    help: 'derive ids, keys and secrets from this text, so that every run is the same; never for real money',
+    help: 'derive ids, keys and secrets from this text, so that they are the same in every run; never for real money',
   },
   clock: {
     ...{ flag: '--clock <now|frozen|time>', on: sandbox, read: check.clockStart },
-    absent: 'with --seed frozen at 2026-01-01, else now',
-    help: 'start with the time of the machine, or frozen, at the given time',
+    ...{ default: 'now' },
+    help: 'start with the time of the machine, or frozen, at the given time; with --seed, `frozen` is 2026-01-01 and makes every run the same to the byte',
   },
   load: {
     ...{ flag: '--load <name|file>', on: sandbox },

@@ -44,10 +44,13 @@ export {
 
 /** Options for starting a sandbox. Each corresponds to an option of `custos sandbox`. */
 export interface StartOptions {
-  /**
-   * Makes ids, keys and addresses the same in every run, and freezes the clock at the start of 2026. Default: `test`.
-   */
+  /** Makes ids, keys and addresses the same in every run. Default: `test`. */
   readonly seed?: string | undefined;
+  /**
+   * `now`: the clock runs, from the time of the machine. `frozen`: it stands still at the start of 2026, or at a given
+   * time, and every run of the same calls is the same to the byte. Default: `now`.
+   */
+  readonly clock?: 'now' | 'frozen' | Date;
   /** Creates named users, wallets, a key quorum and a policy. Default: true. */
   readonly seedData?: boolean;
   /** The snapshot file to start with. Resets return to it. */
@@ -148,10 +151,11 @@ const WAIT_FOR_EVENT_MS = 5_000;
 
 /** Starts a complete sandbox in this process, with its data in memory: `await using sandbox = await startSandbox()`. */
 export async function startSandbox(options: StartOptions = {}): Promise<TestSandbox> {
-  const { port = 0, seedData = true, seed = 'test' } = options;
+  const { port = 0, seedData = true, seed = 'test', clock = 'now' } = options;
   const given = 'seed' in options ? { seed: options.seed } : { seed };
   const sandbox = await compose({
     ...{ ...options, ...given, port, seedData, logLevel: 'silent' },
+    clock: clock instanceof Date ? clock.getTime() : clock,
     // The process runs tests, and each of its sandboxes would prepare keys, which slows them down.
     preparedKeys: 0,
   });

@@ -239,9 +239,9 @@ test('a seeded restart on the same folder keeps wallets, credentials and certifi
   expect(body.data.map(({ id }) => id).sort()).toEqual([wallet.id, next.id].sort());
 });
 
-test('the same seed gives the same responses byte for byte, another seed gives others', async () => {
+test('the same seed with a frozen clock gives the same responses byte for byte, another seed gives others', async () => {
   const answersOf = async (seed: string): Promise<string[]> => {
-    await using custos = await serveCustos(['sandbox', '--seed', seed, '--seed-data']);
+    await using custos = await serveCustos(['sandbox', '--seed', seed, '--seed-data', '--clock', 'frozen']);
     const made = [await makeWallet(custos), await makeWallet(custos, 'solana')];
     const signing = { method: 'personal_sign', params: { message: 'hello', encoding: 'utf-8' } };
     const rest = [

@@ -47,6 +47,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<TestSa
   const sandbox = await composeSandbox({
     port: 0,
     seed: 'test',
+    clock: 'seed' in options && options.seed === undefined ? 'now' : 'frozen',
     seedData: true,
     logLevel: 'silent',
     // Most tests create only a few wallets.

@@ -3907,7 +3907,7 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.id === void 0 && (missing0 = "id") || data.received_at_ms === void 0 && (missing0 = "received_at_ms") || data.duration_ms === void 0 && (missing0 = "duration_ms") || data.method === void 0 && (missing0 = "method") || data.path === void 0 && (missing0 = "path") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.status === void 0 && (missing0 = "status") || data.code === void 0 && (missing0 = "code") || data.hint === void 0 && (missing0 = "hint") || data.request === void 0 && (missing0 = "request") || data.response === void 0 && (missing0 = "response") || data.user_id === void 0 && (missing0 = "user_id") || data.signatures_sent === void 0 && (missing0 = "signatures_sent") || data.authorized_by === void 0 && (missing0 = "authorized_by") || data.policy_trace === void 0 && (missing0 = "policy_trace") || data.contract_calls === void 0 && (missing0 = "contract_calls") || data.events === void 0 && (missing0 = "events") || data.transaction_ids === void 0 && (missing0 = "transaction_ids") || data.why === void 0 && (missing0 = "why")) {
+   if (data.id === void 0 && (missing0 = "id") || data.received_at_ms === void 0 && (missing0 = "received_at_ms") || data.machine_received_at_ms === void 0 && (missing0 = "machine_received_at_ms") || data.duration_ms === void 0 && (missing0 = "duration_ms") || data.method === void 0 && (missing0 = "method") || data.path === void 0 && (missing0 = "path") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.status === void 0 && (missing0 = "status") || data.code === void 0 && (missing0 = "code") || data.hint === void 0 && (missing0 = "hint") || data.request === void 0 && (missing0 = "request") || data.response === void 0 && (missing0 = "response") || data.user_id === void 0 && (missing0 = "user_id") || data.signatures_sent === void 0 && (missing0 = "signatures_sent") || data.authorized_by === void 0 && (missing0 = "authorized_by") || data.policy_trace === void 0 && (missing0 = "policy_trace") || data.contract_calls === void 0 && (missing0 = "contract_calls") || data.events === void 0 && (missing0 = "events") || data.transaction_ids === void 0 && (missing0 = "transaction_ids") || data.why === void 0 && (missing0 = "why")) {
     validateRecordedExchange.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
@@ -3951,22 +3951,31 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
        var valid0 = true;
       }
       if (valid0) {
-       if (data.duration_ms !== void 0) {
-        let data2 = data.duration_ms;
+       if (data.machine_received_at_ms !== void 0) {
+        let data2 = data.machine_received_at_ms;
         const _errs6 = errors;
-        if (!(typeof data2 == "number" && isFinite(data2))) {
-         validateRecordedExchange.errors = [{ instancePath: instancePath + "/duration_ms", schemaPath: "#/properties/duration_ms/type", keyword: "type", params: { type: "number" }, message: "must be number" }];
+        if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2))) {
+         validateRecordedExchange.errors = [{ instancePath: instancePath + "/machine_received_at_ms", schemaPath: "#/properties/machine_received_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
          return false;
+        }
+        if (errors === _errs6) {
+         if (typeof data2 == "number" && isFinite(data2)) {
+          if (!formatUnixMs.validate(data2)) {
+           validateRecordedExchange.errors = [{ instancePath: instancePath + "/machine_received_at_ms", schemaPath: "#/properties/machine_received_at_ms/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
+           return false;
+          }
+         }
         }
         var valid0 = _errs6 === errors;
        } else {
         var valid0 = true;
        }
        if (valid0) {
-        if (data.method !== void 0) {
+        if (data.duration_ms !== void 0) {
+         let data3 = data.duration_ms;
          const _errs8 = errors;
-         if (typeof data.method !== "string") {
-          validateRecordedExchange.errors = [{ instancePath: instancePath + "/method", schemaPath: "#/properties/method/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         if (!(typeof data3 == "number" && isFinite(data3))) {
+          validateRecordedExchange.errors = [{ instancePath: instancePath + "/duration_ms", schemaPath: "#/properties/duration_ms/type", keyword: "type", params: { type: "number" }, message: "must be number" }];
           return false;
          }
          var valid0 = _errs8 === errors;
@@ -3974,10 +3983,10 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
          var valid0 = true;
         }
         if (valid0) {
-         if (data.path !== void 0) {
+         if (data.method !== void 0) {
           const _errs10 = errors;
-          if (typeof data.path !== "string") {
-           validateRecordedExchange.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          if (typeof data.method !== "string") {
+           validateRecordedExchange.errors = [{ instancePath: instancePath + "/method", schemaPath: "#/properties/method/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
            return false;
           }
           var valid0 = _errs10 === errors;
@@ -3985,11 +3994,10 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
           var valid0 = true;
          }
          if (valid0) {
-          if (data.operation !== void 0) {
-           let data5 = data.operation;
+          if (data.path !== void 0) {
            const _errs12 = errors;
-           if (typeof data5 !== "string" && data5 !== null) {
-            validateRecordedExchange.errors = [{ instancePath: instancePath + "/operation", schemaPath: "#/properties/operation/type", keyword: "type", params: { type: schemaRecordedExchange.properties.operation.type }, message: "must be string,null" }];
+           if (typeof data.path !== "string") {
+            validateRecordedExchange.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
             return false;
            }
            var valid0 = _errs12 === errors;
@@ -3997,11 +4005,11 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
            var valid0 = true;
           }
           if (valid0) {
-           if (data.app_id !== void 0) {
-            let data6 = data.app_id;
+           if (data.operation !== void 0) {
+            let data6 = data.operation;
             const _errs14 = errors;
             if (typeof data6 !== "string" && data6 !== null) {
-             validateRecordedExchange.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: schemaRecordedExchange.properties.app_id.type }, message: "must be string,null" }];
+             validateRecordedExchange.errors = [{ instancePath: instancePath + "/operation", schemaPath: "#/properties/operation/type", keyword: "type", params: { type: schemaRecordedExchange.properties.operation.type }, message: "must be string,null" }];
              return false;
             }
             var valid0 = _errs14 === errors;
@@ -4009,11 +4017,11 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
             var valid0 = true;
            }
            if (valid0) {
-            if (data.wallet_id !== void 0) {
-             let data7 = data.wallet_id;
+            if (data.app_id !== void 0) {
+             let data7 = data.app_id;
              const _errs16 = errors;
              if (typeof data7 !== "string" && data7 !== null) {
-              validateRecordedExchange.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: schemaRecordedExchange.properties.wallet_id.type }, message: "must be string,null" }];
+              validateRecordedExchange.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: schemaRecordedExchange.properties.app_id.type }, message: "must be string,null" }];
               return false;
              }
              var valid0 = _errs16 === errors;
@@ -4021,11 +4029,11 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
              var valid0 = true;
             }
             if (valid0) {
-             if (data.status !== void 0) {
-              let data8 = data.status;
+             if (data.wallet_id !== void 0) {
+              let data8 = data.wallet_id;
               const _errs18 = errors;
-              if (!(typeof data8 == "number" && (!(data8 % 1) && !isNaN(data8)) && isFinite(data8))) {
-               validateRecordedExchange.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+              if (typeof data8 !== "string" && data8 !== null) {
+               validateRecordedExchange.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: schemaRecordedExchange.properties.wallet_id.type }, message: "must be string,null" }];
                return false;
               }
               var valid0 = _errs18 === errors;
@@ -4033,11 +4041,11 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
               var valid0 = true;
              }
              if (valid0) {
-              if (data.code !== void 0) {
-               let data9 = data.code;
+              if (data.status !== void 0) {
+               let data9 = data.status;
                const _errs20 = errors;
-               if (typeof data9 !== "string" && data9 !== null) {
-                validateRecordedExchange.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: schemaRecordedExchange.properties.code.type }, message: "must be string,null" }];
+               if (!(typeof data9 == "number" && (!(data9 % 1) && !isNaN(data9)) && isFinite(data9))) {
+                validateRecordedExchange.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
                 return false;
                }
                var valid0 = _errs20 === errors;
@@ -4045,11 +4053,11 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
                var valid0 = true;
               }
               if (valid0) {
-               if (data.hint !== void 0) {
-                let data10 = data.hint;
+               if (data.code !== void 0) {
+                let data10 = data.code;
                 const _errs22 = errors;
                 if (typeof data10 !== "string" && data10 !== null) {
-                 validateRecordedExchange.errors = [{ instancePath: instancePath + "/hint", schemaPath: "#/properties/hint/type", keyword: "type", params: { type: schemaRecordedExchange.properties.hint.type }, message: "must be string,null" }];
+                 validateRecordedExchange.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: schemaRecordedExchange.properties.code.type }, message: "must be string,null" }];
                  return false;
                 }
                 var valid0 = _errs22 === errors;
@@ -4057,81 +4065,65 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
                 var valid0 = true;
                }
                if (valid0) {
-                if (data.request !== void 0) {
+                if (data.hint !== void 0) {
+                 let data11 = data.hint;
                  const _errs24 = errors;
-                 if (!validateRecordedMessage(data.request, { instancePath: instancePath + "/request", parentData: data, parentDataProperty: "request", rootData })) {
-                  vErrors = vErrors === null ? validateRecordedMessage.errors : vErrors.concat(validateRecordedMessage.errors);
-                  errors = vErrors.length;
+                 if (typeof data11 !== "string" && data11 !== null) {
+                  validateRecordedExchange.errors = [{ instancePath: instancePath + "/hint", schemaPath: "#/properties/hint/type", keyword: "type", params: { type: schemaRecordedExchange.properties.hint.type }, message: "must be string,null" }];
+                  return false;
                  }
                  var valid0 = _errs24 === errors;
                 } else {
                  var valid0 = true;
                 }
                 if (valid0) {
-                 if (data.response !== void 0) {
-                  const _errs25 = errors;
-                  if (!validateRecordedMessage(data.response, { instancePath: instancePath + "/response", parentData: data, parentDataProperty: "response", rootData })) {
+                 if (data.request !== void 0) {
+                  const _errs26 = errors;
+                  if (!validateRecordedMessage(data.request, { instancePath: instancePath + "/request", parentData: data, parentDataProperty: "request", rootData })) {
                    vErrors = vErrors === null ? validateRecordedMessage.errors : vErrors.concat(validateRecordedMessage.errors);
                    errors = vErrors.length;
                   }
-                  var valid0 = _errs25 === errors;
+                  var valid0 = _errs26 === errors;
                  } else {
                   var valid0 = true;
                  }
                  if (valid0) {
-                  if (data.user_id !== void 0) {
-                   let data13 = data.user_id;
-                   const _errs26 = errors;
-                   if (typeof data13 !== "string" && data13 !== null) {
-                    validateRecordedExchange.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/type", keyword: "type", params: { type: schemaRecordedExchange.properties.user_id.type }, message: "must be string,null" }];
-                    return false;
+                  if (data.response !== void 0) {
+                   const _errs27 = errors;
+                   if (!validateRecordedMessage(data.response, { instancePath: instancePath + "/response", parentData: data, parentDataProperty: "response", rootData })) {
+                    vErrors = vErrors === null ? validateRecordedMessage.errors : vErrors.concat(validateRecordedMessage.errors);
+                    errors = vErrors.length;
                    }
-                   var valid0 = _errs26 === errors;
+                   var valid0 = _errs27 === errors;
                   } else {
                    var valid0 = true;
                   }
                   if (valid0) {
-                   if (data.signatures_sent !== void 0) {
-                    let data14 = data.signatures_sent;
+                   if (data.user_id !== void 0) {
+                    let data14 = data.user_id;
                     const _errs28 = errors;
-                    if (!(typeof data14 == "number" && (!(data14 % 1) && !isNaN(data14)) && isFinite(data14))) {
-                     validateRecordedExchange.errors = [{ instancePath: instancePath + "/signatures_sent", schemaPath: "#/properties/signatures_sent/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                    if (typeof data14 !== "string" && data14 !== null) {
+                     validateRecordedExchange.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/type", keyword: "type", params: { type: schemaRecordedExchange.properties.user_id.type }, message: "must be string,null" }];
                      return false;
-                    }
-                    if (errors === _errs28) {
-                     if (typeof data14 == "number" && isFinite(data14)) {
-                      if (data14 < 0 || isNaN(data14)) {
-                       validateRecordedExchange.errors = [{ instancePath: instancePath + "/signatures_sent", schemaPath: "#/properties/signatures_sent/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
-                       return false;
-                      }
-                     }
                     }
                     var valid0 = _errs28 === errors;
                    } else {
                     var valid0 = true;
                    }
                    if (valid0) {
-                    if (data.authorized_by !== void 0) {
-                     let data15 = data.authorized_by;
+                    if (data.signatures_sent !== void 0) {
+                     let data15 = data.signatures_sent;
                      const _errs30 = errors;
+                     if (!(typeof data15 == "number" && (!(data15 % 1) && !isNaN(data15)) && isFinite(data15))) {
+                      validateRecordedExchange.errors = [{ instancePath: instancePath + "/signatures_sent", schemaPath: "#/properties/signatures_sent/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+                      return false;
+                     }
                      if (errors === _errs30) {
-                      if (Array.isArray(data15)) {
-                       var valid1 = true;
-                       const len0 = data15.length;
-                       for (let i0 = 0; i0 < len0; i0++) {
-                        const _errs32 = errors;
-                        if (typeof data15[i0] !== "string") {
-                         validateRecordedExchange.errors = [{ instancePath: instancePath + "/authorized_by/" + i0, schemaPath: "#/properties/authorized_by/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                         return false;
-                        }
-                        var valid1 = _errs32 === errors;
-                        if (!valid1) {
-                         break;
-                        }
+                      if (typeof data15 == "number" && isFinite(data15)) {
+                       if (data15 < 0 || isNaN(data15)) {
+                        validateRecordedExchange.errors = [{ instancePath: instancePath + "/signatures_sent", schemaPath: "#/properties/signatures_sent/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                        return false;
                        }
-                      } else {
-                       validateRecordedExchange.errors = [{ instancePath: instancePath + "/authorized_by", schemaPath: "#/properties/authorized_by/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
-                       return false;
                       }
                      }
                      var valid0 = _errs30 === errors;
@@ -4139,195 +4131,224 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
                      var valid0 = true;
                     }
                     if (valid0) {
-                     if (data.policy_trace !== void 0) {
-                      let data17 = data.policy_trace;
-                      const _errs34 = errors;
-                      const _errs35 = errors;
-                      let valid2 = false;
-                      const _errs36 = errors;
-                      if (!validatePolicyTrace(data17, { instancePath: instancePath + "/policy_trace", parentData: data, parentDataProperty: "policy_trace", rootData })) {
-                       vErrors = vErrors === null ? validatePolicyTrace.errors : vErrors.concat(validatePolicyTrace.errors);
-                       errors = vErrors.length;
-                      }
-                      var _valid0 = _errs36 === errors;
-                      valid2 = valid2 || _valid0;
-                      if (!valid2) {
-                       const _errs37 = errors;
-                       if (data17 !== null) {
-                        const err0 = { instancePath: instancePath + "/policy_trace", schemaPath: "#/properties/policy_trace/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
-                        if (vErrors === null) {
-                         vErrors = [err0];
-                        } else {
-                         vErrors.push(err0);
+                     if (data.authorized_by !== void 0) {
+                      let data16 = data.authorized_by;
+                      const _errs32 = errors;
+                      if (errors === _errs32) {
+                       if (Array.isArray(data16)) {
+                        var valid1 = true;
+                        const len0 = data16.length;
+                        for (let i0 = 0; i0 < len0; i0++) {
+                         const _errs34 = errors;
+                         if (typeof data16[i0] !== "string") {
+                          validateRecordedExchange.errors = [{ instancePath: instancePath + "/authorized_by/" + i0, schemaPath: "#/properties/authorized_by/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                          return false;
+                         }
+                         var valid1 = _errs34 === errors;
+                         if (!valid1) {
+                          break;
+                         }
                         }
-                        errors++;
-                       }
-                       var _valid0 = _errs37 === errors;
-                       valid2 = valid2 || _valid0;
-                      }
-                      if (!valid2) {
-                       const err1 = { instancePath: instancePath + "/policy_trace", schemaPath: "#/properties/policy_trace/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
-                       if (vErrors === null) {
-                        vErrors = [err1];
                        } else {
-                        vErrors.push(err1);
-                       }
-                       errors++;
-                       validateRecordedExchange.errors = vErrors;
-                       return false;
-                      } else {
-                       errors = _errs35;
-                       if (vErrors !== null) {
-                        if (_errs35) {
-                         vErrors.length = _errs35;
-                        } else {
-                         vErrors = null;
-                        }
+                        validateRecordedExchange.errors = [{ instancePath: instancePath + "/authorized_by", schemaPath: "#/properties/authorized_by/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                        return false;
                        }
                       }
-                      var valid0 = _errs34 === errors;
+                      var valid0 = _errs32 === errors;
                      } else {
                       var valid0 = true;
                      }
                      if (valid0) {
-                      if (data.contract_calls !== void 0) {
-                       let data18 = data.contract_calls;
-                       const _errs39 = errors;
-                       if (errors === _errs39) {
-                        if (Array.isArray(data18)) {
-                         if (data18.length > 100) {
-                          validateRecordedExchange.errors = [{ instancePath: instancePath + "/contract_calls", schemaPath: "#/properties/contract_calls/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
-                          return false;
+                      if (data.policy_trace !== void 0) {
+                       let data18 = data.policy_trace;
+                       const _errs36 = errors;
+                       const _errs37 = errors;
+                       let valid2 = false;
+                       const _errs38 = errors;
+                       if (!validatePolicyTrace(data18, { instancePath: instancePath + "/policy_trace", parentData: data, parentDataProperty: "policy_trace", rootData })) {
+                        vErrors = vErrors === null ? validatePolicyTrace.errors : vErrors.concat(validatePolicyTrace.errors);
+                        errors = vErrors.length;
+                       }
+                       var _valid0 = _errs38 === errors;
+                       valid2 = valid2 || _valid0;
+                       if (!valid2) {
+                        const _errs39 = errors;
+                        if (data18 !== null) {
+                         const err0 = { instancePath: instancePath + "/policy_trace", schemaPath: "#/properties/policy_trace/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                         if (vErrors === null) {
+                          vErrors = [err0];
                          } else {
-                          var valid3 = true;
-                          const len1 = data18.length;
-                          for (let i1 = 0; i1 < len1; i1++) {
-                           const _errs41 = errors;
-                           if (!validateRecordedContractCall(data18[i1], { instancePath: instancePath + "/contract_calls/" + i1, parentData: data18, parentDataProperty: i1, rootData })) {
-                            vErrors = vErrors === null ? validateRecordedContractCall.errors : vErrors.concat(validateRecordedContractCall.errors);
-                            errors = vErrors.length;
-                           }
-                           var valid3 = _errs41 === errors;
-                           if (!valid3) {
-                            break;
-                           }
-                          }
+                          vErrors.push(err0);
                          }
+                         errors++;
+                        }
+                        var _valid0 = _errs39 === errors;
+                        valid2 = valid2 || _valid0;
+                       }
+                       if (!valid2) {
+                        const err1 = { instancePath: instancePath + "/policy_trace", schemaPath: "#/properties/policy_trace/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+                        if (vErrors === null) {
+                         vErrors = [err1];
                         } else {
-                         validateRecordedExchange.errors = [{ instancePath: instancePath + "/contract_calls", schemaPath: "#/properties/contract_calls/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
-                         return false;
+                         vErrors.push(err1);
+                        }
+                        errors++;
+                        validateRecordedExchange.errors = vErrors;
+                        return false;
+                       } else {
+                        errors = _errs37;
+                        if (vErrors !== null) {
+                         if (_errs37) {
+                          vErrors.length = _errs37;
+                         } else {
+                          vErrors = null;
+                         }
                         }
                        }
-                       var valid0 = _errs39 === errors;
+                       var valid0 = _errs36 === errors;
                       } else {
                        var valid0 = true;
                       }
                       if (valid0) {
-                       if (data.events !== void 0) {
-                        let data20 = data.events;
-                        const _errs42 = errors;
-                        if (errors === _errs42) {
-                         if (Array.isArray(data20)) {
-                          var valid4 = true;
-                          const len2 = data20.length;
-                          for (let i2 = 0; i2 < len2; i2++) {
-                           const _errs44 = errors;
-                           if (!validateRecordedEvent(data20[i2], { instancePath: instancePath + "/events/" + i2, parentData: data20, parentDataProperty: i2, rootData })) {
-                            vErrors = vErrors === null ? validateRecordedEvent.errors : vErrors.concat(validateRecordedEvent.errors);
-                            errors = vErrors.length;
-                           }
-                           var valid4 = _errs44 === errors;
-                           if (!valid4) {
-                            break;
+                       if (data.contract_calls !== void 0) {
+                        let data19 = data.contract_calls;
+                        const _errs41 = errors;
+                        if (errors === _errs41) {
+                         if (Array.isArray(data19)) {
+                          if (data19.length > 100) {
+                           validateRecordedExchange.errors = [{ instancePath: instancePath + "/contract_calls", schemaPath: "#/properties/contract_calls/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+                           return false;
+                          } else {
+                           var valid3 = true;
+                           const len1 = data19.length;
+                           for (let i1 = 0; i1 < len1; i1++) {
+                            const _errs43 = errors;
+                            if (!validateRecordedContractCall(data19[i1], { instancePath: instancePath + "/contract_calls/" + i1, parentData: data19, parentDataProperty: i1, rootData })) {
+                             vErrors = vErrors === null ? validateRecordedContractCall.errors : vErrors.concat(validateRecordedContractCall.errors);
+                             errors = vErrors.length;
+                            }
+                            var valid3 = _errs43 === errors;
+                            if (!valid3) {
+                             break;
+                            }
                            }
                           }
                          } else {
-                          validateRecordedExchange.errors = [{ instancePath: instancePath + "/events", schemaPath: "#/properties/events/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                          validateRecordedExchange.errors = [{ instancePath: instancePath + "/contract_calls", schemaPath: "#/properties/contract_calls/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
                           return false;
                          }
                         }
-                        var valid0 = _errs42 === errors;
+                        var valid0 = _errs41 === errors;
                        } else {
                         var valid0 = true;
                        }
                        if (valid0) {
-                        if (data.transaction_ids !== void 0) {
-                         let data22 = data.transaction_ids;
-                         const _errs45 = errors;
-                         if (errors === _errs45) {
-                          if (Array.isArray(data22)) {
-                           var valid5 = true;
-                           const len3 = data22.length;
-                           for (let i3 = 0; i3 < len3; i3++) {
-                            const _errs47 = errors;
-                            if (typeof data22[i3] !== "string") {
-                             validateRecordedExchange.errors = [{ instancePath: instancePath + "/transaction_ids/" + i3, schemaPath: "#/properties/transaction_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-                             return false;
+                        if (data.events !== void 0) {
+                         let data21 = data.events;
+                         const _errs44 = errors;
+                         if (errors === _errs44) {
+                          if (Array.isArray(data21)) {
+                           var valid4 = true;
+                           const len2 = data21.length;
+                           for (let i2 = 0; i2 < len2; i2++) {
+                            const _errs46 = errors;
+                            if (!validateRecordedEvent(data21[i2], { instancePath: instancePath + "/events/" + i2, parentData: data21, parentDataProperty: i2, rootData })) {
+                             vErrors = vErrors === null ? validateRecordedEvent.errors : vErrors.concat(validateRecordedEvent.errors);
+                             errors = vErrors.length;
                             }
-                            var valid5 = _errs47 === errors;
-                            if (!valid5) {
+                            var valid4 = _errs46 === errors;
+                            if (!valid4) {
                              break;
                             }
                            }
                           } else {
-                           validateRecordedExchange.errors = [{ instancePath: instancePath + "/transaction_ids", schemaPath: "#/properties/transaction_ids/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                           validateRecordedExchange.errors = [{ instancePath: instancePath + "/events", schemaPath: "#/properties/events/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
                            return false;
                           }
                          }
-                         var valid0 = _errs45 === errors;
+                         var valid0 = _errs44 === errors;
                         } else {
                          var valid0 = true;
                         }
                         if (valid0) {
-                         if (data.why !== void 0) {
-                          let data24 = data.why;
-                          const _errs49 = errors;
-                          const _errs50 = errors;
-                          let valid6 = false;
-                          const _errs51 = errors;
-                          if (!validateWhy(data24, { instancePath: instancePath + "/why", parentData: data, parentDataProperty: "why", rootData })) {
-                           vErrors = vErrors === null ? validateWhy.errors : vErrors.concat(validateWhy.errors);
-                           errors = vErrors.length;
-                          }
-                          var _valid1 = _errs51 === errors;
-                          valid6 = valid6 || _valid1;
-                          if (!valid6) {
-                           const _errs52 = errors;
-                           if (data24 !== null) {
-                            const err2 = { instancePath: instancePath + "/why", schemaPath: "#/properties/why/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
-                            if (vErrors === null) {
-                             vErrors = [err2];
-                            } else {
-                             vErrors.push(err2);
+                         if (data.transaction_ids !== void 0) {
+                          let data23 = data.transaction_ids;
+                          const _errs47 = errors;
+                          if (errors === _errs47) {
+                           if (Array.isArray(data23)) {
+                            var valid5 = true;
+                            const len3 = data23.length;
+                            for (let i3 = 0; i3 < len3; i3++) {
+                             const _errs49 = errors;
+                             if (typeof data23[i3] !== "string") {
+                              validateRecordedExchange.errors = [{ instancePath: instancePath + "/transaction_ids/" + i3, schemaPath: "#/properties/transaction_ids/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                              return false;
+                             }
+                             var valid5 = _errs49 === errors;
+                             if (!valid5) {
+                              break;
+                             }
                             }
-                            errors++;
-                           }
-                           var _valid1 = _errs52 === errors;
-                           valid6 = valid6 || _valid1;
-                          }
-                          if (!valid6) {
-                           const err3 = { instancePath: instancePath + "/why", schemaPath: "#/properties/why/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
-                           if (vErrors === null) {
-                            vErrors = [err3];
                            } else {
-                            vErrors.push(err3);
-                           }
-                           errors++;
-                           validateRecordedExchange.errors = vErrors;
-                           return false;
-                          } else {
-                           errors = _errs50;
-                           if (vErrors !== null) {
-                            if (_errs50) {
-                             vErrors.length = _errs50;
-                            } else {
-                             vErrors = null;
-                            }
+                            validateRecordedExchange.errors = [{ instancePath: instancePath + "/transaction_ids", schemaPath: "#/properties/transaction_ids/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                            return false;
                            }
                           }
-                          var valid0 = _errs49 === errors;
+                          var valid0 = _errs47 === errors;
                          } else {
                           var valid0 = true;
+                         }
+                         if (valid0) {
+                          if (data.why !== void 0) {
+                           let data25 = data.why;
+                           const _errs51 = errors;
+                           const _errs52 = errors;
+                           let valid6 = false;
+                           const _errs53 = errors;
+                           if (!validateWhy(data25, { instancePath: instancePath + "/why", parentData: data, parentDataProperty: "why", rootData })) {
+                            vErrors = vErrors === null ? validateWhy.errors : vErrors.concat(validateWhy.errors);
+                            errors = vErrors.length;
+                           }
+                           var _valid1 = _errs53 === errors;
+                           valid6 = valid6 || _valid1;
+                           if (!valid6) {
+                            const _errs54 = errors;
+                            if (data25 !== null) {
+                             const err2 = { instancePath: instancePath + "/why", schemaPath: "#/properties/why/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                             if (vErrors === null) {
+                              vErrors = [err2];
+                             } else {
+                              vErrors.push(err2);
+                             }
+                             errors++;
+                            }
+                            var _valid1 = _errs54 === errors;
+                            valid6 = valid6 || _valid1;
+                           }
+                           if (!valid6) {
+                            const err3 = { instancePath: instancePath + "/why", schemaPath: "#/properties/why/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+                            if (vErrors === null) {
+                             vErrors = [err3];
+                            } else {
+                             vErrors.push(err3);
+                            }
+                            errors++;
+                            validateRecordedExchange.errors = vErrors;
+                            return false;
+                           } else {
+                            errors = _errs52;
+                            if (vErrors !== null) {
+                             if (_errs52) {
+                              vErrors.length = _errs52;
+                             } else {
+                              vErrors = null;
+                             }
+                            }
+                           }
+                           var valid0 = _errs51 === errors;
+                          } else {
+                           var valid0 = true;
+                          }
                          }
                         }
                        }
@@ -4360,7 +4381,7 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
  return errors === 0;
 }
 
-const schemaRecordedExchange = { "$id": "RecordedExchange", "type": "object", "required": ["id", "received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "status", "code", "hint", "request", "response", "user_id", "signatures_sent", "authorized_by", "policy_trace", "contract_calls", "events", "transaction_ids", "why"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "received_at_ms": { "type": "integer", "format": "unix-ms" }, "duration_ms": { "type": "number" }, "method": { "type": "string" }, "path": { "type": "string" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "status": { "type": "integer" }, "code": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] }, "request": { "$ref": "RecordedMessage" }, "response": { "$ref": "RecordedMessage" }, "user_id": { "type": ["string", "null"] }, "signatures_sent": { "type": "integer", "minimum": 0 }, "authorized_by": { "type": "array", "items": { "type": "string" } }, "policy_trace": { "anyOf": [{ "$ref": "PolicyTrace" }, { "type": "null" }] }, "contract_calls": { "type": "array", "maxItems": 100, "items": { "$ref": "RecordedContractCall" } }, "events": { "type": "array", "items": { "$ref": "RecordedEvent" } }, "transaction_ids": { "type": "array", "items": { "type": "string" } }, "why": { "anyOf": [{ "$ref": "Why" }, { "type": "null" }] } } };
+const schemaRecordedExchange = { "$id": "RecordedExchange", "type": "object", "required": ["id", "received_at_ms", "machine_received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "status", "code", "hint", "request", "response", "user_id", "signatures_sent", "authorized_by", "policy_trace", "contract_calls", "events", "transaction_ids", "why"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "received_at_ms": { "type": "integer", "format": "unix-ms" }, "machine_received_at_ms": { "type": "integer", "format": "unix-ms" }, "duration_ms": { "type": "number" }, "method": { "type": "string" }, "path": { "type": "string" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "status": { "type": "integer" }, "code": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] }, "request": { "$ref": "RecordedMessage" }, "response": { "$ref": "RecordedMessage" }, "user_id": { "type": ["string", "null"] }, "signatures_sent": { "type": "integer", "minimum": 0 }, "authorized_by": { "type": "array", "items": { "type": "string" } }, "policy_trace": { "anyOf": [{ "$ref": "PolicyTrace" }, { "type": "null" }] }, "contract_calls": { "type": "array", "maxItems": 100, "items": { "$ref": "RecordedContractCall" } }, "events": { "type": "array", "items": { "$ref": "RecordedEvent" } }, "transaction_ids": { "type": "array", "items": { "type": "string" } }, "why": { "anyOf": [{ "$ref": "Why" }, { "type": "null" }] } } };
 function validateWhy(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -7262,7 +7283,7 @@ function validateRecordedRequest(data, { instancePath = "", parentData, parentDa
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.id === void 0 && (missing0 = "id") || data.received_at_ms === void 0 && (missing0 = "received_at_ms") || data.duration_ms === void 0 && (missing0 = "duration_ms") || data.method === void 0 && (missing0 = "method") || data.path === void 0 && (missing0 = "path") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.status === void 0 && (missing0 = "status") || data.code === void 0 && (missing0 = "code") || data.hint === void 0 && (missing0 = "hint")) {
+   if (data.id === void 0 && (missing0 = "id") || data.received_at_ms === void 0 && (missing0 = "received_at_ms") || data.machine_received_at_ms === void 0 && (missing0 = "machine_received_at_ms") || data.duration_ms === void 0 && (missing0 = "duration_ms") || data.method === void 0 && (missing0 = "method") || data.path === void 0 && (missing0 = "path") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.status === void 0 && (missing0 = "status") || data.code === void 0 && (missing0 = "code") || data.hint === void 0 && (missing0 = "hint")) {
     validateRecordedRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
@@ -7306,22 +7327,31 @@ function validateRecordedRequest(data, { instancePath = "", parentData, parentDa
        var valid0 = true;
       }
       if (valid0) {
-       if (data.duration_ms !== void 0) {
-        let data2 = data.duration_ms;
+       if (data.machine_received_at_ms !== void 0) {
+        let data2 = data.machine_received_at_ms;
         const _errs6 = errors;
-        if (!(typeof data2 == "number" && isFinite(data2))) {
-         validateRecordedRequest.errors = [{ instancePath: instancePath + "/duration_ms", schemaPath: "#/properties/duration_ms/type", keyword: "type", params: { type: "number" }, message: "must be number" }];
+        if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2))) {
+         validateRecordedRequest.errors = [{ instancePath: instancePath + "/machine_received_at_ms", schemaPath: "#/properties/machine_received_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
          return false;
+        }
+        if (errors === _errs6) {
+         if (typeof data2 == "number" && isFinite(data2)) {
+          if (!formatUnixMs.validate(data2)) {
+           validateRecordedRequest.errors = [{ instancePath: instancePath + "/machine_received_at_ms", schemaPath: "#/properties/machine_received_at_ms/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
+           return false;
+          }
+         }
         }
         var valid0 = _errs6 === errors;
        } else {
         var valid0 = true;
        }
        if (valid0) {
-        if (data.method !== void 0) {
+        if (data.duration_ms !== void 0) {
+         let data3 = data.duration_ms;
          const _errs8 = errors;
-         if (typeof data.method !== "string") {
-          validateRecordedRequest.errors = [{ instancePath: instancePath + "/method", schemaPath: "#/properties/method/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         if (!(typeof data3 == "number" && isFinite(data3))) {
+          validateRecordedRequest.errors = [{ instancePath: instancePath + "/duration_ms", schemaPath: "#/properties/duration_ms/type", keyword: "type", params: { type: "number" }, message: "must be number" }];
           return false;
          }
          var valid0 = _errs8 === errors;
@@ -7329,10 +7359,10 @@ function validateRecordedRequest(data, { instancePath = "", parentData, parentDa
          var valid0 = true;
         }
         if (valid0) {
-         if (data.path !== void 0) {
+         if (data.method !== void 0) {
           const _errs10 = errors;
-          if (typeof data.path !== "string") {
-           validateRecordedRequest.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          if (typeof data.method !== "string") {
+           validateRecordedRequest.errors = [{ instancePath: instancePath + "/method", schemaPath: "#/properties/method/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
            return false;
           }
           var valid0 = _errs10 === errors;
@@ -7340,11 +7370,10 @@ function validateRecordedRequest(data, { instancePath = "", parentData, parentDa
           var valid0 = true;
          }
          if (valid0) {
-          if (data.operation !== void 0) {
-           let data5 = data.operation;
+          if (data.path !== void 0) {
            const _errs12 = errors;
-           if (typeof data5 !== "string" && data5 !== null) {
-            validateRecordedRequest.errors = [{ instancePath: instancePath + "/operation", schemaPath: "#/properties/operation/type", keyword: "type", params: { type: schemaRecordedRequest.properties.operation.type }, message: "must be string,null" }];
+           if (typeof data.path !== "string") {
+            validateRecordedRequest.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
             return false;
            }
            var valid0 = _errs12 === errors;
@@ -7352,11 +7381,11 @@ function validateRecordedRequest(data, { instancePath = "", parentData, parentDa
            var valid0 = true;
           }
           if (valid0) {
-           if (data.app_id !== void 0) {
-            let data6 = data.app_id;
+           if (data.operation !== void 0) {
+            let data6 = data.operation;
             const _errs14 = errors;
             if (typeof data6 !== "string" && data6 !== null) {
-             validateRecordedRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: schemaRecordedRequest.properties.app_id.type }, message: "must be string,null" }];
+             validateRecordedRequest.errors = [{ instancePath: instancePath + "/operation", schemaPath: "#/properties/operation/type", keyword: "type", params: { type: schemaRecordedRequest.properties.operation.type }, message: "must be string,null" }];
              return false;
             }
             var valid0 = _errs14 === errors;
@@ -7364,11 +7393,11 @@ function validateRecordedRequest(data, { instancePath = "", parentData, parentDa
             var valid0 = true;
            }
            if (valid0) {
-            if (data.wallet_id !== void 0) {
-             let data7 = data.wallet_id;
+            if (data.app_id !== void 0) {
+             let data7 = data.app_id;
              const _errs16 = errors;
              if (typeof data7 !== "string" && data7 !== null) {
-              validateRecordedRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: schemaRecordedRequest.properties.wallet_id.type }, message: "must be string,null" }];
+              validateRecordedRequest.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: schemaRecordedRequest.properties.app_id.type }, message: "must be string,null" }];
               return false;
              }
              var valid0 = _errs16 === errors;
@@ -7376,11 +7405,11 @@ function validateRecordedRequest(data, { instancePath = "", parentData, parentDa
              var valid0 = true;
             }
             if (valid0) {
-             if (data.status !== void 0) {
-              let data8 = data.status;
+             if (data.wallet_id !== void 0) {
+              let data8 = data.wallet_id;
               const _errs18 = errors;
-              if (!(typeof data8 == "number" && (!(data8 % 1) && !isNaN(data8)) && isFinite(data8))) {
-               validateRecordedRequest.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+              if (typeof data8 !== "string" && data8 !== null) {
+               validateRecordedRequest.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: schemaRecordedRequest.properties.wallet_id.type }, message: "must be string,null" }];
                return false;
               }
               var valid0 = _errs18 === errors;
@@ -7388,11 +7417,11 @@ function validateRecordedRequest(data, { instancePath = "", parentData, parentDa
               var valid0 = true;
              }
              if (valid0) {
-              if (data.code !== void 0) {
-               let data9 = data.code;
+              if (data.status !== void 0) {
+               let data9 = data.status;
                const _errs20 = errors;
-               if (typeof data9 !== "string" && data9 !== null) {
-                validateRecordedRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: schemaRecordedRequest.properties.code.type }, message: "must be string,null" }];
+               if (!(typeof data9 == "number" && (!(data9 % 1) && !isNaN(data9)) && isFinite(data9))) {
+                validateRecordedRequest.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
                 return false;
                }
                var valid0 = _errs20 === errors;
@@ -7400,16 +7429,29 @@ function validateRecordedRequest(data, { instancePath = "", parentData, parentDa
                var valid0 = true;
               }
               if (valid0) {
-               if (data.hint !== void 0) {
-                let data10 = data.hint;
+               if (data.code !== void 0) {
+                let data10 = data.code;
                 const _errs22 = errors;
                 if (typeof data10 !== "string" && data10 !== null) {
-                 validateRecordedRequest.errors = [{ instancePath: instancePath + "/hint", schemaPath: "#/properties/hint/type", keyword: "type", params: { type: schemaRecordedRequest.properties.hint.type }, message: "must be string,null" }];
+                 validateRecordedRequest.errors = [{ instancePath: instancePath + "/code", schemaPath: "#/properties/code/type", keyword: "type", params: { type: schemaRecordedRequest.properties.code.type }, message: "must be string,null" }];
                  return false;
                 }
                 var valid0 = _errs22 === errors;
                } else {
                 var valid0 = true;
+               }
+               if (valid0) {
+                if (data.hint !== void 0) {
+                 let data11 = data.hint;
+                 const _errs24 = errors;
+                 if (typeof data11 !== "string" && data11 !== null) {
+                  validateRecordedRequest.errors = [{ instancePath: instancePath + "/hint", schemaPath: "#/properties/hint/type", keyword: "type", params: { type: schemaRecordedRequest.properties.hint.type }, message: "must be string,null" }];
+                  return false;
+                 }
+                 var valid0 = _errs24 === errors;
+                } else {
+                 var valid0 = true;
+                }
                }
               }
              }
@@ -7432,7 +7474,7 @@ function validateRecordedRequest(data, { instancePath = "", parentData, parentDa
  return errors === 0;
 }
 
-const schemaRecordedRequest = { "$id": "RecordedRequest", "type": "object", "required": ["id", "received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "status", "code", "hint"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "received_at_ms": { "type": "integer", "format": "unix-ms" }, "duration_ms": { "type": "number" }, "method": { "type": "string" }, "path": { "type": "string" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "status": { "type": "integer" }, "code": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] } } };
+const schemaRecordedRequest = { "$id": "RecordedRequest", "type": "object", "required": ["id", "received_at_ms", "machine_received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "status", "code", "hint"], "additionalProperties": false, "properties": { "id": { "type": "string" }, "received_at_ms": { "type": "integer", "format": "unix-ms" }, "machine_received_at_ms": { "type": "integer", "format": "unix-ms" }, "duration_ms": { "type": "number" }, "method": { "type": "string" }, "path": { "type": "string" }, "operation": { "type": ["string", "null"] }, "app_id": { "type": ["string", "null"] }, "wallet_id": { "type": ["string", "null"] }, "status": { "type": "integer" }, "code": { "type": ["string", "null"] }, "hint": { "type": ["string", "null"] } } };
 function validateSandboxActions(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

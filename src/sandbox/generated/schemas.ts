@@ -597,6 +597,8 @@ export type RecordedExchange = {
   id: string;
   /** Time of the sandbox's clock. */
   received_at_ms: number;
+  /** The same instant by the clock of the machine. */
+  machine_received_at_ms: number;
   /** Real time until the response was written. */
   duration_ms: number;
   method: string;
@@ -651,6 +653,8 @@ export type RecordedRequest = {
   id: string;
   /** Time of the sandbox's clock. */
   received_at_ms: number;
+  /** The same instant by the clock of the machine. */
+  machine_received_at_ms: number;
   /** Real time until the response was written. */
   duration_ms: number;
   method: string;

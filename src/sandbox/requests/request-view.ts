@@ -13,6 +13,7 @@ export function requestSummary(answered: AnsweredRequest): RecordedRequest {
   return {
     id: answered.id,
     received_at_ms: answered.receivedAtMs,
+    machine_received_at_ms: Math.floor(answered.machineMs),
     duration_ms: Math.round(answered.durationMs * 1000) / 1000,
     method: answered.method,
     path: answered.target,

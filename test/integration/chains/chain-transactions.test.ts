@@ -16,7 +16,7 @@ const stranger: Hex = `0x${'5a'.repeat(20)}`;
 
 let sandbox: TestSandbox;
 beforeAll(async () => {
-  sandbox = await startSandbox();
+  sandbox = await startSandbox({ clock: 'frozen' });
   await sandbox.faucet(account.address, { chain: 'base', amount: '1' });
 });
 afterAll(() => sandbox.close());

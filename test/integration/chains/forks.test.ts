@@ -59,7 +59,7 @@ afterAll(async () => {
 
 function start(url = anvil.url): Promise<TestSandbox> {
   const forks = [{ caip2: CAIP2, url, block }];
-  return startSandbox({ rpcPort: 0, confirmAfterMs: 0, seedData: false, forks });
+  return startSandbox({ clock: 'frozen', rpcPort: 0, confirmAfterMs: 0, seedData: false, forks });
 }
 
 const here = (of = sandbox) =>
@@ -169,7 +169,7 @@ test('once read, the state is there without the node', async () => {
 
 test('a node of another chain is refused', async () => {
   const forks = [{ caip2: 'eip155:10', url: anvil.url, block }];
-  await using wrong = await startSandbox({ rpcPort: 0, seedData: false, forks });
+  await using wrong = await startSandbox({ clock: 'frozen', rpcPort: 0, seedData: false, forks });
   const client = createPublicClient({ transport: http(`${wrong.rpcUrl}/10`) });
   await expect(client.getBlockNumber()).rejects.toThrow(
     'expected a node of eip155:10, got one of eip155:8453',

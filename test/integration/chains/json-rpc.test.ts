@@ -29,7 +29,7 @@ let sandbox: TestSandbox;
 let url: string;
 
 beforeAll(async () => {
-  sandbox = await startSandbox();
+  sandbox = await startSandbox({ clock: 'frozen' });
   url = `${sandbox.baseUrl}/_sandbox/rpc/base`;
 });
 afterAll(() => sandbox.close());

@@ -12,7 +12,7 @@ const CHAIN_ID = 31_337;
 let sandbox: TestSandbox;
 let anvil: Anvil;
 beforeAll(async () => {
-  sandbox = await startSandbox({ rpcPort: 0, seedData: false });
+  sandbox = await startSandbox({ clock: 'frozen', rpcPort: 0, seedData: false });
   anvil = await startAnvil(CHAIN_ID, 'osaka');
 });
 afterAll(async () => {

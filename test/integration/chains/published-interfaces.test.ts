@@ -28,7 +28,7 @@ const payer = privateKeyToAccount(`0x${'b2'.repeat(32)}`);
 
 let sandbox: TestSandbox;
 beforeAll(async () => {
-  sandbox = await startSandbox();
+  sandbox = await startSandbox({ clock: 'frozen' });
   for (const { address } of [alice, payer]) await sandbox.faucet(address, { chain: 'base', amount: '1' });
   await sandbox.faucet(alice.address, { chain: 'base', asset: 'usdc', amount: '10' });
 });

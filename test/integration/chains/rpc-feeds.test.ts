@@ -32,8 +32,8 @@ let sandbox: TestSandbox;
 let mining: TestSandbox;
 let chains = 0;
 beforeAll(async () => {
-  sandbox = await startSandbox({ rpcPort: 0, confirmAfterMs: 0, seedData: false });
-  mining = await startSandbox({ rpcPort: 0, seedData: false });
+  sandbox = await startSandbox({ clock: 'frozen', rpcPort: 0, confirmAfterMs: 0, seedData: false });
+  mining = await startSandbox({ clock: 'frozen', rpcPort: 0, seedData: false });
 });
 afterAll(() => Promise.all([sandbox.close(), mining.close()]));
 

@@ -11,7 +11,7 @@ import { startSandbox, type TestSandbox } from '../../../src/testing/testing.ts'
 let sandbox: TestSandbox;
 
 beforeAll(async () => {
-  sandbox = await startSandbox({ rpcPort: 0 });
+  sandbox = await startSandbox({ clock: 'frozen', rpcPort: 0 });
 });
 afterAll(() => sandbox.close());
 
@@ -193,7 +193,7 @@ describe('over WebSocket', () => {
   });
 
   test('a sandbox that stops closes them', async () => {
-    const other = await startSandbox({ rpcPort: 0 });
+    const other = await startSandbox({ clock: 'frozen', rpcPort: 0 });
     const sockets = [
       other.rpcUrl.replace('http', 'ws'),
       `${other.baseUrl.replace('http', 'ws')}/_sandbox/rpc/base`,

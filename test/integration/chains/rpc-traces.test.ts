@@ -27,7 +27,7 @@ let sandbox: TestSandbox;
 let anvil: Anvil;
 let url: string;
 beforeAll(async () => {
-  sandbox = await startSandbox({ rpcPort: 0, confirmAfterMs: 0, seedData: false });
+  sandbox = await startSandbox({ clock: 'frozen', rpcPort: 0, confirmAfterMs: 0, seedData: false });
   url = `${sandbox.rpcUrl}/${CHAIN_ID}`;
   anvil = await startAnvil(CHAIN_ID, 'osaka');
 });

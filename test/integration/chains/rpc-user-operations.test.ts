@@ -24,7 +24,7 @@ import { startSandbox, type TestSandbox } from '../../../src/testing/testing.ts'
 
 let sandbox: TestSandbox;
 beforeAll(async () => {
-  sandbox = await startSandbox({ rpcPort: 0, confirmAfterMs: 0, seedData: false });
+  sandbox = await startSandbox({ clock: 'frozen', rpcPort: 0, confirmAfterMs: 0, seedData: false });
 });
 afterAll(() => sandbox.close());
 

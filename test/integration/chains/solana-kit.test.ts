@@ -46,7 +46,7 @@ let rpc: ReturnType<typeof createSolanaRpc<string>>;
 let rpcSubscriptions: ReturnType<typeof createSolanaRpcSubscriptions<string>>;
 
 beforeAll(async () => {
-  sandbox = await startSandbox({ rpcPort: 0, confirmAfterMs: 0 });
+  sandbox = await startSandbox({ clock: 'frozen', rpcPort: 0, confirmAfterMs: 0 });
   rpc = createSolanaRpc(`${sandbox.rpcUrl}/solana`);
   rpcSubscriptions = createSolanaRpcSubscriptions(`${sandbox.rpcUrl.replace('http', 'ws')}/solana`);
 });

@@ -17,7 +17,7 @@ const key = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v';
 const payer = Keypair.fromSeed(new Uint8Array(32).fill(5));
 
 beforeAll(async () => {
-  sandbox = await startSandbox({ rpcPort: 0, confirmAfterMs: 0 });
+  sandbox = await startSandbox({ clock: 'frozen', rpcPort: 0, confirmAfterMs: 0 });
 });
 afterAll(() => sandbox.close());
 

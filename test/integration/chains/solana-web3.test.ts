@@ -22,7 +22,7 @@ let sandbox: TestSandbox;
 let connection: Connection;
 
 beforeAll(async () => {
-  sandbox = await startSandbox({ rpcPort: 0, confirmAfterMs: 0 });
+  sandbox = await startSandbox({ clock: 'frozen', rpcPort: 0, confirmAfterMs: 0 });
   const url = `${sandbox.rpcUrl}/solana`;
   connection = new Connection(url, { commitment: 'confirmed', wsEndpoint: url.replace('http', 'ws') });
 });

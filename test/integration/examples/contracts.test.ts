@@ -13,7 +13,12 @@ const hardhat = join(folder, 'node_modules/hardhat/internal/cli/bootstrap.js');
 test.skipIf(!existsSync(hardhat))(
   'the tests of a Hardhat project pass on a chain of the sandbox',
   async () => {
-    await using sandbox = await startSandbox({ rpcPort: 0, confirmAfterMs: 0, seedData: false });
+    await using sandbox = await startSandbox({
+      clock: 'frozen',
+      rpcPort: 0,
+      confirmAfterMs: 0,
+      seedData: false,
+    });
     const { stdout } = await promisify(execFile)(process.execPath, [hardhat, 'test', '--network', 'custos'], {
       cwd: folder,
       env: {

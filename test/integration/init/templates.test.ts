@@ -18,7 +18,7 @@ let sandbox: TestSandbox;
 let agent: Agent;
 beforeAll(async () => {
   mock = await startMock({ port: 0, logLevel: 'silent' });
-  sandbox = await startSandbox();
+  sandbox = await startSandbox({ clock: 'frozen' });
   agent = new Agent({ connect: { ca: [mock.caPem, sandbox.caPem] } });
 });
 afterAll(async () => {

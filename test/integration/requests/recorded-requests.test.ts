@@ -63,6 +63,8 @@ describe('a recorded request', () => {
       policy_trace: null,
       why: null,
     });
+    // The clock of the sandbox stands at 2026, that of the machine does not.
+    expect(Math.abs(recorded.machine_received_at_ms - Date.now())).toBeLessThan(60_000);
     expect(recorded.request.headers).toContainEqual({ name: 'authorization', value: '[removed]' });
     expect(recorded.response.headers).toContainEqual({ name: 'x-request-id', value: recorded.id });
     const basic = Buffer.from(`${sandbox.appId}:${sandbox.appSecret}`).toString('base64');

@@ -11,7 +11,7 @@ const twoSignatures = join(examples, 'two-signatures.arazzo.yaml');
 
 let sandbox: TestSandbox;
 beforeAll(async () => {
-  sandbox = await startSandbox();
+  sandbox = await startSandbox({ clock: 'frozen' });
 });
 afterAll(() => sandbox.close());
 beforeEach(() => sandbox.reset());

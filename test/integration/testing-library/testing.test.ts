@@ -13,7 +13,7 @@ declare module 'vitest' {
   }
 }
 
-const test = base.extend<SandboxContext>(sandboxFixtures());
+const test = base.extend<SandboxContext>(sandboxFixtures({ clock: 'frozen' }));
 
 const acme = { wallet_id: 'ext_wal_acme-ethereum' };
 const signing = (wallet: string) => ({
@@ -24,6 +24,15 @@ const signing = (wallet: string) => ({
 async function countWallets(caller: Caller): Promise<number> {
   return (await caller.call('listWallets')).data.length;
 }
+
+test('the clock of a sandbox runs, or is frozen at the time that its test chooses', async () => {
+  const startedMs = Date.now();
+  await using running = await startSandbox({ seedData: false });
+  expect(await running.clock.now()).toBeGreaterThanOrEqual(startedMs);
+  const time = new Date('2027-03-01T09:00:00Z');
+  await using frozen = await startSandbox({ seedData: false, clock: time });
+  expect(await frozen.clock.now()).toBe(time.getTime());
+});
 
 describe('a sandbox of the testing library', () => {
   test('a sandbox of the testing library is called with types, and each test gets it as it started', async ({

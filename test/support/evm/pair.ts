@@ -52,7 +52,13 @@ export function resultOf(answer: Answer | undefined): unknown {
 
 export async function openPair(): Promise<Pair> {
   // Transactions wait for `evm_mine`, as with anvil's `--no-mining`.
-  const sandbox = await startSandbox({ rpcPort: 0, seedData: false, seed: 'pair', record: false });
+  const sandbox = await startSandbox({
+    clock: 'frozen',
+    rpcPort: 0,
+    seedData: false,
+    seed: 'pair',
+    record: false,
+  });
   const here = nodeAt(`${sandbox.rpcUrl}/${CHAIN_ID}`);
   const [head] = await here(['eth_getBlockByNumber', 'latest', false]);
   const { number, timestamp } = resultOf(head) as { number: Hex; timestamp: Hex };

@@ -13,6 +13,7 @@ import { durationText, observedText, timeOfDay } from '../../../src/web/inspecto
 const request = (change: Partial<RecordedRequest>): RecordedRequest => ({
   id: 'id',
   received_at_ms: 0,
+  machine_received_at_ms: 0,
   duration_ms: 1,
   method: 'GET',
   path: '/v1/wallets',
