@@ -9,6 +9,7 @@ import { restoredCommand } from './backups/restored.ts';
 import { callCommand } from './calls/call.ts';
 import { mcpCommand } from './calls/mcp.ts';
 import { rpcCommand } from './calls/rpc.ts';
+import { tokenCommand } from './calls/token.ts';
 import { coverageCommand } from './contract/coverage.ts';
 import { verifyCommand } from './contract/verify.ts';
 import { clockCommand } from './control/clock.ts';
@@ -79,6 +80,7 @@ function makeProgram(): Command {
     mockCommand(),
     callCommand(),
     rpcCommand(),
+    tokenCommand(),
     logsCommand(),
     whyCommand(),
     coverageCommand(),

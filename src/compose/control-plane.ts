@@ -17,6 +17,7 @@ import {
   type ControllablePrices,
   type ControllableSnapshots,
   controlHandlers,
+  type SimulatedLogin,
 } from '../sandbox/control-plane.ts';
 import type { ControllableChains } from '../sandbox/controllable-chains.ts';
 import type { DocumentedErrors, FaultRules } from '../sandbox/faults/fault-rules.ts';
@@ -47,6 +48,7 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'prefix' | 'controlToken' | 'hints'>;
   /** The app that the sandbox was started with. */
   readonly appId: string;
+  readonly login: () => SimulatedLogin;
   readonly services: Services;
   readonly clock: ControllableClock;
   readonly chains: ControllableChains & { readonly prices: ControllablePrices };
@@ -118,6 +120,8 @@ export async function controlPlane(
     eventLogBeginsAfter: () => eventLog.beginsAfter(),
     entropy: services.entropy,
     keyStore: services.keyStore,
+    login: options.login,
+    prefix: options.config.prefix,
     ids: services.ids,
     jwks: services.jwks,
     chains,

@@ -12,7 +12,9 @@ import { createFaultRules } from '../sandbox/faults/fault-rules.ts';
 import { drawTransactionFault, withAttemptFaults } from '../sandbox/faults/faults.ts';
 import { DEVICE_PAGE, verifyPagePath } from '../sandbox/pages.ts';
 import { simulatedCustodians } from '../sandbox/simulated/custodians.ts';
+import { createLoginIssuer, type LoginIssuer } from '../sandbox/simulated/login-issuer.ts';
 import type { Snapshot } from '../sandbox/snapshot-file.ts';
+import { isLoopbackHost } from '../server/origins.ts';
 import { sandboxChains } from './chains.ts';
 import { publishedSafeguards } from './safeguards.ts';
 import { sandboxEntropy } from './sandbox-entropy.ts';
@@ -62,6 +64,7 @@ export function makeSandboxPorts(config: SandboxConfig, kept: SandboxMemory, out
   const pageOf = (token: string): string => baseUrl + verifyPagePath(token);
   const cardSecret = (): Uint8Array =>
     createHmac('sha256', kept.state.masterKeyHex).update('simulated card issuer').digest();
+  const login = loginOf(config, kept);
   const image = config.dataFolder === undefined ? snapshot?.chains : undefined;
   const world = sandboxChains(config, {
     ...{ clock, log, ids, pageOf, cardSecret, image },
@@ -109,9 +112,30 @@ export function makeSandboxPorts(config: SandboxConfig, kept: SandboxMemory, out
     fiat: fiatControls,
     baseUrl: () => baseUrl,
     cards: cardControls,
+    login,
     listensAt: (url: string) => {
       baseUrl = url;
     },
     faults,
+  };
+}
+
+/**
+ * CHOICE: the key of the simulated login follows from the seed if only this machine can reach the sandbox. Otherwise
+ * it follows from the master key, because other people may know the seed.
+ */
+function loginOf(
+  { host, seed }: Pick<SandboxConfig, 'host' | 'seed'>,
+  kept: SandboxMemory,
+): () => LoginIssuer {
+  const issuers = new Map<string, LoginIssuer>();
+  return () => {
+    const { masterKeyHex } = kept.state;
+    const origin = seed === undefined || !isLoopbackHost(host) ? masterKeyHex : seed;
+    const issuer =
+      issuers.get(origin) ??
+      createLoginIssuer(createHmac('sha384', origin).update('simulated login').digest());
+    issuers.set(origin, issuer);
+    return issuer;
   };
 }

@@ -224,7 +224,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const eventLog = openEventLog(kept, systemEntropy);
   const seeds = {
     ...{ config, appId: memory.appId, appSecret: memory.appSecret },
-    ...{ services, database, chains },
+    ...{ services, database, chains, login: made.login },
   };
   const transport = { plainHttp: config.plainHttp, trustedProxies: [] };
   const http = { transport, clock, log, newRequestId };
@@ -288,6 +288,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
         gate,
         jobs,
         appId: memory.appId,
+        login: made.login,
       },
       eventLog,
       requests,

@@ -8,6 +8,7 @@ import { getApp, hashAppSecret, secretsInForce } from '../domain/access/apps/fin
 import { sealTestCodes } from '../domain/access/apps/test-account-codes.ts';
 import { dropEvents } from '../domain/base/events/events.ts';
 import type { OperationContext, Services } from '../ports/operation-context.ts';
+import type { SimulatedLogin } from '../sandbox/control-plane.ts';
 import type { SimulatedChains } from '../sandbox/simulated/chains/simulated-chains.ts';
 import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import type { Database } from '../storage/open-database.ts';
@@ -21,12 +22,15 @@ export interface Seeds {
   readonly services: Services;
   readonly database: Database;
   readonly chains: Pick<SimulatedChains, 'has' | 'earn'>;
+  /** The simulated login, whose tokens the new app accepts unless it is started with another key. */
+  readonly login: () => Pick<SimulatedLogin, 'verificationKey'>;
 }
 
 /** Creates the app and, if configured, the named seed data in an empty database. */
 export async function plantSeeds(seeds: Seeds): Promise<void> {
   await inTransaction(seeds, async (context) => {
-    const wanted = { ...settingsOf(seeds), ...acmeApp.settings };
+    const simulated = { jwt_auth: { verification_key: seeds.login().verificationKey } };
+    const wanted = { ...simulated, ...settingsOf(seeds), ...acmeApp.settings };
     const settings = checkAppSettings(wanted, context);
     await createApp(context, {
       id: seeds.appId,

@@ -201,6 +201,19 @@ export interface ControllablePrices {
   move(changes: ReadonlyMap<string, string | null>): Promise<void>;
 }
 
+/** The simulated login of apps with custom authentication. */
+export interface SimulatedLogin {
+  readonly issuer: string;
+  /** The public key as PEM. */
+  readonly verificationKey: string;
+  jwk(): Promise<{ readonly x?: string; readonly y?: string }>;
+  /** Signs a token for a `custom_user_id`, valid for an hour from `nowMs`. */
+  issue(
+    customUserId: string,
+    options: { readonly claim: string; readonly audience: string | undefined; readonly nowMs: number },
+  ): Promise<string>;
+}
+
 /** Everything that a handler of the control plane may use. */
 export interface ControlContext extends PolicyAnalysis {
   /** The caller that is recorded with the actions of operators. */
@@ -233,6 +246,10 @@ export interface ControlContext extends PolicyAnalysis {
   readonly entropy: Entropy;
   readonly ids: Ids;
   readonly keyStore: KeyStore;
+  /** The simulated login of apps with custom authentication. A snapshot may bring another. */
+  login(): SimulatedLogin;
+  /** The prefix of ids and of the issuer in messages. */
+  readonly prefix: string;
   readonly jwks: JwksSource;
   readonly chains: ControllableChains;
   readonly fiat: ControllableFiat;

@@ -18,8 +18,16 @@ interface AnyInput {
   readonly body?: unknown;
 }
 
-/** Makes a caller that uses the app's secret, and the signatures of `signers` for operations that accept them. */
-export function callerOf(connection: Connection, signers: readonly Pick<Signer, 'privateKey'>[]): Caller {
+/**
+ * Makes a caller that uses the app's secret, and the signatures of `signers` for operations that accept them.
+ *
+ * @param userToken an access token, which replaces the secret for operations that accept users' tokens.
+ */
+export function callerOf(
+  connection: Connection,
+  signers: readonly Pick<Signer, 'privateKey'>[],
+  userToken?: string,
+): Caller {
   const keys = signers.map(keyOf);
   const attempt = async <Id extends OperationId>(
     id: Id,
@@ -35,6 +43,7 @@ export function callerOf(connection: Connection, signers: readonly Pick<Signer, 
         body: input.body,
       },
       headers: {
+        ...(userToken === undefined || operation.security !== 'app-or-user' ? {} : { userToken }),
         ...rest,
         signers: operation.signed ? keys : [],
         ...(others === undefined ? {} : { others }),

@@ -1,11 +1,13 @@
 import { fetch as fetchWith } from 'undici';
 import { startSandbox as compose } from '../compose/sandbox.ts';
+import type { RawWalletAuthenticateResponse } from '../generated/schemas.ts';
 import type {
   AddSandboxFaultRequest,
   FundSandboxAddressRequest,
   SandboxDeposit,
   SandboxEvent,
   SandboxFault,
+  SandboxSession,
 } from '../sandbox/generated/schemas.ts';
 import { awaitEvent, listFeed } from '../tools/client/feeds.ts';
 import {
@@ -19,6 +21,7 @@ import {
   removeFaults,
   resetSandbox,
   saveSnapshot,
+  signIn,
 } from '../tools/client/world.ts';
 import { callerOf } from './caller.ts';
 import { type Connection, connect } from './connection.ts';
@@ -111,6 +114,11 @@ export interface TestSandbox extends Caller, AsyncDisposable {
   readonly rpcUrl: string;
   /** Makes a caller that adds these signatures to operations that accept signatures. */
   as(...signers: readonly Pick<Signer, 'privateKey'>[]): Caller;
+  /**
+   * Signs in as a user, who is named by id, email address, phone number or custom user id. The session calls
+   * operations with the user's access token.
+   */
+  signIn(user: string): Promise<UserSession>;
   /** A `fetch` that trusts the sandbox. */
   readonly fetch: typeof globalThis.fetch;
   /**
@@ -147,6 +155,31 @@ export interface TestSandbox extends Caller, AsyncDisposable {
   close(): Promise<void>;
 }
 
+/**
+ * A session of a user. Its `call` and `attempt` send the user's access token to operations that accept one, and the
+ * app's secret to all others.
+ */
+export interface UserSession extends Caller {
+  readonly userId: string;
+  readonly sessionId: string;
+  readonly accessToken: string;
+  readonly refreshToken: string;
+  readonly identityToken: string;
+  /**
+   * A token of the app's own login, which the sandbox simulates. Undefined for a user without a custom account, and if
+   * the app accepts tokens of another login.
+   */
+  readonly customToken: string | undefined;
+  /** When the access token expires, by the clock of the sandbox, in Unix ms. */
+  readonly expiresAtMs: number;
+  /**
+   * Creates a key that signs as the user for an hour: `sandbox.as(await session.signer())`.
+   *
+   * @throws CallRefusedError for a user without a wallet.
+   */
+  signer(): Promise<Pick<Signer, 'privateKey'>>;
+}
+
 const WAIT_FOR_EVENT_MS = 5_000;
 
 /** Starts a complete sandbox in this process, with its data in memory: `await using sandbox = await startSandbox()`. */
@@ -173,6 +206,7 @@ export async function startSandbox(options: StartOptions = {}): Promise<TestSand
     rpcUrl: sandbox.rpcUrl!,
     ...callerOf(connection, []),
     as: (...signers) => callerOf(connection, signers),
+    signIn: async (user) => sessionOf(connection, await signIn(connection, user)),
     fetch: (input, init) => fetchOver(connection, new Request(input, init)),
     trust: () => trustInProcess(sandbox.caPem),
     reset: async () => void (await resetSandbox(connection)),
@@ -205,6 +239,26 @@ export async function startSandbox(options: StartOptions = {}): Promise<TestSand
     },
     close,
     [Symbol.asyncDispose]: close,
+  };
+}
+
+function sessionOf(connection: Connection, session: SandboxSession): UserSession {
+  const { access_token: accessToken } = session;
+  return {
+    ...callerOf(connection, [], accessToken),
+    userId: session.user_id,
+    sessionId: session.session_id,
+    accessToken,
+    refreshToken: session.refresh_token,
+    identityToken: session.identity_token,
+    customToken: session.custom_token ?? undefined,
+    expiresAtMs: session.expires_at_ms,
+    async signer() {
+      const made = await callerOf(connection, []).call('authenticateWallets', {
+        body: { user_jwt: accessToken },
+      });
+      return { privateKey: (made as RawWalletAuthenticateResponse).authorization_key };
+    },
   };
 }
 

@@ -335,6 +335,10 @@ describe('apps', () => {
       settings: {
         allowed_origins: ['https://acme.example'],
         device_flow: { public_clients: true },
+        // That of the simulated login.
+        jwt_auth: {
+          ...{ verification_key: expect.stringContaining('PUBLIC KEY'), user_id_claim: 'sub', audiences: [] },
+        },
         deposit_configs: acmeApp.settings.deposit_configs,
       },
     });

@@ -21,6 +21,7 @@ import { localMasterKey } from '../../src/keys/master-keys.ts';
 import type { Services } from '../../src/ports/operation-context.ts';
 import type { Log } from '../../src/ports/runtime.ts';
 import { simulatedCustodians } from '../../src/sandbox/simulated/custodians.ts';
+import { createLoginIssuer } from '../../src/sandbox/simulated/login-issuer.ts';
 import { recordDenials } from '../../src/server/audit.ts';
 import { createAuthenticate } from '../../src/server/authenticate.ts';
 import { createPipeline, type Pipeline } from '../../src/server/pipeline.ts';
@@ -125,6 +126,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   await ensureSeeds({
     ...{ config: { seedData: false, jwtPublicKeyPem: undefined }, appId, appSecret },
     ...{ services, database, chains: outside.simulated },
+    login: () => createLoginIssuer(seededEntropy('login').bytes(48)),
   });
   const isAlone = options.owner === 'sandbox';
   const inUnit = inUnitOf(openUnit);

@@ -57,7 +57,10 @@ export function callCommand(): Command {
       .option('--key <file>', 'sign with this P-256 private key; repeatable', collect)
       .option('--body <file>', 'JSON to start from; - for standard input')
       .option('-H, --header <name: value>', 'another header; repeatable', collect)
-      .option('--user <token>', "a user's access token instead of the app secret")
+      .option(
+        '--user <user>',
+        'sign in as this user (see `custos token`) instead of the app secret; or a token',
+      )
       .option('--app-id <id>', 'id of the app (default: that of the sandbox)')
       .option('--app-secret <secret>', 'secret of the app (default: that of the sandbox)')
       .option('--prefix <word>', 'as in `custos sandbox --prefix` (default: that of the sandbox)')
@@ -107,12 +110,21 @@ async function requestOf(client: SandboxClient, { id, texts, flags, place }: Cal
       ...(flags.sign ?? []).map((name) => keys.seededKey(name)),
       ...(flags.key ?? []).map((file) => keys.keyFromFile(file)),
     ],
-    userToken: flags.user,
+    userToken: flags.user === undefined ? undefined : await userTokenOf(client, flags.user),
     idempotencyKey: flags.idempotencyKey,
     expiryMs: flags.expiresIn === undefined ? undefined : await expiryOf(client, flags.expiresIn),
     others: Object.fromEntries((flags.header ?? []).map(readHeader)),
   };
   return buildRequest(place, operation, { input, headers });
+}
+
+const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/;
+
+/** Returns a given access token as it is, or one of a new session of a user. */
+async function userTokenOf(client: SandboxClient, user: string): Promise<string> {
+  if (TOKEN.test(user)) return user;
+  const { signIn } = await import('../../tools/client/world.ts');
+  return (await signIn(client, user)).access_token;
 }
 
 /** The expiry by the clock of the sandbox, which may be frozen. */

@@ -255,6 +255,26 @@ export const definition: Definition = {
         "responses": {}
       }
     },
+    "/_sandbox/users/{user_id}/session": {
+      "post": {
+        "operationId": "signInUser",
+        "tags": [
+          "users"
+        ],
+        "summary": "Sign in as a user",
+        "responses": {}
+      }
+    },
+    "/_sandbox/login": {
+      "get": {
+        "operationId": "getSimulatedLogin",
+        "tags": [
+          "users"
+        ],
+        "summary": "Get the simulated login of the app",
+        "responses": {}
+      }
+    },
     "/_sandbox/device_codes/{user_code}": {
       "get": {
         "operationId": "getDeviceCode",

@@ -295,6 +295,13 @@ export interface Operations {
     body: undefined;
     response: schemas.RecordedExchange;
   };
+  /** Get the simulated login of the app */
+  getSimulatedLogin: {
+    path: {};
+    query: {};
+    body: undefined;
+    response: schemas.SimulatedLogin;
+  };
   /** Read the hosted page of a verification */
   getVerificationPage: {
     path: {
@@ -677,6 +684,19 @@ export interface Operations {
     query: {};
     body: schemas.SandboxProviderState;
     response: schemas.SandboxProviderState;
+  };
+  /** Sign in as a user */
+  signInUser: {
+    path: {
+      /** User id, with or without its prefix; or an email address, phone number or custom user id. */
+      user_id: string;
+    };
+    query: {
+      /** The app of the user. Default: the app that the sandbox was started with. */
+      app_id?: string | undefined;
+    };
+    body: undefined;
+    response: schemas.SandboxSession;
   };
   /** Sign an intent */
   signIntent: {
@@ -1192,6 +1212,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     idempotent: false,
     security: "none",
   },
+  getSimulatedLogin: {
+    id: "getSimulatedLogin",
+    method: "GET",
+    path: "/_sandbox/login",
+    tag: "users",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
   getVerificationPage: {
     id: "getVerificationPage",
     method: "GET",
@@ -1694,6 +1727,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     successStatus: 200,
     hasBody: true,
     bodyRequired: true,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  signInUser: {
+    id: "signInUser",
+    method: "POST",
+    path: "/_sandbox/users/{user_id}/session",
+    tag: "users",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
     signed: false,
     expiry: false,
     idempotent: false,

@@ -3294,6 +3294,69 @@ function validateGetRequest(data, { instancePath = "", parentData, parentDataPro
  return errors === 0;
 }
 
+function validateGetSimulatedLogin(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateGetSimulatedLogin.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (!(data0 && typeof data0 == "object" && !Array.isArray(data0))) {
+       validateGetSimulatedLogin.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data1 = data.query;
+      const _errs3 = errors;
+      if (errors === _errs3) {
+       if (!(data1 && typeof data1 == "object" && !Array.isArray(data1))) {
+        validateGetSimulatedLogin.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data2 = data.headers;
+       const _errs5 = errors;
+       if (errors === _errs5) {
+        if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+         validateGetSimulatedLogin.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateGetSimulatedLogin.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateGetSimulatedLogin.errors = vErrors;
+ return errors === 0;
+}
+
 function validateGetVerificationPage(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -8252,6 +8315,155 @@ function validateSetProviderState(data, { instancePath = "", parentData, parentD
 }
 
 const schemaSetProviderState = { "$id": "inline-setProviderState", "type": "object", "properties": { "path": { "type": "object", "properties": { "provider": { "type": "string", "enum": ["bridge", "cards"] } }, "required": ["provider"] }, "query": { "type": "object", "properties": {}, "required": [] }, "headers": { "type": "object", "properties": {}, "required": [] } }, "required": ["path", "query", "headers"] };
+function validateSignInUser(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateSignInUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.user_id === void 0 && (missing1 = "user_id")) {
+        validateSignInUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.user_id !== void 0) {
+         let data1 = data0.user_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateSignInUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["user_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 256) {
+            validateSignInUser.errors = [{ instancePath: instancePath + "/path/user_id", schemaPath: "#/properties/path/properties/user_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateSignInUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
+        if (data2.app_id !== void 0) {
+         let data3 = data2.app_id;
+         const _errs7 = errors;
+         if (typeof data3 !== "string") {
+          let dataType1 = typeof data3;
+          let coerced1 = void 0;
+          if (dataType1 == "object" && Array.isArray(data3) && data3.length == 1) {
+           data3 = data3[0];
+           dataType1 = typeof data3;
+           if (typeof data3 === "string") {
+            coerced1 = data3;
+           }
+          }
+          if (!(coerced1 !== void 0)) {
+           if (dataType1 == "number" || dataType1 == "boolean") {
+            coerced1 = "" + data3;
+           } else if (data3 === null) {
+            coerced1 = "";
+           } else {
+            validateSignInUser.errors = [{ instancePath: instancePath + "/query/app_id", schemaPath: "#/properties/query/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced1 !== void 0) {
+           data3 = coerced1;
+           if (data2 !== void 0) {
+            data2["app_id"] = coerced1;
+           }
+          }
+         }
+         if (errors === _errs7) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 256) {
+            validateSignInUser.errors = [{ instancePath: instancePath + "/query/app_id", schemaPath: "#/properties/query/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 256 }, message: "must NOT have more than 256 characters" }];
+            return false;
+           }
+          }
+         }
+        }
+       } else {
+        validateSignInUser.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data4 = data.headers;
+       const _errs9 = errors;
+       if (errors === _errs9) {
+        if (!(data4 && typeof data4 == "object" && !Array.isArray(data4))) {
+         validateSignInUser.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs9 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSignInUser.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSignInUser.errors = vErrors;
+ return errors === 0;
+}
+
 function validateSignIntent(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -9023,6 +9235,7 @@ export {
  validateGetFault as getFault,
  validateGetPolicyTrace as getPolicyTrace,
  validateGetRequest as getRequest,
+ validateGetSimulatedLogin as getSimulatedLogin,
  validateGetVerificationPage as getVerificationPage,
  validateLintPolicy as lintPolicy,
  validateListAbis as listAbis,
@@ -9062,6 +9275,7 @@ export {
  validateSendRequest as sendRequest,
  validateSetClock as setClock,
  validateSetProviderState as setProviderState,
+ validateSignInUser as signInUser,
  validateSignIntent as signIntent,
  validateSteerFiatPayout as steerFiatPayout,
  validateSteerTransaction as steerTransaction,

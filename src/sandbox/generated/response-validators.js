@@ -4835,6 +4835,182 @@ function validateRecordedHeader(data, { instancePath = "", parentData, parentDat
  return errors === 0;
 }
 
+function validateSimulatedLogin(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.issuer === void 0 && (missing0 = "issuer") || data.verification_key === void 0 && (missing0 = "verification_key") || data.keys === void 0 && (missing0 = "keys")) {
+    validateSimulatedLogin.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "issuer" || key0 === "verification_key" || key0 === "keys")) {
+      validateSimulatedLogin.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.issuer !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.issuer !== "string") {
+       validateSimulatedLogin.errors = [{ instancePath: instancePath + "/issuer", schemaPath: "#/properties/issuer/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.verification_key !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.verification_key !== "string") {
+        validateSimulatedLogin.errors = [{ instancePath: instancePath + "/verification_key", schemaPath: "#/properties/verification_key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.keys !== void 0) {
+        let data2 = data.keys;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (Array.isArray(data2)) {
+          if (data2.length > 1) {
+           validateSimulatedLogin.errors = [{ instancePath: instancePath + "/keys", schemaPath: "#/properties/keys/maxItems", keyword: "maxItems", params: { limit: 1 }, message: "must NOT have more than 1 items" }];
+           return false;
+          } else {
+           var valid1 = true;
+           const len0 = data2.length;
+           for (let i0 = 0; i0 < len0; i0++) {
+            let data3 = data2[i0];
+            const _errs8 = errors;
+            if (errors === _errs8) {
+             if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+              let missing1;
+              if (data3.kty === void 0 && (missing1 = "kty") || data3.crv === void 0 && (missing1 = "crv") || data3.x === void 0 && (missing1 = "x") || data3.y === void 0 && (missing1 = "y") || data3.use === void 0 && (missing1 = "use") || data3.alg === void 0 && (missing1 = "alg")) {
+               validateSimulatedLogin.errors = [{ instancePath: instancePath + "/keys/" + i0, schemaPath: "#/properties/keys/items/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+               return false;
+              } else {
+               const _errs10 = errors;
+               for (const key1 in data3) {
+                if (!(key1 === "kty" || key1 === "crv" || key1 === "x" || key1 === "y" || key1 === "use" || key1 === "alg")) {
+                 validateSimulatedLogin.errors = [{ instancePath: instancePath + "/keys/" + i0, schemaPath: "#/properties/keys/items/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key1 }, message: "must NOT have additional properties" }];
+                 return false;
+                 break;
+                }
+               }
+               if (_errs10 === errors) {
+                if (data3.kty !== void 0) {
+                 const _errs11 = errors;
+                 if ("EC" !== data3.kty) {
+                  validateSimulatedLogin.errors = [{ instancePath: instancePath + "/keys/" + i0 + "/kty", schemaPath: "#/properties/keys/items/properties/kty/const", keyword: "const", params: { allowedValue: "EC" }, message: "must be equal to constant" }];
+                  return false;
+                 }
+                 var valid2 = _errs11 === errors;
+                } else {
+                 var valid2 = true;
+                }
+                if (valid2) {
+                 if (data3.crv !== void 0) {
+                  const _errs12 = errors;
+                  if ("P-256" !== data3.crv) {
+                   validateSimulatedLogin.errors = [{ instancePath: instancePath + "/keys/" + i0 + "/crv", schemaPath: "#/properties/keys/items/properties/crv/const", keyword: "const", params: { allowedValue: "P-256" }, message: "must be equal to constant" }];
+                   return false;
+                  }
+                  var valid2 = _errs12 === errors;
+                 } else {
+                  var valid2 = true;
+                 }
+                 if (valid2) {
+                  if (data3.x !== void 0) {
+                   const _errs13 = errors;
+                   if (typeof data3.x !== "string") {
+                    validateSimulatedLogin.errors = [{ instancePath: instancePath + "/keys/" + i0 + "/x", schemaPath: "#/properties/keys/items/properties/x/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                    return false;
+                   }
+                   var valid2 = _errs13 === errors;
+                  } else {
+                   var valid2 = true;
+                  }
+                  if (valid2) {
+                   if (data3.y !== void 0) {
+                    const _errs15 = errors;
+                    if (typeof data3.y !== "string") {
+                     validateSimulatedLogin.errors = [{ instancePath: instancePath + "/keys/" + i0 + "/y", schemaPath: "#/properties/keys/items/properties/y/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                     return false;
+                    }
+                    var valid2 = _errs15 === errors;
+                   } else {
+                    var valid2 = true;
+                   }
+                   if (valid2) {
+                    if (data3.use !== void 0) {
+                     const _errs17 = errors;
+                     if ("sig" !== data3.use) {
+                      validateSimulatedLogin.errors = [{ instancePath: instancePath + "/keys/" + i0 + "/use", schemaPath: "#/properties/keys/items/properties/use/const", keyword: "const", params: { allowedValue: "sig" }, message: "must be equal to constant" }];
+                      return false;
+                     }
+                     var valid2 = _errs17 === errors;
+                    } else {
+                     var valid2 = true;
+                    }
+                    if (valid2) {
+                     if (data3.alg !== void 0) {
+                      const _errs18 = errors;
+                      if ("ES256" !== data3.alg) {
+                       validateSimulatedLogin.errors = [{ instancePath: instancePath + "/keys/" + i0 + "/alg", schemaPath: "#/properties/keys/items/properties/alg/const", keyword: "const", params: { allowedValue: "ES256" }, message: "must be equal to constant" }];
+                       return false;
+                      }
+                      var valid2 = _errs18 === errors;
+                     } else {
+                      var valid2 = true;
+                     }
+                    }
+                   }
+                  }
+                 }
+                }
+               }
+              }
+             } else {
+              validateSimulatedLogin.errors = [{ instancePath: instancePath + "/keys/" + i0, schemaPath: "#/properties/keys/items/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+              return false;
+             }
+            }
+            var valid1 = _errs8 === errors;
+            if (!valid1) {
+             break;
+            }
+           }
+          }
+         } else {
+          validateSimulatedLogin.errors = [{ instancePath: instancePath + "/keys", schemaPath: "#/properties/keys/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+          return false;
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSimulatedLogin.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSimulatedLogin.errors = vErrors;
+ return errors === 0;
+}
+
 function validateSandboxVerificationPage(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -9978,6 +10154,141 @@ function validateSandboxScenarioResource(data, { instancePath = "", parentData, 
  return errors === 0;
 }
 
+function validateSandboxSession(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.session_id === void 0 && (missing0 = "session_id") || data.app_id === void 0 && (missing0 = "app_id") || data.user_id === void 0 && (missing0 = "user_id") || data.access_token === void 0 && (missing0 = "access_token") || data.refresh_token === void 0 && (missing0 = "refresh_token") || data.identity_token === void 0 && (missing0 = "identity_token") || data.custom_token === void 0 && (missing0 = "custom_token") || data.expires_at_ms === void 0 && (missing0 = "expires_at_ms")) {
+    validateSandboxSession.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "session_id" || key0 === "app_id" || key0 === "user_id" || key0 === "access_token" || key0 === "refresh_token" || key0 === "identity_token" || key0 === "custom_token" || key0 === "expires_at_ms")) {
+      validateSandboxSession.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.session_id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.session_id !== "string") {
+       validateSandboxSession.errors = [{ instancePath: instancePath + "/session_id", schemaPath: "#/properties/session_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.app_id !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.app_id !== "string") {
+        validateSandboxSession.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.user_id !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.user_id !== "string") {
+         validateSandboxSession.errors = [{ instancePath: instancePath + "/user_id", schemaPath: "#/properties/user_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.access_token !== void 0) {
+         const _errs8 = errors;
+         if (typeof data.access_token !== "string") {
+          validateSandboxSession.errors = [{ instancePath: instancePath + "/access_token", schemaPath: "#/properties/access_token/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.refresh_token !== void 0) {
+          const _errs10 = errors;
+          if (typeof data.refresh_token !== "string") {
+           validateSandboxSession.errors = [{ instancePath: instancePath + "/refresh_token", schemaPath: "#/properties/refresh_token/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.identity_token !== void 0) {
+           const _errs12 = errors;
+           if (typeof data.identity_token !== "string") {
+            validateSandboxSession.errors = [{ instancePath: instancePath + "/identity_token", schemaPath: "#/properties/identity_token/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.custom_token !== void 0) {
+            let data6 = data.custom_token;
+            const _errs14 = errors;
+            if (typeof data6 !== "string" && data6 !== null) {
+             validateSandboxSession.errors = [{ instancePath: instancePath + "/custom_token", schemaPath: "#/properties/custom_token/type", keyword: "type", params: { type: schemaSandboxSession.properties.custom_token.type }, message: "must be string,null" }];
+             return false;
+            }
+            var valid0 = _errs14 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.expires_at_ms !== void 0) {
+             let data7 = data.expires_at_ms;
+             const _errs16 = errors;
+             if (!(typeof data7 == "number" && (!(data7 % 1) && !isNaN(data7)) && isFinite(data7))) {
+              validateSandboxSession.errors = [{ instancePath: instancePath + "/expires_at_ms", schemaPath: "#/properties/expires_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+              return false;
+             }
+             if (errors === _errs16) {
+              if (typeof data7 == "number" && isFinite(data7)) {
+               if (!formatUnixMs.validate(data7)) {
+                validateSandboxSession.errors = [{ instancePath: instancePath + "/expires_at_ms", schemaPath: "#/properties/expires_at_ms/format", keyword: "format", params: { format: "unix-ms" }, message: 'must match format "unix-ms"' }];
+                return false;
+               }
+              }
+             }
+             var valid0 = _errs16 === errors;
+            } else {
+             var valid0 = true;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxSession.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxSession.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxSession = { "$id": "SandboxSession", "type": "object", "required": ["session_id", "app_id", "user_id", "access_token", "refresh_token", "identity_token", "custom_token", "expires_at_ms"], "additionalProperties": false, "properties": { "session_id": { "type": "string" }, "app_id": { "type": "string" }, "user_id": { "type": "string" }, "access_token": { "type": "string" }, "refresh_token": { "type": "string" }, "identity_token": { "type": "string" }, "custom_token": { "type": ["string", "null"] }, "expires_at_ms": { "type": "integer", "format": "unix-ms" } } };
 function validateSandboxPayoutClosed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -10220,6 +10531,7 @@ const responseValidators = {
  getFault: { 200: validateSandboxFault, 404: validateError, 500: validateError },
  getPolicyTrace: { 200: validatePolicyTrace, 404: validateError, 500: validateError },
  getRequest: { 200: validateRecordedExchange, 400: validateError, 404: validateError, 500: validateError },
+ getSimulatedLogin: { 200: validateSimulatedLogin, 500: validateError },
  getVerificationPage: { 200: validateSandboxVerificationPage, 404: validateError, 500: validateError },
  lintPolicy: { 200: validatePolicyLint, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  listAbis: { 200: validateSandboxAbis, 500: validateError },
@@ -10259,6 +10571,7 @@ const responseValidators = {
  sendRequest: { 200: validateSentRequest, 400: validateError, 500: validateError },
  setClock: { 200: validateSandboxClock, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  setProviderState: { 200: validateSandboxProviderState, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
+ signInUser: { 200: validateSandboxSession, 400: validateError, 404: validateError, 500: validateError },
  signIntent: { 200: validateSentRequest, 400: validateError, 500: validateError },
  steerFiatPayout: { 200: validateSandboxPayoutClosed, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
  steerTransaction: { 200: validateSteeredSandboxTransaction, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },

@@ -1186,6 +1186,22 @@ export type SandboxScenarios = {
   data: SandboxScenario[];
 };
 
+export type SandboxSession = {
+  /** The `sid` of the access token. */
+  session_id: string;
+  app_id: string;
+  user_id: string;
+  /** Sent as `authorization: Bearer …`. */
+  access_token: string;
+  refresh_token: string;
+  /** A token with the linked accounts of the user. */
+  identity_token: string;
+  /** A token of the simulated login, for example for `POST /v1/wallets/authenticate`. Null for a user without a custom account, and if the app does not accept tokens of the simulated login. */
+  custom_token: string | null;
+  /** When the access token expires, by the clock of the sandbox. */
+  expires_at_ms: number;
+};
+
 export type SandboxSigner = "alice" | "bob" | "carol";
 
 /** The keys that sign the request, one after the other. */
@@ -1358,6 +1374,22 @@ export type SetSandboxClockRequest = {
 
 export type SignSandboxIntentRequest = {
   sign_as: SandboxSigner;
+};
+
+export type SimulatedLogin = {
+  /** The `iss` of its tokens. */
+  issuer: string;
+  /** PEM of the public key, as `jwt_auth.verification_key` takes it. */
+  verification_key: string;
+  /** The same key as a JSON Web Key Set. */
+  keys: {
+    kty: "EC";
+    crv: "P-256";
+    x: string;
+    y: string;
+    use: "sig";
+    alg: "ES256";
+  }[];
 };
 
 export type SnapshotContent = {

@@ -1,13 +1,27 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
+import { readAppSettings } from '../../domain/access/apps/app-settings.ts';
 import { findApp } from '../../domain/access/apps/find-app.ts';
-import { findUserByAccount } from '../../domain/access/user-records/find-user.ts';
+import {
+  type AccountKey,
+  findUserByAccount,
+  getUser,
+  getUserByAccount,
+  type StoredUser,
+  type UserContext,
+} from '../../domain/access/user-records/find-user.ts';
 import { decideDevice, findDeviceCode, showUserCode } from '../../domain/wallets/oauth/device-codes.ts';
 import type { OauthDeviceCode } from '../../domain/wallets/oauth/oauth.entity.ts';
-import { normalizeEmail } from '../../domain/wallets/users/linked-account-kinds.ts';
+import {
+  identityClaims,
+  issueIdentityToken,
+  TOKEN_LIFETIME_SECONDS,
+} from '../../domain/wallets/tokens/access-tokens.ts';
+import { openSession } from '../../domain/wallets/tokens/log-in-with-code.ts';
+import { normalizeEmail, normalizePhoneNumber } from '../../domain/wallets/users/linked-account-kinds.ts';
 import { transferAccount } from '../../domain/wallets/users/transfer-account.ts';
 import { changeUserState } from '../../domain/wallets/users/user.ts';
 import { userView } from '../../domain/wallets/users/user-view.ts';
-import { invalidField } from '../../errors.ts';
+import { ApiError, invalidField, notFound } from '../../errors.ts';
 import type { Handler, OperatorHandler } from '../control-plane.ts';
 import type { SandboxDeviceCode } from '../generated/schemas.ts';
 
@@ -32,6 +46,70 @@ export const configureUser: Handler<'configureUser'> = async ({ path, body }, co
     frozen: user.frozen_at !== undefined,
   };
 };
+
+export const signInUser: Handler<'signInUser'> = async ({ path, query }, context) => {
+  const { ids, entropy, keyStore, login, prefix } = context;
+  const nowMs = context.clock.now();
+  return context.change(async (em, notes) => {
+    const app = await findApp(em, query.app_id ?? context.appId);
+    const inApp = { app, em, notes, ids, entropy, keyStore, nowMs, prefix };
+    const stored = await findUserNamed(inApp, path.user_id);
+    const user = userView(stored);
+    const { id: userId, frozen_at_ms: frozenAtMs } = stored.row;
+    if (frozenAtMs !== null) {
+      throw new ApiError(
+        'invalid_state',
+        'the user is frozen; PUT /_sandbox/apps/{app_id}/users/{user_id} changes that',
+      );
+    }
+    const { sessionId, token, refreshToken } = await openSession(inApp, userId);
+    const { jwt_auth: jwtAuth } = readAppSettings(app.settings);
+    const custom = stored.linkedAccounts.find(({ type }) => type === 'custom_auth');
+    const isAccepted = jwtAuth?.verification_key === login().verificationKey;
+    return {
+      session_id: sessionId,
+      app_id: app.id,
+      user_id: user.id,
+      access_token: token,
+      refresh_token: refreshToken,
+      identity_token: await issueIdentityToken(inApp, { userId, claims: identityClaims(user) }),
+      custom_token:
+        custom === undefined || !isAccepted
+          ? null
+          : await login().issue(custom.subject, {
+              ...{ claim: jwtAuth.user_id_claim, audience: jwtAuth.audiences[0], nowMs },
+            }),
+      expires_at_ms: 1000 * (Math.floor(nowMs / 1000) + TOKEN_LIFETIME_SECONDS),
+    };
+  });
+};
+
+export const getSimulatedLogin: Handler<'getSimulatedLogin'> = async (_input, context) => {
+  const { issuer, verificationKey, jwk } = context.login();
+  const { x = '', y = '' } = await jwk();
+  return {
+    issuer,
+    verification_key: verificationKey,
+    keys: [{ kty: 'EC', crv: 'P-256', x, y, use: 'sig', alg: 'ES256' }],
+  };
+};
+
+/** Finds a user by id, or by the email address, phone number or custom user id of a linked account. */
+async function findUserNamed(context: UserContext, name: string): Promise<StoredUser> {
+  const byId = await getUser(context, name);
+  if (byId !== undefined) return byId;
+  const number = normalizePhoneNumber(name);
+  const accounts: AccountKey[] = [
+    { type: 'email', subject: normalizeEmail(name) },
+    { type: 'custom_auth', subject: name },
+    ...(number === undefined ? [] : [{ type: 'phone', subject: number }]),
+  ];
+  for (const account of accounts) {
+    const user = await getUserByAccount(context, account);
+    if (user !== undefined) return user;
+  }
+  throw notFound('User');
+}
 
 export const getDeviceCode: Handler<'getDeviceCode'> = ({ path }, context) =>
   context.read(async (em) =>

@@ -15,14 +15,14 @@ interface Claims {
 
 /** The command or request that returns an access token. */
 const GET_TOKEN =
-  'get an access token by POST /v1/passwordless/authenticate or the device flow; GET /v1/apps/{app_id}/test_credentials returns accounts for tests';
+  'get an access token by `custos token <user>`, POST /v1/passwordless/authenticate or the device flow; GET /v1/apps/{app_id}/test_credentials returns accounts for tests';
 
 /** Explains refused user tokens, in the authorization header or in the body. */
 export function whyToken(refused: RefusedRequest, facts: Facts): Why | undefined {
   const { message, headers, operation, body } = refused;
   if (message.endsWith('the app has no JWT authentication configured')) {
     return because(
-      'the app verifies no tokens yet: start the sandbox with `--jwt-key <file>`, or set `jwt_auth` by PUT /_sandbox/apps/{app_id}; an access token of this sandbox needs neither',
+      'the app verifies no tokens yet: start the sandbox with `--jwt-key <file>`, or set `jwt_auth` by PUT /_sandbox/apps/{app_id}, for example to the key of GET /_sandbox/login; an access token of this sandbox needs neither',
     );
   }
   const jwt = tokenIn(body);

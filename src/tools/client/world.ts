@@ -15,6 +15,7 @@ import type {
   SandboxScenario,
   SandboxScenarioRun,
   SandboxScenarios,
+  SandboxSession,
   SandboxSnapshot,
   SandboxSnapshots,
   SandboxUpcoming,
@@ -46,6 +47,21 @@ export function readClock(client: SandboxClient): Promise<SandboxClock> {
 
 export function changeClock(client: SandboxClient, body: SetSandboxClockRequest): Promise<SandboxClock> {
   return client.call('PUT', '/clock', { body });
+}
+
+/**
+ * Opens a session of a user.
+ *
+ * @param user an id, email address, phone number or custom user id.
+ * @param appId Default: the app of the sandbox.
+ */
+export function signIn(
+  client: Pick<SandboxClient, 'call'>,
+  user: string,
+  appId?: string | undefined,
+): Promise<SandboxSession> {
+  const query = appId === undefined ? '' : `?app_id=${encodeURIComponent(appId)}`;
+  return client.call('POST', `/users/${encodeURIComponent(user)}/session${query}`);
 }
 
 /** The upcoming events, earliest first. */

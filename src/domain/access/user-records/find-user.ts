@@ -87,7 +87,7 @@ export async function lockUser({ app, em }: UserContext, id: string): Promise<{ 
 }
 
 /** The user of the app to whom an account is linked, or undefined. */
-async function getUserByAccount(
+export async function getUserByAccount(
   context: UserContext,
   { type, subject }: AccountKey,
 ): Promise<StoredUser | undefined> {

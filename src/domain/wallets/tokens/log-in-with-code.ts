@@ -49,10 +49,10 @@ export async function logInWithCode(
   await requireAllowlisted(context, [key, ...(await otherAccounts(context, known))]);
   const userId = known ?? (await signUp(context, key));
   const user = await verifyAccount(context, userId, key);
-  const session = await openSession(context, userId);
+  const { token, refreshToken } = await openSession(context, userId);
   return {
     user,
-    ...session,
+    ...{ token, service_access_token: token, refresh_token: refreshToken },
     ...(settings.identity_tokens
       ? { identity_token: await issueIdentityToken(context, { userId, claims: identityClaims(user) }) }
       : {}),
@@ -130,10 +130,17 @@ async function verifyAccount(context: OperationContext, userId: string, { type, 
 }
 
 /**
+ * Opens a session of a user, and issues its access token.
+ *
  * CHOICE: a frozen user gets the same response as for a wrong code, because the specification has no other refusal of
  * a login.
+ *
+ * @throws ApiError invalid_credentials for a frozen user.
  */
-async function openSession(context: OperationContext, userId: string) {
+export async function openSession(
+  context: Parameters<typeof issueAccessToken>[0] & Pick<OperationContext, 'entropy'>,
+  userId: string,
+): Promise<{ readonly sessionId: string; readonly token: string; readonly refreshToken: string }> {
   const { isFrozen } = await lockUser(context, userId);
   if (isFrozen) throw new ApiError('invalid_credentials', 'the user is frozen');
   const sessionId = context.ids.uuid();
@@ -148,5 +155,5 @@ async function openSession(context: OperationContext, userId: string) {
   });
   await context.em.flush();
   const token = await issueAccessToken(context, { userId, sessionId });
-  return { token, service_access_token: token, refresh_token: refreshToken };
+  return { sessionId, token, refreshToken };
 }

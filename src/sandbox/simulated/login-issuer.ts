@@ -1,0 +1,46 @@
+import { createPrivateKey, createPublicKey } from 'node:crypto';
+import { exportJWK, type JWK, SignJWT } from 'jose';
+import { p256KeyPairFromSeed } from '../../engine/crypto/p256.ts';
+
+/** The `iss` of its tokens. */
+const ISSUER = 'https://login.acme.example';
+
+const LIFETIME_SECONDS = 3600;
+
+/**
+ * The login of an app with custom authentication: it signs tokens that name a `custom_user_id`, as the login server
+ * of such an app does.
+ */
+export interface LoginIssuer {
+  readonly issuer: string;
+  /** The public key, as PEM of its SubjectPublicKeyInfo. */
+  readonly verificationKey: string;
+  /** The same key as a JWK. */
+  jwk(): Promise<JWK>;
+  /** Signs a token for a `custom_user_id`, valid for an hour from `nowMs`. */
+  issue(
+    customUserId: string,
+    options: { readonly claim: string; readonly audience: string | undefined; readonly nowMs: number },
+  ): Promise<string>;
+}
+
+/** Creates the login. The same seed gives the same key. */
+export function createLoginIssuer(seed: Uint8Array): LoginIssuer {
+  const { privateKeyPkcs8, publicKey } = p256KeyPairFromSeed(seed);
+  const signingKey = createPrivateKey({
+    ...{ key: Buffer.from(privateKeyPkcs8, 'base64'), format: 'der', type: 'pkcs8' },
+  });
+  const verifying = createPublicKey({ key: Buffer.from(publicKey, 'base64'), format: 'der', type: 'spki' });
+  return {
+    issuer: ISSUER,
+    verificationKey: verifying.export({ format: 'pem', type: 'spki' }).toString(),
+    jwk: async () => ({ ...(await exportJWK(verifying)), use: 'sig', alg: 'ES256' }),
+    issue(customUserId, { claim, audience, nowMs }) {
+      const issuedAt = Math.floor(nowMs / 1000);
+      const claims = { [claim]: customUserId, iss: ISSUER, iat: issuedAt, exp: issuedAt + LIFETIME_SECONDS };
+      return new SignJWT(audience === undefined ? claims : { ...claims, aud: audience })
+        .setProtectedHeader({ alg: 'ES256', typ: 'JWT' })
+        .sign(signingKey);
+    },
+  };
+}
