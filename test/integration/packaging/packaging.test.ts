@@ -12,14 +12,15 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadOrCreateCertificate } from '../../../src/adapters/certificate.ts';
 import { systemClock, systemEntropy } from '../../../src/adapters/runtime.ts';
 import { readServeConfig } from '../../../src/config/config.ts';
-import { runCommand } from '../../support/run-custos.ts';
+import { runCommand, serveCustos } from '../../support/run-custos.ts';
 import { startSandbox } from '../../support/sandbox.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
@@ -142,6 +143,40 @@ test('the compose file has settings and commands that exist', async () => {
     if (check.length > 0) expect((await runCommand([...check, '--help'])).code).toBe(0);
   }
 });
+
+test('the compose file of the sandbox starts one that other containers control with the token', async () => {
+  const { services } = parse(read('packaging/compose.sandbox.yaml'));
+  expect(Object.keys(services)).toEqual(['custos']);
+  const { command, environment, healthcheck } = services.custos;
+  const defaultOf = (text: string): string => text.replace(/\$\{\w+:-(.*)\}/, '$1');
+  const [, , , ...check] = healthcheck.test;
+  expect((await runCommand([...check, '--help'])).code).toBe(0);
+  const controlToken = defaultOf(environment.CUSTOS_CONTROL_TOKEN);
+  await using custos = await serveCustos(command.map(defaultOf), {
+    env: { CUSTOS_CONTROL_TOKEN: controlToken },
+  });
+  expect((await custos.call('GET', '/v1/wallets/ext_wal_alice')).status).toBe(200);
+  const { port } = new URL(custos.ready.base_url);
+  // As a container, which knows neither the certificate nor loopback.
+  const unverified = new Agent({ connect: { rejectUnauthorized: false } });
+  const host = otherAddress() ?? '127.0.0.1';
+  const origin = `https://${host}:${port}`;
+  const ca = await unverified.request({ origin, path: '/ca.pem', method: 'GET' });
+  const dispatcher = new Agent({ connect: { ca: await ca.body.text(), servername: 'custos' } });
+  const clock = (headers: Record<string, string>) =>
+    dispatcher.request({ origin, path: '/_sandbox/clock', method: 'GET', headers });
+  const { statusCode, body } = await clock({ host: 'custos:4010', authorization: `Bearer ${controlToken}` });
+  expect([statusCode, await body.json()]).toEqual([200, expect.objectContaining({ frozen: false })]);
+  if (host !== '127.0.0.1') expect((await clock({ host: 'custos:4010' })).statusCode).toBe(401);
+  await Promise.all([unverified.destroy(), dispatcher.destroy()]);
+});
+
+/** An address of this machine that is not loopback, if it has one. */
+function otherAddress(): string | undefined {
+  return Object.values(networkInterfaces())
+    .flat()
+    .find((each) => each !== undefined && !each.internal && each.family === 'IPv4')?.address;
+}
 
 test('custos healthcheck asks a sandbox or an admin port', async () => {
   await using sandbox = await startSandbox({ adminPort: 0 });
