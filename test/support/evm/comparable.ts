@@ -217,6 +217,18 @@ function looked(
   return [kept(ours, theirs), kept(theirs, ours)];
 }
 
+/**
+ * Whether our trace of calls is refused because it has more than 10 MB of inputs and outputs, which anvil writes in at
+ * least 20 million hex digits.
+ */
+function isTooLarge(ours: Answer, theirs: Answer): boolean {
+  const isRefused = 'error' in ours && ours.error.code === LIMIT_EXCEEDED;
+  return isRefused && JSON.stringify(theirs).length > 20_000_000;
+}
+
+/** The code of EIP-1474 for a limit. */
+const LIMIT_EXCEEDED = -32_005;
+
 /** Both answers to each call about a transaction, where anvil has one. */
 function traced(
   ours: readonly Answer[],
@@ -225,6 +237,7 @@ function traced(
 ): (readonly [unknown, unknown])[] {
   return ours.flatMap((answer, index) => {
     const other = theirs[index]!;
+    if (isTooLarge(answer, other)) return [];
     if (!('result' in answer) || !('result' in other)) return [[answer, other] as const];
     return isUntraced(other) && !isUntraced(answer)
       ? []
