@@ -7,8 +7,7 @@ import {
   WalletKeyEntity,
   walletColumns,
 } from '../../src/domain/wallets/wallets/wallet.entity.ts';
-import type { OperationContext } from '../../src/ports/operation-context.ts';
-import type { UnitContext } from '../../src/ports/unit-notes.ts';
+import type { OperationContext, UnitContext } from '../../src/ports/operation-context.ts';
 import { unitsOf } from '../../src/server/unit-of-work.ts';
 import { findPage } from '../../src/storage/find-page.ts';
 import type { Database } from '../../src/storage/open-database.ts';

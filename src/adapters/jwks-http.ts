@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { JwksSource } from '../ports/requests.ts';
 import type { Clock } from '../ports/runtime.ts';
-import { readBoundedText } from './read-bounded-text.ts';
+import { readBoundedText } from './outside-services.ts';
 
 const FRESH_MS = 60 * 60_000;
 const COOLDOWN_MS = 30_000;

@@ -9,8 +9,7 @@ import { checksumAddress } from '../engine/signing/ethereum/signer.ts';
 import { tracedFetch } from '../observability/measured.ts';
 import type { Chains, EvmChain, Incentives } from '../ports/chains.ts';
 import type { Log } from '../ports/runtime.ts';
-import { readBoundedText } from './read-bounded-text.ts';
-import { ProviderUnavailableError } from './unavailable-errors.ts';
+import { ProviderUnavailableError, readBoundedText } from './outside-services.ts';
 
 /** A reward as Merkl reports it. It counts only as far as the distributor confirms it. */
 interface ReportedReward {

@@ -12,11 +12,13 @@ import { type OperatorCaller, recordChange } from '../domain/access/operators/op
 import { entities } from '../domain/tables.ts';
 import { rotateSigningKey } from '../domain/wallets/tokens/access-tokens.ts';
 import { checkJwtAuthReachable } from '../domain/wallets/tokens/verify-custom-jwt.ts';
+import { transferAccount as transfer } from '../domain/wallets/users/linked-accounts.ts';
+import { restoreWallet as restore } from '../domain/wallets/wallets/update-wallet.ts';
 import { isUnavailable } from '../errors.ts';
 import { sandboxKeyStore } from '../keys/sandbox-keys.ts';
 import type { KeyStore } from '../ports/key-store.ts';
+import type { UnitContext } from '../ports/operation-context.ts';
 import type { Log } from '../ports/runtime.ts';
-import type { UnitContext } from '../ports/unit-notes.ts';
 import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import { migrate, pendingMigrations } from '../storage/migrate.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
@@ -257,4 +259,55 @@ function storeSecret(folder: string, { id, secret }: AppWithSecret): void {
 
 function view(app: App): AdministeredApp {
   return { id: app.id, name: app.name, created_at: new Date(app.createdAtMs).toISOString() };
+}
+
+/** The command line's representation of a user. */
+interface AdministeredUser {
+  readonly id: string;
+  readonly app_id: string;
+  /** The types of the accounts. */
+  readonly linked_accounts: readonly string[];
+}
+
+/**
+ * Moves the only account of a user to another user.
+ *
+ * @throws ApiError not_found, invalid_data, invalid_state
+ */
+export function transferAccount(
+  config: DatabaseConfig,
+  users: { readonly fromUserId: string; readonly toUserId: string },
+): Promise<AdministeredUser> {
+  return withDatabase(config, async (database) => {
+    await requireMigrated(database);
+    const context = { ids: makeIds(systemEntropy), nowMs: systemClock.now(), by: commandLine };
+    const inUnit = inUnitOf(unitsOf(database));
+    const { row, linkedAccounts } = await inUnit((em, notes) => transfer({ ...context, em, notes }, users));
+    return { id: row.id, app_id: row.app_id, linked_accounts: linkedAccounts.map(({ type }) => type) };
+  });
+}
+
+/** The command line's representation of a wallet. */
+export interface AdministeredWallet {
+  readonly id: string;
+  readonly app_id: string;
+  readonly address: string;
+  readonly chain_type: string;
+}
+
+/**
+ * Restores an archived wallet.
+ *
+ * @throws ApiError not_found, invalid_state
+ */
+export function restoreWallet(config: DatabaseConfig, walletId: string): Promise<AdministeredWallet> {
+  return withDatabase(config, async (database) => {
+    await requireMigrated(database);
+    const context = { ids: makeIds(systemEntropy), nowMs: systemClock.now(), by: commandLine };
+    const inUnit = inUnitOf(unitsOf(database));
+    const { id, app_id, address, chain_type } = await inUnit((em, notes) =>
+      restore({ ...context, em, notes }, walletId),
+    );
+    return { id, app_id, address, chain_type };
+  });
 }

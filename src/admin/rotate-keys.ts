@@ -19,7 +19,7 @@ import { entities, type Tables } from '../domain/tables.ts';
 import { policyDigest } from '../engine/authorization/policy-seals.ts';
 import { authorityDigest } from '../engine/authorization/wallet-authority.ts';
 import type { KeyStore, SealBinding, SealedKey } from '../ports/key-store.ts';
-import type { UnitContext, UnitWork } from '../ports/unit-notes.ts';
+import type { UnitContext, UnitWork } from '../ports/operation-context.ts';
 import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import { openDatabase } from '../storage/open-database.ts';
 import { commandLine } from './administration.ts';

@@ -1,18 +1,16 @@
 import {
+  addConditionSetItems as addConditionSetItemsVerb,
   conditionSetView,
   createConditionSet as createConditionSetVerb,
+  deleteConditionSetItem as deleteConditionSetItemVerb,
   deleteConditionSet as deleteConditionSetVerb,
   findConditionSet,
-  listConditionSets as listConditionSetsVerb,
-  updateConditionSet as updateConditionSetVerb,
-} from '../domain/access/condition-sets/condition-set.ts';
-import {
-  addConditionSetItems as addConditionSetItemsVerb,
-  deleteConditionSetItem as deleteConditionSetItemVerb,
   findConditionSetItem,
   listConditionSetItems as listConditionSetItemsVerb,
+  listConditionSets as listConditionSetsVerb,
   replaceConditionSetItems as replaceConditionSetItemsVerb,
-} from '../domain/access/condition-sets/condition-set-items.ts';
+  updateConditionSet as updateConditionSetVerb,
+} from '../domain/access/condition-sets/condition-set.ts';
 import type { Handler } from '../ports/operation-context.ts';
 
 export const listConditionSets: Handler<'listConditionSets'> = async ({ query }, context) => {

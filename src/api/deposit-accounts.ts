@@ -6,8 +6,11 @@ import {
   planCryptoDepositAccount,
 } from '../domain/money/crypto-deposits/crypto-deposit-account.ts';
 import { findNextOrder, findOrder } from '../domain/money/crypto-deposits/deposit-chains.ts';
-import type { ResolvedRoute } from '../domain/money/crypto-deposits/deposit-routes.ts';
-import { planQuote, quoteDeposit } from '../domain/money/crypto-deposits/quote-deposit.ts';
+import {
+  planQuote,
+  quoteDeposit,
+  type ResolvedRoute,
+} from '../domain/money/crypto-deposits/deposit-routes.ts';
 import {
   depositAccountViews,
   findDepositAccount,

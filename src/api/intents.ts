@@ -1,10 +1,9 @@
 import { authorizeIntent as authorizeIntentVerb } from '../domain/requests/intents/authorize-intent.ts';
 import { findIntent } from '../domain/requests/intents/find-intent.ts';
+import { proposeIntent, rejectIntent as rejectIntentVerb } from '../domain/requests/intents/intent.ts';
 import { readIntentView } from '../domain/requests/intents/intent-view.ts';
 import { listIntents as listIntentsVerb } from '../domain/requests/intents/list-intents.ts';
 import { planProposed } from '../domain/requests/intents/proposals.ts';
-import { proposeIntent } from '../domain/requests/intents/propose-intent.ts';
-import { rejectIntent as rejectIntentVerb } from '../domain/requests/intents/reject-intent.ts';
 import type { Handler, PlannedHandler } from '../ports/operation-context.ts';
 
 export const listIntents: Handler<'listIntents'> = async ({ query }, context) => {

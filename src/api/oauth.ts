@@ -1,6 +1,5 @@
 import { authorizeDevice, verifyDevice } from '../domain/wallets/oauth/device-codes.ts';
-import { exchangeToken } from '../domain/wallets/oauth/exchange-token.ts';
-import { listGrants, revokeGrant } from '../domain/wallets/oauth/oauth-grants.ts';
+import { exchangeToken, listGrants, revokeGrant } from '../domain/wallets/oauth/oauth-grants.ts';
 import type { Handler, OpenHandler } from '../ports/operation-context.ts';
 
 export const authorizeOauthDevice: Handler<'authorizeOauthDevice'> = (_input, context) =>

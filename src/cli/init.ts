@@ -34,7 +34,7 @@ async function init(
 ): Promise<void> {
   const [{ filesOf, templates }, { writeFiles }] = await Promise.all([
     import('../tools/init/templates.ts'),
-    import('../tools/init/write-files.ts'),
+    import('../tools/init/templates.ts'),
   ]);
   if (list) {
     for (const { name, summary } of templates) console.log(`${name.padEnd(10)}  ${summary}`);

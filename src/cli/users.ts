@@ -30,7 +30,7 @@ export function usersCommand(): Command {
       .addHelpText('after', usersExamples)
       .action(async (toUserId: string, flags: UsersFlags) => {
         const config = readDatabaseConfig(flags);
-        const { transferAccount } = await import('../admin/users.ts');
+        const { transferAccount } = await import('../admin/administration.ts');
         const user = await transferAccount(config, { fromUserId: flags.from, toUserId });
         console.log(
           flags.json === true

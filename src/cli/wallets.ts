@@ -27,7 +27,7 @@ export function walletsCommand(): Command {
       .addHelpText('after', walletsExamples)
       .action(async (walletId: string, flags: WalletsFlags) => {
         const config = readDatabaseConfig(flags);
-        const { restoreWallet } = await import('../admin/wallets.ts');
+        const { restoreWallet } = await import('../admin/administration.ts');
         const wallet = await restoreWallet(config, walletId);
         console.log(
           flags.json === true

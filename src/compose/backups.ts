@@ -11,7 +11,7 @@ import {
   readSandboxState,
   writeSandboxState,
 } from '../adapters/sandbox-folder.ts';
-import { markRestored } from '../admin/restores/restored.ts';
+import { markRestored } from '../admin/restored.ts';
 import { makeFolder } from '../config/make-folder.ts';
 import { packageVersion } from '../config/package-root.ts';
 import { StartError } from '../config/start-error.ts';

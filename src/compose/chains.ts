@@ -1,6 +1,6 @@
-import { noFiatProviders } from '../adapters/absent.ts';
 import { connectBridge } from '../adapters/bridge/connect.ts';
 import { connectChains } from '../adapters/chain-rpc/connect.ts';
+import { noFiatProviders } from '../adapters/outside-services.ts';
 import { merklRewards } from '../adapters/rewards.ts';
 import { systemClock } from '../adapters/runtime.ts';
 import { chainsOf } from '../adapters/sandbox-folder.ts';

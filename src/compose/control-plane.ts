@@ -17,20 +17,21 @@ import {
   type ControllablePrices,
   type ControllableSnapshots,
   controlHandlers,
+  type EventContract,
   type SimulatedLogin,
 } from '../sandbox/control-plane.ts';
-import type { ControllableChains } from '../sandbox/controllable-chains.ts';
+import { type ControllableChains, rpcChain } from '../sandbox/controllable-chains.ts';
 import type { DocumentedErrors, FaultRules } from '../sandbox/faults/fault-rules.ts';
 import { definition } from '../sandbox/generated/definition.ts';
 import { type OperationId, operations } from '../sandbox/generated/operations.ts';
 import { requestValidators } from '../sandbox/generated/request-validators.js';
 import { responseValidators } from '../sandbox/generated/response-validators.js';
 import { answerMessage } from '../sandbox/json-rpc.ts';
-import { rpcChain } from '../sandbox/named-chain.ts';
 import type { OwnApi } from '../sandbox/requests/own-api.ts';
 import { redactionFor } from '../sandbox/requests/redact.ts';
 import type { RequestLog } from '../sandbox/requests/request-log.ts';
 import { explainControlRefusals } from '../sandbox/why/explain-refusal.ts';
+import { nearestName } from '../sandbox/why/nearest.ts';
 import type { Mount } from '../server/app.ts';
 import { type Brand, createBrand, createControlBrand } from '../server/brand.ts';
 import { requireLocalCaller } from '../server/origins.ts';
@@ -38,11 +39,64 @@ import { createPipeline, type PipelineOptions } from '../server/pipeline.ts';
 import type { Answer, RequestState } from '../server/request-state.ts';
 import type { RpcEndpoint } from '../server/rpc/rpc-server.ts';
 import { inUnitOf, type OpenUnit } from '../server/unit-of-work.ts';
-import { createResponseCheck } from '../server/validation-issues.ts';
+import { createResponseCheck, describeFault } from '../server/validation-issues.ts';
 import type { Database } from '../storage/open-database.ts';
-import { eventContract } from './event-contract.ts';
 import type { RequestGate } from './request-gate.ts';
 import type { EventLog } from './sandbox-memory.ts';
+
+/** The members of the document that are read here. */
+interface WebhookDocument {
+  readonly webhooks: Readonly<
+    Record<string, { post: { requestBody: { content: Record<string, { examples: Examples }> } } }>
+  >;
+}
+
+type Examples = Readonly<Record<string, { readonly value: unknown }>>;
+
+/**
+ * The contract's rules for events, translated to `brand` for callers.
+ *
+ * NOTE: the validators and the document are large, and are loaded on their first use.
+ */
+function eventContract(brand: Pick<Brand, 'readBody' | 'writeBody'> | undefined): EventContract {
+  const validators = async () => (await import('../generated/webhook-validators.js')).webhookValidators;
+  let document: WebhookDocument | undefined;
+  const write = (payload: unknown): unknown => (brand === undefined ? payload : brand.writeBody(payload));
+  const read = (payload: unknown): unknown => (brand === undefined ? payload : brand.readBody(payload));
+  const types = async () => Object.keys(await validators()).sort();
+  return {
+    types,
+    readType: (type) => (read({ type }) as { type: string }).type,
+    async unknownType(type) {
+      const known = (await types()).map((name) => (write({ type: name }) as { type: string }).type);
+      return describeUnknown(type, known);
+    },
+    async example(type) {
+      document ??= JSON.parse(
+        readFileSync(join(packageRoot(), 'openapi', 'openapi.json'), 'utf8'),
+      ) as WebhookDocument;
+      const { examples } = document.webhooks[type]!.post.requestBody.content['application/json']!;
+      return write(structuredClone(Object.values(examples)[0]!.value));
+    },
+    read,
+    write: (payload) => write(JSON.parse(payload)),
+    async fault(type, payload) {
+      const validate = (await validators())[type]!;
+      return validate(payload) ? undefined : describeFault(validate.errors!);
+    },
+  };
+}
+
+/** Names the most similar known type, otherwise the types with the same prefix, or where the list of all types is. */
+function describeUnknown(type: string, known: readonly string[]): string {
+  const nearest = nearestName(type, known);
+  if (nearest !== undefined) return `the contract has no event \`${type}\`: did you mean \`${nearest}\`?`;
+  const meant = known.filter((name) => name.split('.')[0] === type.split('.')[0]);
+  if (meant.length === 0) {
+    return `the contract has no event \`${type}\`; /docs lists all ${known.length}, such as \`${known[0]}\``;
+  }
+  return `the contract has no event \`${type}\`, only ${meant.map((name) => `\`${name}\``).join(', ')}`;
+}
 
 interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' | 'newRequestId'> {
   readonly config: Pick<SandboxConfig, 'host' | 'publicUrls' | 'prefix' | 'controlToken' | 'hints'>;

@@ -13,7 +13,7 @@ import { KeyQuorumEntity } from '../domain/access/key-quorums/key-quorum.entity.
 import { PolicyEntity } from '../domain/access/policies/policy.entity.ts';
 import { LinkedAccountEntity } from '../domain/access/user-records/user.entity.ts';
 import type { Log } from '../ports/runtime.ts';
-import { findSandboxPage } from '../sandbox/find-page.ts';
+import { findSandboxPage } from '../sandbox/pages.ts';
 import { isLoopbackHost, requireLocalCaller } from '../server/origins.ts';
 import type { ReferenceDocument } from '../server/reference-document.ts';
 import type { FindPage, Page, ReferenceOptions } from '../server/reference-pages.ts';

@@ -3,6 +3,7 @@ import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { type AdjustableClock, adjustableClock, makeIds, systemClock } from '../adapters/runtime.ts';
 import { anyAddress, createWebhookSender } from '../adapters/webhook-http.ts';
 import type { SandboxConfig } from '../config/config.ts';
+import { publishedSafeguards } from '../domain/base/safeguards/safeguards.ts';
 import { preparedKeys, sandboxKeyStore } from '../keys/sandbox-keys.ts';
 import { measuredKeyStore, measuredWebhooks } from '../observability/measured.ts';
 import type { ServerMetrics } from '../observability/server-metrics.ts';
@@ -16,7 +17,6 @@ import { createLoginIssuer, type LoginIssuer } from '../sandbox/simulated/login-
 import type { Snapshot } from '../sandbox/snapshot-file.ts';
 import { isLoopbackHost } from '../server/origins.ts';
 import { sandboxChains } from './chains.ts';
-import { publishedSafeguards } from './safeguards.ts';
 import { sandboxEntropy } from './sandbox-entropy.ts';
 import type { SandboxMemory } from './sandbox-memory.ts';
 

@@ -32,6 +32,7 @@ import type { SimulatedChains } from '../sandbox/simulated/chains/simulated-chai
 import type { FiatControls } from '../sandbox/simulated/fiat/providers.ts';
 import type { Snapshot } from '../sandbox/snapshot-file.ts';
 import { explainRefusals } from '../sandbox/why/explain-refusal.ts';
+import { admissionFor } from '../server/admission.ts';
 import { recordDenials } from '../server/audit.ts';
 import { createAuthenticate } from '../server/authenticate.ts';
 import { faultInjector } from '../server/inject-faults.ts';
@@ -41,7 +42,6 @@ import { bindHandlers } from '../server/run-operation.ts';
 import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import { createResponseCheck } from '../server/validation-issues.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
-import { admissionFor } from './admission.ts';
 import { restoredSandbox } from './backups.ts';
 import { controlPlane } from './control-plane.ts';
 import { releaseOwnClaims, startBesideRequests } from './jobs.ts';

@@ -1,8 +1,8 @@
-import { noCardIssuers, noCustodians, noPrices } from '../adapters/absent.ts';
 import { connectChains } from '../adapters/chain-rpc/connect.ts';
 import { checkpointFile } from '../adapters/checkpoint-file.ts';
 import { createHttpJwks } from '../adapters/jwks-http.ts';
 import { logOf } from '../adapters/log.ts';
+import { noCardIssuers, noCustodians, noPrices } from '../adapters/outside-services.ts';
 import { merklRewards } from '../adapters/rewards.ts';
 import { makeIds, systemClock, systemEntropy } from '../adapters/runtime.ts';
 import { routersOnChain } from '../adapters/swap-routers.ts';
@@ -19,6 +19,7 @@ import { makeVoucherKeys } from '../domain/access/key-quorums/voucher-keys.ts';
 import { createAuditTrail } from '../domain/base/audit/audit-log.ts';
 import { idempotencyKeys } from '../domain/base/idempotency/idempotency-keys.ts';
 import { singleUseSignatures } from '../domain/base/replay-protection/single-use-signatures.ts';
+import { strictSafeguards } from '../domain/base/safeguards/safeguards.ts';
 import { entities } from '../domain/tables.ts';
 import { createUserTokens } from '../domain/wallets/tokens/access-tokens.ts';
 import { createUseLog } from '../domain/wallets/wallet-uses/use-log.ts';
@@ -32,6 +33,7 @@ import { measuredKeyStore, measuredWebhooks } from '../observability/measured.ts
 import type { KeyStore } from '../ports/key-store.ts';
 import type { Services } from '../ports/operation-context.ts';
 import type { Log } from '../ports/runtime.ts';
+import { admissionFor } from '../server/admission.ts';
 import { recordDenials } from '../server/audit.ts';
 import { createAuthenticate } from '../server/authenticate.ts';
 import { createFailureLimit, type RateLimitOptions, rateLimitOfApp } from '../server/rate-limit.ts';
@@ -43,14 +45,11 @@ import { isSessionLost } from '../storage/database-errors.ts';
 import { openDatabase } from '../storage/open-database.ts';
 import { isPooledByTransaction, postgresPool } from '../storage/postgres-dialect.ts';
 import { identifyDatabase } from '../storage/schema/identify-database.ts';
-import { admissionFor } from './admission.ts';
-import { followCertificate } from './certificate-files.ts';
 import { fiatProvidersOf, hintsOf, tokensNamedOn } from './chains.ts';
 import { type BesideRequests, jobUnits, startBesideRequests } from './jobs.ts';
-import { type Listening, listen, type WorkerMetrics } from './listen.ts';
+import { followCertificate, type Listening, listen, type WorkerMetrics } from './listen.ts';
 import { countFailures, metricsFor, telemetryFor, watchServer } from './monitoring.ts';
 import { openReplica } from './replica.ts';
-import { strictSafeguards } from './safeguards.ts';
 
 const MASTER_KEY_ADVICE = 'start with the master key that they were made with';
 

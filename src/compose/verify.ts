@@ -6,8 +6,7 @@ import type { AnsweredRequest } from '../ports/requests.ts';
 import { httpArchiveOf } from '../sandbox/requests/http-archive.ts';
 import { redactionFor } from '../sandbox/requests/redact.ts';
 import { createRequestLog } from '../sandbox/requests/request-log.ts';
-import { combinationsOf } from '../tools/contract/combinations.ts';
-import type { ContractDocument } from '../tools/contract/contract-document.ts';
+import { type ContractDocument, combinationsOf } from '../tools/contract/contract-document.ts';
 import { parsedBody, startComparison } from '../tools/verify/comparison.ts';
 import {
   type DocumentedCodes,

@@ -1,6 +1,5 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { type AdmissionSettings, admission, sandboxAdmission } from './admission.ts';
 import * as chains from './chains.ts';
 import * as check from './checks.ts';
 import { bridgeSettings } from './fiat.ts';
@@ -15,6 +14,50 @@ import {
 } from './settings.ts';
 import * as signer from './signer.ts';
 import { telemetrySettings } from './telemetry.ts';
+
+/** The limits of the work that a server accepts at once. */
+interface AdmissionSettings {
+  /** The maximum number of requests in progress. */
+  requests: number;
+  /** The maximum number of requests of each class in a unit of work. */
+  concurrent: { reads: number; writes: number; signing: number };
+  /** How long a request may wait during a persistent overload, in ms. */
+  delayMs: number;
+}
+
+// The number of connections that writes and signing together leave for reads.
+const SPARED_CONNECTIONS = 2;
+
+/**
+ * CHOICE: writes and signing together have as many places as there are connections, less two, and each has half of
+ * them. When all changes hang, for example on a synchronous standby that is unavailable, reads therefore still have
+ * two connections.
+ *
+ * @returns undefined when CUSTOS_MAX_DELAY_MS is 0, which admits everything.
+ */
+function admission(
+  { value }: Reader<Settings, 'serve'>,
+  databasePoolSize: number,
+): AdmissionSettings | undefined {
+  const changing = databasePoolSize - SPARED_CONNECTIONS;
+  const settings = {
+    requests: value('maxRequests'),
+    concurrent: {
+      reads: value('concurrentReads') ?? 2 * databasePoolSize,
+      writes: value('concurrentWrites') ?? Math.max(1, Math.ceil(changing / 2)),
+      signing: value('concurrentSigning') ?? Math.max(1, Math.floor(changing / 2)),
+    },
+    delayMs: value('maxDelayMs'),
+  };
+  return settings.delayMs === 0 ? undefined : settings;
+}
+
+/** CHOICE: a sandbox has one thread and one writer. It can respond to this many requests without a noticeable delay. */
+const sandboxAdmission: Readonly<AdmissionSettings> = {
+  requests: 2_000,
+  concurrent: { reads: 64, writes: 64, signing: 64 },
+  delayMs: 20,
+};
 
 /** The settings are invalid or incomplete. The message lists every fault on its own line. */
 export class ConfigError extends Error {

@@ -1,5 +1,5 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { addNotes, createNotes, type UnitContext, type UnitWork } from '../ports/unit-notes.ts';
+import { addNotes, createNotes, type UnitContext, type UnitWork } from '../ports/operation-context.ts';
 
 /**
  * Runs part of a unit of work so that it can be rolled back on its own, together with its notes.

@@ -7,7 +7,6 @@ import {
   AutomationEntity,
   ExecutionEntity,
 } from './access/automations/automation.entity.ts';
-import { ChainPositionEntity } from './access/chains/chain-position.entity.ts';
 import { ConditionSetEntity, ConditionSetItemEntity } from './access/condition-sets/condition-set.entity.ts';
 import {
   KeyQuorumChangeEntity,
@@ -19,7 +18,12 @@ import {
 import { OperatorEntity } from './access/operators/operator.entity.ts';
 import { OrganizationEntity, OrganizationSecretEntity } from './access/organizations/organization.entity.ts';
 import { PolicyEntity, PolicySealEntity } from './access/policies/policy.entity.ts';
-import { DeletedUserEntity, LinkedAccountEntity, UserEntity } from './access/user-records/user.entity.ts';
+import {
+  DeletedUserEntity,
+  LinkedAccountEntity,
+  UserEntity,
+  UserSearchTermEntity,
+} from './access/user-records/user.entity.ts';
 import {
   WebhookDeliveryEntity,
   WebhookEndpointEntity,
@@ -53,6 +57,7 @@ import {
   FiatPositionEntity,
 } from './money/fiat-deposits/fiat-deposit.entity.ts';
 import {
+  ChainPositionEntity,
   TransactionAuthorizationEntity,
   TransactionEntity,
 } from './money/transactions/transaction.entity.ts';
@@ -68,7 +73,6 @@ import {
 import { WalletRecoveryEntity } from './wallets/recovery/wallet-recovery.entity.ts';
 import { AppSigningKeyEntity, OauthGrantEntity, UserSessionEntity } from './wallets/tokens/session.entity.ts';
 import { UserKeyEntity } from './wallets/user-keys/user-key.entity.ts';
-import { UserSearchTermEntity } from './wallets/users/user-search-term.entity.ts';
 import { UseVolumeEntity, WalletUseEntity } from './wallets/wallet-uses/wallet-use.entity.ts';
 import {
   MasterKeyCheckEntity,

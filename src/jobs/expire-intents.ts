@@ -1,5 +1,5 @@
 import { SETTLED_AT_ONCE, settleInterruptedIntents } from '../domain/requests/intents/execute-intent.ts';
-import { EXPIRED_AT_ONCE, expireIntents as expire } from '../domain/requests/intents/expire-intents.ts';
+import { EXPIRED_AT_ONCE, expireIntents as expire } from '../domain/requests/intents/intent.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 

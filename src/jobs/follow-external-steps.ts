@@ -3,9 +3,10 @@ import {
   claimDueExternalSteps,
   type DueExternalStep,
   type ExternalProgress,
+  externalSteps,
   type StepSystem,
+  systemOfStep,
 } from '../domain/money/wallet-actions/due-steps.ts';
-import { externalSteps, systemOfStep } from '../domain/money/wallet-actions/external-steps.ts';
 import type { ExternalKind } from '../domain/money/wallet-actions/wallet-action-steps.ts';
 import { type JobContext, jobApart, outagesIn } from './job-context.ts';
 import type { Job } from './runner.ts';

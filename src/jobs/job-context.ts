@@ -1,6 +1,5 @@
-import type { Services } from '../ports/operation-context.ts';
+import type { Services, UnitWork } from '../ports/operation-context.ts';
 import type { Log } from '../ports/runtime.ts';
-import type { UnitWork } from '../ports/unit-notes.ts';
 import type { Job } from './runner.ts';
 
 export interface JobContext {

@@ -6,8 +6,7 @@ import { releaseTransactionsOf } from '../domain/money/transactions/claim-transa
 import { releaseChainsOf } from '../domain/money/transactions/record-funds.ts';
 import { releaseStepsOf } from '../domain/money/wallet-actions/due-steps.ts';
 import { settleInterruptedIntents } from '../domain/requests/intents/execute-intent.ts';
-import type { Services } from '../ports/operation-context.ts';
-import type { UnitContext } from '../ports/unit-notes.ts';
+import type { Services, UnitContext } from '../ports/operation-context.ts';
 
 const releases = [
   releaseEndpointsOf,

@@ -1,4 +1,4 @@
-import { dropStaleRecords } from '../domain/access/aggregations/stale-records.ts';
+import { dropStaleRecords } from '../domain/access/aggregations/aggregation.ts';
 import { dropOldDeliveries } from '../domain/access/webhooks/webhook-deliveries.ts';
 import { dropOldCheckpoints } from '../domain/base/audit/audit-tree.ts';
 import { dropExpiredAnswers } from '../domain/base/idempotency/idempotency-keys.ts';

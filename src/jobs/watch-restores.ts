@@ -21,7 +21,7 @@ import {
   storeIdentity,
 } from '../domain/base/restores/restores.ts';
 import type { CheckpointKeeper, KeptCheckpoint, WriteFreeze } from '../ports/audit.ts';
-import type { UnitNotes } from '../ports/unit-notes.ts';
+import type { UnitNotes } from '../ports/operation-context.ts';
 import type { JobContext } from './job-context.ts';
 import type { Job } from './runner.ts';
 

@@ -1,21 +1,204 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';
+import type { IncomingHttpHeaders } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import { DiagLogLevel, diag } from '@opentelemetry/api';
-import { setGlobalErrorHandler } from '@opentelemetry/core';
+import {
+  type Context,
+  DiagLogLevel,
+  defaultTextMapGetter,
+  defaultTextMapSetter,
+  diag,
+  type HrTime,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+  ValueType,
+} from '@opentelemetry/api';
+import { setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { CompressionAlgorithm } from '@opentelemetry/otlp-exporter-base';
-import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
-import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
+import {
+  detectResources,
+  envDetector,
+  type Resource,
+  resourceFromAttributes,
+} from '@opentelemetry/resources';
+import {
+  AggregationTemporality,
+  DataPointType,
+  type HistogramMetricData,
+  MeterProvider,
+  type MetricData,
+  type MetricProducer,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics';
 import {
   BatchSpanProcessor,
   ParentBasedSampler,
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import type { MetricValue, MetricValueWithName, Registry } from 'prom-client';
 import type { Entropy, Log } from '../ports/runtime.ts';
-import { metricProducer } from './metric-data.ts';
-import type { ServerMetrics } from './server-metrics.ts';
-import { type RequestTracer, startTracer } from './tracer.ts';
+import type { MetricValues, ServerMetrics } from './server-metrics.ts';
+import type { SpanMessage } from './spans.ts';
+
+/** Provides the metrics of a registry to the reader of the SDK. */
+function metricProducer(
+  scope: { readonly name: string; readonly version: string },
+  resource: Resource,
+  registry: Pick<Registry, 'getMetricsAsJSON'>,
+): MetricProducer {
+  const startTime = hrTimeOf(performance.timeOrigin);
+  return {
+    async collect() {
+      const endTime = hrTimeOf(performance.timeOrigin + performance.now());
+      const values = await registry.getMetricsAsJSON();
+      const metrics = values.map((metric) => metricOf(metric, { startTime, endTime }));
+      return { resourceMetrics: { resource, scopeMetrics: [{ scope, metrics }] }, errors: [] };
+    },
+  };
+}
+
+interface Times {
+  readonly startTime: HrTime;
+  readonly endTime: HrTime;
+}
+
+function metricOf({ name, help, type, values }: MetricValues[number], times: Times): MetricData {
+  const head = {
+    descriptor: { name, description: help, unit: '', valueType: ValueType.DOUBLE },
+    aggregationTemporality: AggregationTemporality.CUMULATIVE,
+  };
+  // The declared type is an enumeration of numbers, but the values are texts.
+  const kind = String(type);
+  if (kind === 'histogram') {
+    const dataPoints = histogramPoints(values as MetricValueWithName<string>[], times);
+    return { ...head, dataPointType: DataPointType.HISTOGRAM, dataPoints };
+  }
+  const dataPoints = values.map(({ labels, value }) => ({
+    ...times,
+    attributes: attributesOf(labels),
+    value,
+  }));
+  return kind === 'gauge'
+    ? { ...head, dataPointType: DataPointType.GAUGE, dataPoints }
+    : { ...head, dataPointType: DataPointType.SUM, isMonotonic: true, dataPoints };
+}
+
+/** The data points of a histogram, from its cumulative buckets, sums and counts. */
+function histogramPoints(
+  values: readonly MetricValueWithName<string>[],
+  times: Times,
+): HistogramMetricData['dataPoints'] {
+  const byLabels = Map.groupBy(values, ({ labels: { le, ...labels } }) => JSON.stringify(labels));
+  return [...byLabels.values()].map((group) => {
+    const find = (suffix: string) =>
+      group.find(({ metricName }) => metricName?.endsWith(suffix) === true)!.value;
+    const buckets = group.filter(({ metricName }) => metricName?.endsWith('_bucket') === true);
+    const { le, ...labels } = buckets[0]!.labels;
+    return {
+      ...times,
+      attributes: attributesOf(labels),
+      value: {
+        buckets: {
+          boundaries: buckets.slice(0, -1).map((bucket) => Number(bucket.labels.le)),
+          counts: buckets.map(({ value }, at) => value - (at === 0 ? 0 : buckets[at - 1]!.value)),
+        },
+        count: find('_count'),
+        sum: find('_sum'),
+      },
+    };
+  });
+}
+
+function attributesOf(labels: MetricValue<string>['labels']): Record<string, string> {
+  return Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, String(value)]));
+}
+
+function hrTimeOf(ms: number): HrTime {
+  const seconds = Math.floor(ms / 1000);
+  return [seconds, Math.round((ms - seconds * 1000) * 1_000_000)];
+}
+
+/** The end of a request. */
+interface RequestEnd {
+  readonly operation: string;
+  readonly method: string;
+  readonly status: number;
+  readonly code: string | undefined;
+}
+
+interface RequestTracer {
+  /** Runs the handling of a request as the first span of its trace in this process. */
+  request(headers: IncomingHttpHeaders, work: () => Promise<void>): Promise<void>;
+  /** Describes the request, whose span ends with `work`. Returns the id of the trace. */
+  describe(end: RequestEnd): string | undefined;
+  close(): void;
+}
+
+const kinds = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT } as const;
+
+/** Records the spans that `spans.ts` announces. */
+function startTracer(tracer: Tracer): RequestTracer {
+  const store = new AsyncLocalStorage<Context | undefined>();
+  const open = new WeakMap<SpanMessage, Span>();
+  const propagator = new W3CTraceContextPropagator();
+
+  const spans = tracingChannel<Context | undefined, SpanMessage>('custos:span');
+  spans.start.bindStore(store, (message) => {
+    const parent = store.getStore();
+    if (parent === undefined && message.isRoot !== true) return undefined;
+    const { name, kind, attributes = {} } = message;
+    const span = tracer.startSpan(name, { kind: kinds[kind], attributes }, parent ?? ROOT_CONTEXT);
+    open.set(message, span);
+    return trace.setSpan(parent ?? ROOT_CONTEXT, span);
+  });
+  const finish = (message: SpanMessage): void => open.get(message)?.end();
+  const handlers = {
+    start: () => undefined,
+    end: (message: SpanMessage) => (message.isSync === true ? finish(message) : undefined),
+    asyncStart: () => undefined,
+    asyncEnd: finish,
+    error: (message: SpanMessage) => void open.get(message)?.setStatus({ code: SpanStatusCode.ERROR }),
+  };
+  spans.subscribe(handlers);
+  const addHeaders = (headers: unknown): void => {
+    const context = store.getStore();
+    if (context !== undefined) propagator.inject(context, headers, defaultTextMapSetter);
+  };
+  subscribe('custos:outgoing', addHeaders);
+
+  return {
+    async request(headers, work) {
+      const parent = propagator.extract(ROOT_CONTEXT, headers, defaultTextMapGetter);
+      const span = tracer.startSpan('request', { kind: SpanKind.SERVER }, parent);
+      try {
+        await store.run(trace.setSpan(parent, span), work);
+      } finally {
+        span.end();
+      }
+    },
+    describe({ operation, method, status, code }) {
+      const span = trace.getSpan(store.getStore() ?? ROOT_CONTEXT);
+      if (span === undefined) return undefined;
+      span.updateName(operation);
+      if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+      span.setAttributes({ 'http.request.method': method, 'http.response.status_code': status });
+      if (code !== undefined) span.setAttribute('error.type', code);
+      return span.spanContext().traceId;
+    },
+    close() {
+      spans.start.unbindStore(store);
+      spans.unsubscribe(handlers);
+      unsubscribe('custos:outgoing', addHeaders);
+    },
+  };
+}
 
 export interface TelemetryOptions {
   /** The base URL of an OTLP/HTTP collector, without a trailing slash. */

@@ -1,4 +1,4 @@
-import type { UnitContext } from './unit-notes.ts';
+import type { UnitContext } from './operation-context.ts';
 
 /** The actor of an action, without personal data. */
 export interface AuditActor {

@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { ErrorCode } from '../generated/errors.ts';
-import type { UnitContext } from './unit-notes.ts';
+import type { UnitContext } from './operation-context.ts';
 
 /** One use of an idempotency key by an app. */
 export interface IdempotencyUse {

@@ -4,18 +4,18 @@ import type { AnalysisContext } from '../domain/requests/policy-analysis/explain
 import type { CardEnvironment, CardPayment } from '../ports/cards.ts';
 import type { CustomerKind, CustomerSnapshot, FiatEnvironment, FiatProviders } from '../ports/fiat.ts';
 import type { KeyStore } from '../ports/key-store.ts';
+import type { UnitWork } from '../ports/operation-context.ts';
 import type { JwksSource } from '../ports/requests.ts';
 import type { Clock, Entropy, Ids, Log } from '../ports/runtime.ts';
-import type { UnitWork } from '../ports/unit-notes.ts';
 import type { ControllableChains } from './controllable-chains.ts';
 import type { DocumentedErrors, FaultRules } from './faults/fault-rules.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import { registry } from './generated/registry.ts';
+import type { MovedByRpc } from './json-rpc.ts';
 import type { OwnApi } from './requests/own-api.ts';
 import type { Redaction } from './requests/redact.ts';
 import type { RequestLog } from './requests/request-log.ts';
 import type { MeasureCoverage } from './requests/request-view.ts';
-import type { MovedByRpc } from './rpc-clock.ts';
 import type { SeededKey } from './scenarios.ts';
 
 /** A clock that can be frozen and set, in Unix milliseconds. */

@@ -159,7 +159,7 @@ const body = `<h1>Connect a device</h1>
  * Builds the sandbox's replacement for the page of an app on which users enter the code of a device. It has no login:
  * users say who they are, and the control plane, which serves only this machine, decides for them.
  */
-export function devicePage() {
+function devicePage() {
   return staticPage({ title: 'Connect a device', body, script, style });
 }
 
@@ -175,7 +175,7 @@ export function verifyPagePath(token: string): string {
 }
 
 /** Whether a path has the form of a customer's page. The customer may be unknown. */
-export function isVerifyPage(path: string): boolean {
+function isVerifyPage(path: string): boolean {
   return target.test(path);
 }
 
@@ -296,6 +296,23 @@ const verifyBody = `<h1 id="title">Verification</h1>
  * customer accepts the terms, and completes or declines the verification. Everybody who knows the token in its path
  * can open it, as at a real provider.
  */
-export function verifyPage() {
+function verifyPage() {
   return staticPage({ title: 'Verification', body: verifyBody, script: verifyScript });
+}
+
+/** Without the inspector, `/` redirects to the reference. */
+const startPage = {
+  status: 302,
+  contentType: 'text/plain; charset=utf-8',
+  content: Buffer.alloc(0),
+  headers: { location: '/docs' },
+};
+
+const pages = { device: devicePage(), verify: verifyPage() };
+
+/** The page of the sandbox at a path, if any. */
+export function findSandboxPage(path: string) {
+  if (path === '/') return startPage;
+  if (path === DEVICE_PAGE) return pages.device;
+  return isVerifyPage(path) ? pages.verify : undefined;
 }

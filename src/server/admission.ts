@@ -1,4 +1,5 @@
 import { ApiError } from '../errors.ts';
+import type { OperationId } from '../generated/operations.ts';
 import type { Log } from '../ports/runtime.ts';
 import { RequestAbortedError } from './read-body.ts';
 import type { Answer, RequestState } from './request-state.ts';
@@ -331,4 +332,33 @@ export function permitOf(
       return answer;
     },
   };
+}
+
+/** The operations that use a private key, or create a key for a session. */
+const signing: readonly OperationId[] = [
+  'authenticateUserSigner',
+  'authenticateWalletIntents',
+  'authenticateWallets',
+  'authorizeIntent',
+  'claimEthereumEarnIncentive',
+  'createFiatPayout',
+  'depositEthereumEarn',
+  'executeWalletSwap',
+  'exportWallet',
+  'rawSignWallet',
+  'transferFromWallet',
+  'walletRpc',
+  'withdrawEthereumEarn',
+];
+
+/** The admission control of one server. Undefined if everything is admitted. */
+export function admissionFor(limits: AdmissionLimits | undefined, log: Log): Admission | undefined {
+  if (limits === undefined) return undefined;
+  return createAdmission({
+    limits,
+    signing,
+    loop: measureLoopDelay(),
+    now: performance.now.bind(performance),
+    log,
+  });
 }

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { ApiError } from '../errors.ts';
 import type { AuditActor, AuditedChange, AuditRecord, AuditTrail } from '../ports/audit.ts';
+import type { UnitContext } from '../ports/operation-context.ts';
 import type { Clock } from '../ports/runtime.ts';
-import type { UnitContext } from '../ports/unit-notes.ts';
 import { operationOf, type RequestState } from './request-state.ts';
 import { inUnitOf, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
 

@@ -1,14 +1,170 @@
-import type { Document, OpenAPIBackend } from 'openapi-backend';
+import {
+  type Operation as DefinedOperation,
+  type Document,
+  OpenAPIBackend,
+  OpenAPIRouter,
+  OpenAPIValidator,
+  type ParsedRequest,
+  type Request,
+  type ValidationResult,
+} from 'openapi-backend';
 import { ApiError, notImplemented } from '../errors.ts';
+import { inSyncSpan } from '../observability/spans.ts';
+import { clientFault } from './authenticate.ts';
 import type { Brand } from './brand.ts';
-import { type CompiledResult, openCompiledBackend } from './compiled-backend.ts';
-import { clientFault } from './oauth-clients.ts';
+import { refuseUnusedKey } from './idempotency.ts';
+import { parseBody } from './parse-body.ts';
 import { type OperationHandlers, operationOf, type RequestState } from './request-state.ts';
-import { createRouteIndex, type Operation, type RequestValidators } from './route-index.ts';
+import {
+  createRouteIndex,
+  type Operation,
+  parseQuery,
+  type RequestValidators,
+  type RouteIndex,
+} from './route-index.ts';
 import { bodyFault, parametersFault } from './validation-issues.ts';
 
+/**
+ * The one file that gives openapi-backend its router and its validator: subclasses of the classes that it exports,
+ * with their public methods overridden.
+ *
+ * The classes of the package cannot serve this contract. Its router compiles and tries the pattern of every path,
+ * which takes 930 µs per match with 188 operations; the radix index takes less than one. Its validator compiles
+ * schemas at the first use of an operation, 7.8 s for all of them, as JSON Schema draft-07, in which 24 do not
+ * compile: OpenAPI 3.1 uses 2020-12. Both parse each request again. `npm run generate` compiles the validators with
+ * Ajv beforehand /* The only file that gives openapi-backend its router and validator: subclasses of its exported
+ * classes that override public methods.
+ *
+ * The classes of the package cannot serve this contract. The router tries the pattern of every path, which takes 930
+ * µs per match with 188 operations; the radix index takes less than one. The validator compiles schemas at the first
+ * use of an operation, 7.8 s in all. It compiles them as JSON Schema draft-07, in which 24 of them fail, because
+ * OpenAPI 3.1 uses 2020-12. Both classes parse each request again.
+ *
+ * `npm run generate` compiles the validators with Ajv (`src/generated/*-validators.js`). It also writes
+ * `definition.ts`, the document without schemas: reading the whole document and resolving its references would take
+ * 220 ms of each start and 17 MB.
+ */
+
+interface CompiledOptions {
+  readonly definition: Document;
+  readonly routes: RouteIndex;
+  readonly validators: Readonly<Record<string, RequestValidators>>;
+  /** Translates parameters and bodies of branded clients. */
+  readonly brand?: Pick<Brand, 'readParameter' | 'readBody'> | undefined;
+}
+
+/** A request for openapi-backend, with the state that the pipeline keeps of it. */
+interface BackendRequest extends Request {
+  readonly state: RequestState;
+}
+
+export function requestOf(state: RequestState): BackendRequest {
+  const { method, path } = state;
+  return { method, path, headers: state.headers as Request['headers'], state };
+}
+
+/** The result of a validation. Parameters are validated first. */
+interface CompiledResult extends ValidationResult<Request> {
+  readonly invalid?: 'parameters' | 'body';
+}
+
+/** openapi-backend for a document, with the compiled router and validator. It has no handlers yet. */
+export async function openCompiledBackend(options: CompiledOptions): Promise<OpenAPIBackend> {
+  const { definition } = options;
+  // `quick` compiles no schemas and skips the check of the document; that check supports only OpenAPI 3.0. `strict`
+  // refuses handlers of unknown operations and security schemes.
+  const api = new OpenAPIBackend({ definition, quick: true, strict: true });
+  await api.init();
+  api.router = new CompiledRouter(options);
+  api.validator = new CompiledValidator(api.router, options);
+  return api;
+}
+
+class CompiledRouter extends OpenAPIRouter {
+  readonly #routes: RouteIndex;
+  readonly #operations = super.getOperations();
+  readonly #byId = new Map(this.#operations.map((operation) => [operation.operationId, operation]));
+
+  constructor({ definition, routes }: CompiledOptions) {
+    super({ definition });
+    this.#routes = routes;
+  }
+
+  override getOperations(): DefinedOperation[] {
+    return this.#operations;
+  }
+
+  override getOperation(operationId: string): DefinedOperation | undefined {
+    return this.#byId.get(operationId);
+  }
+
+  /** The route was found before the credentials were checked, because it determines the required credentials. */
+  override matchOperation({ state: { route, path } }: BackendRequest): DefinedOperation {
+    const operation = this.#byId.get(route?.operation.id);
+    if (operation !== undefined) return operation;
+    // openapi-backend reads the first three characters of the message.
+    const isKnownPath = this.#routes.allowedMethods(path).length > 0;
+    throw new Error(isKnownPath ? '405-methodNotAllowed' : '404-notFound');
+  }
+
+  /** Query and body are parsed once, by the validator. */
+  override parseRequest({ state }: BackendRequest): ParsedRequest {
+    const { method, path, headers, route, query, body } = state;
+    return { method, path, headers, params: route?.params, query, cookies: {}, requestBody: body };
+  }
+}
+
+class CompiledValidator extends OpenAPIValidator {
+  readonly #options: CompiledOptions;
+
+  constructor(router: OpenAPIRouter, options: CompiledOptions) {
+    super({ definition: options.definition, router, lazyCompileValidators: true });
+    this.#options = options;
+  }
+
+  /**
+   * Parses and validates path, query, headers and body, and stores the parsed values in the state.
+   *
+   * @throws ApiError where validation is impossible, for example for a body that is not JSON.
+   */
+  override validateRequest({ state }: BackendRequest): CompiledResult {
+    return inSyncSpan({ name: 'validation', kind: 'internal' }, () => validate(state, this.#options));
+  }
+}
+
+const valid: CompiledResult = { valid: true };
+
+function validate(state: RequestState, { validators, brand }: CompiledOptions): CompiledResult {
+  const operation = operationOf(state);
+  const { params, body } = validators[operation.id]!;
+  const query = parseQuery(state.target);
+  const path = state.route!.params;
+  if (brand !== undefined) {
+    readParameters(path, brand);
+    readParameters(query, brand);
+  }
+  if (!params({ path, query, headers: state.headers })) {
+    return { valid: false, errors: params.errors!, invalid: 'parameters' };
+  }
+  refuseUnusedKey(state);
+  state.query = query;
+  const parsed = parseBody(operation, state.headers, state.rawBody);
+  state.body = brand === undefined ? parsed : brand.readBody(parsed);
+  if (body === undefined || parsed === undefined || body(state.body)) return valid;
+  return { valid: false, errors: body.errors!, invalid: 'body' };
+}
+
+function readParameters(
+  parameters: Record<string, string | string[]>,
+  brand: Pick<Brand, 'readParameter'>,
+): void {
+  for (const [name, value] of Object.entries(parameters)) {
+    parameters[name] = Array.isArray(value) ? value.map(brand.readParameter) : brand.readParameter(value);
+  }
+}
+
 /** The contract at run time. */
-export interface Contract {
+interface Contract {
   /** Finds the operation. Called before authentication, because the operation determines the required credentials. */
   readonly match: (state: Pick<RequestState, 'method' | 'path'>) => RequestState['route'];
   /**

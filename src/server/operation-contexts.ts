@@ -6,8 +6,8 @@ import type {
   PlanContext,
   Planned,
   Services,
+  UnitWork,
 } from '../ports/operation-context.ts';
-import type { UnitWork } from '../ports/unit-notes.ts';
 import type { RequestState } from './request-state.ts';
 import type { UnitOfWork } from './unit-of-work.ts';
 

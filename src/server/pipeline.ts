@@ -4,12 +4,10 @@ import type { ExplainRefusal, RecordRequest, Why } from '../ports/requests.ts';
 import type { Clock, Log } from '../ports/runtime.ts';
 import type { Admission } from './admission.ts';
 import type { RecordDenial } from './audit.ts';
-import type { Authenticate } from './authenticate.ts';
+import { type Authenticate, requireSameClient, sendsCredentialsInBody } from './authenticate.ts';
 import type { Brand } from './brand.ts';
-import { requestOf } from './compiled-backend.ts';
-import { type ContractOptions, createContract } from './contract.ts';
+import { type ContractOptions, createContract, requestOf } from './contract.ts';
 import { answerError } from './error-response.ts';
-import { requireSameClient, sendsCredentialsInBody } from './oauth-clients.ts';
 import { answerPreflight } from './origins.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import {

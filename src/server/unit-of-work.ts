@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { StaleReadError } from '../errors.ts';
-import { createNotes, type UnitContext, type UnitNotes, type UnitWork } from '../ports/unit-notes.ts';
+import { createNotes, type UnitContext, type UnitNotes, type UnitWork } from '../ports/operation-context.ts';
 import { isDatabaseCollision } from '../storage/database-errors.ts';
 import { beginTransaction, commitTransaction } from '../storage/own-kysely.ts';
 

@@ -1,7 +1,8 @@
+import { createPrivateKey, type KeyObject } from 'node:crypto';
+import { type AuthorizationKey, aliceKey, bobKey, carolKey } from '../../mocks/authorization-keys.ts';
 import { operations } from '../generated/operations.ts';
 import { buildRequest } from '../tools/client/call-operation.ts';
 import type { Connection } from './connection.ts';
-import { keyOf, type Signer } from './signers.ts';
 import {
   type Answer,
   type Caller,
@@ -11,6 +12,22 @@ import {
   type Operations,
   type Refusal,
 } from './types.ts';
+
+/** A P-256 key pair that signs requests, as base64 of PKCS #8 and of SubjectPublicKeyInfo. */
+export type Signer = AuthorizationKey;
+
+/**
+ * The keys of the seeded users. Alice owns the wallet `ext_wal_alice`. The wallet `ext_wal_treasury` needs two of the
+ * three signatures.
+ */
+export const alice: Signer = aliceKey;
+export const bob: Signer = bobKey;
+export const carol: Signer = carolKey;
+
+/** Converts the key to a `node:crypto` key. */
+function keyOf({ privateKey }: Pick<Signer, 'privateKey'>): KeyObject {
+  return createPrivateKey({ key: Buffer.from(privateKey, 'base64'), format: 'der', type: 'pkcs8' });
+}
 
 interface AnyInput {
   readonly path?: object | undefined;

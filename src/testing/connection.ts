@@ -1,3 +1,4 @@
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { Agent } from 'undici';
 import type { Sandbox } from '../compose/sandbox.ts';
 import type { ReceivedResponse, SandboxClient, SentRequest } from '../tools/client/sandbox-client.ts';
@@ -42,4 +43,16 @@ export function connect(sandbox: Sandbox, prefix: string): Connection {
     close: () => undefined,
     destroy: () => dispatcher.destroy(),
   };
+}
+
+const trusted = new Set<string>();
+
+/**
+ * Makes the connections that this process opens from now on trust an authority, in addition to those that it trusts
+ * already.
+ */
+export function trustInProcess(caPem: string): void {
+  if (trusted.has(caPem)) return;
+  setDefaultCACertificates([...getCACertificates('default'), caPem]);
+  trusted.add(caPem);
 }

@@ -1,5 +1,5 @@
+import { alice, bob, carol } from './caller.ts';
 import { matchersFor } from './matchers.ts';
-import { alice, bob, carol } from './signers.ts';
 import { type StartOptions, startSandbox, type TestSandbox } from './testing.ts';
 
 /** The arguments that jest passes to an environment and that this environment reads. */

@@ -23,14 +23,12 @@ import {
   saveSnapshot,
   signIn,
 } from '../tools/client/world.ts';
-import { callerOf } from './caller.ts';
-import { type Connection, connect } from './connection.ts';
+import { callerOf, type Signer } from './caller.ts';
+import { type Connection, connect, trustInProcess } from './connection.ts';
 import { playScenario } from './scenarios.ts';
-import type { Signer } from './signers.ts';
-import { trustInProcess } from './trust.ts';
 import type { Caller, RunOptions, ScenarioResult } from './types.ts';
 
-export { alice, bob, carol, type Signer } from './signers.ts';
+export { alice, bob, carol, type Signer } from './caller.ts';
 export {
   type Answer,
   type Caller,

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../mocks/authorization-keys.ts';
-import { noFiatProviders } from '../../src/adapters/absent.ts';
+import { noFiatProviders } from '../../src/adapters/outside-services.ts';
 import type { Log } from '../../src/ports/runtime.ts';
 import { call, control, refusal } from '../support/call.ts';
 import { verifiedOrganization, verifiedUser, walletOf } from '../support/fiat/customers.ts';

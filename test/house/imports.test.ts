@@ -86,15 +86,12 @@ const layers: Record<string, string[][]> = {
   base: [
     [
       'actions',
-      'addresses',
       'countries',
-      'bank-numbers',
       'events',
       'idempotency',
       'lookup-keys',
       'partitions',
       'processes',
-      'public-keys',
       'resource-changes',
       'restores',
       'safeguards',

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { combinationsOf } from '../../src/tools/contract/combinations.ts';
+import { combinationsOf } from '../../src/tools/contract/contract-document.ts';
 import { readDocument } from '../ledger/documented.ts';
 import { gapsPath, readGaps } from '../ledger/ledger.ts';
 

@@ -6,13 +6,12 @@ import {
   noCustodians,
   noFiatProviders,
   noPrices,
-} from '../../src/adapters/absent.ts';
+} from '../../src/adapters/outside-services.ts';
 import { makeIds, systemEntropy } from '../../src/adapters/runtime.ts';
-import { publishedSafeguards } from '../../src/compose/safeguards.ts';
+import { publishedSafeguards } from '../../src/domain/base/safeguards/safeguards.ts';
 import { createKeyStore } from '../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../src/keys/master-keys.ts';
-import type { OperationContext, Services } from '../../src/ports/operation-context.ts';
-import { createNotes } from '../../src/ports/unit-notes.ts';
+import { createNotes, type OperationContext, type Services } from '../../src/ports/operation-context.ts';
 import type { Database } from '../../src/storage/open-database.ts';
 import { noWebhooks } from '../support/no-webhooks.ts';
 import { unsignedProof } from '../support/unsigned-proof.ts';

@@ -8,15 +8,13 @@ import {
 } from '../../src/domain/access/aggregations/aggregation.ts';
 import { openRunningTotals } from '../../src/domain/access/aggregations/spending-totals.ts';
 import {
+  addConditionSetItems,
   createConditionSet,
   deleteConditionSet,
-} from '../../src/domain/access/condition-sets/condition-set.ts';
-import {
-  addConditionSetItems,
   deleteConditionSetItem,
   listConditionSetItems,
   replaceConditionSetItems,
-} from '../../src/domain/access/condition-sets/condition-set-items.ts';
+} from '../../src/domain/access/condition-sets/condition-set.ts';
 import { decide, evaluatePolicies } from '../../src/domain/access/policies/enforce-policies.ts';
 import { findPolicy } from '../../src/domain/access/policies/find-policy.ts';
 import {

@@ -4,7 +4,7 @@ import { aliceKey, bobKey } from '../../mocks/authorization-keys.ts';
 import { WebhookSecretEntity } from '../../src/domain/access/webhooks/webhook.entity.ts';
 import { rotateSigningKey } from '../../src/domain/wallets/tokens/access-tokens.ts';
 import type { OperationId, Operations } from '../../src/generated/operations.ts';
-import { createNotes } from '../../src/ports/unit-notes.ts';
+import { createNotes } from '../../src/ports/operation-context.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { openOperations, type RunInput, type TestOperations } from '../support/run-operations.ts';
 

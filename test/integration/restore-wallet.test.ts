@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../mocks/authorization-keys.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import { restoreWallet } from '../../src/domain/wallets/wallets/update-wallet.ts';
-import { createNotes } from '../../src/ports/unit-notes.ts';
+import { createNotes } from '../../src/ports/operation-context.ts';
 import { call, refusal } from '../support/call.ts';
 import { databaseKinds } from '../support/databases.ts';
 import { runCommand, temporaryFolder } from '../support/run-custos.ts';

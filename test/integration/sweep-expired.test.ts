@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { createAggregation } from '../../src/domain/access/aggregations/aggregation.ts';
 import { openRunningTotals } from '../../src/domain/access/aggregations/spending-totals.ts';
 import { idempotencyKeys } from '../../src/domain/base/idempotency/idempotency-keys.ts';
 import { singleUseSignatures } from '../../src/domain/base/replay-protection/single-use-signatures.ts';
+import { publishedSafeguards } from '../../src/domain/base/safeguards/safeguards.ts';
 import type { Tables } from '../../src/domain/tables.ts';
 import { beginImport } from '../../src/domain/wallets/wallets/import-wallet.ts';
 import type { PolicyAction } from '../../src/engine/policy/action.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { transform } from 'esbuild';
 import type { TestProject } from 'vitest/node';
-import { combinationsOf } from '../../src/tools/contract/combinations.ts';
+import { combinationsOf } from '../../src/tools/contract/contract-document.ts';
 import { noteFigure } from '../figures/figure.ts';
 import { readDocument, root, routesOf } from './documented.ts';
 import {

@@ -1,8 +1,8 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { errorCatalogue } from '../../src/generated/errors.ts';
-import type { Combination } from '../../src/tools/contract/combinations.ts';
-import { type Gap, parseGaps } from '../../src/tools/contract/listed-gaps.ts';
+import type { Combination } from '../../src/tools/contract/contract-document.ts';
+import { type Gap, parseGaps } from '../../src/tools/coverage/judge.ts';
 import { root } from './documented.ts';
 
 /** What each test file has seen, as it was recorded. */

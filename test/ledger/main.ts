@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { type Combination, combinationsOf } from '../../src/tools/contract/combinations.ts';
-import { withoutGaps } from '../../src/tools/contract/listed-gaps.ts';
+import { type Combination, combinationsOf } from '../../src/tools/contract/contract-document.ts';
+import { withoutGaps } from '../../src/tools/coverage/judge.ts';
 import { readDocument } from './documented.ts';
 import { figures, filesByCombination, gapsPath, judge, readGaps, readLedger } from './ledger.ts';
 

@@ -1,8 +1,7 @@
 import { encodeFunctionData, erc20Abi } from 'viem';
 import { issueAccessToken } from '../../src/domain/wallets/tokens/access-tokens.ts';
 import type { Card } from '../../src/generated/schemas.ts';
-import type { OperationContext } from '../../src/ports/operation-context.ts';
-import { createNotes } from '../../src/ports/unit-notes.ts';
+import { createNotes, type OperationContext } from '../../src/ports/operation-context.ts';
 import type { KnownCard } from './model.ts';
 import { callUntilKnown, type Scene, type Script, unique } from './scripts.ts';
 import { appId } from './server.ts';

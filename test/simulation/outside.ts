@@ -1,6 +1,6 @@
 import { silentLog } from '../../src/adapters/log.ts';
+import { ChainUnavailableError, ProviderUnavailableError } from '../../src/adapters/outside-services.ts';
 import { makeIds, seededEntropy } from '../../src/adapters/runtime.ts';
-import { ChainUnavailableError, ProviderUnavailableError } from '../../src/adapters/unavailable-errors.ts';
 import { sandboxChains } from '../../src/compose/chains.ts';
 import type { AnyChain, ChainStatus, Look } from '../../src/ports/chains.ts';
 import type { TransactionFault } from '../../src/ports/requests.ts';

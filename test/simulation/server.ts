@@ -1,11 +1,11 @@
 import { makeIds, seededEntropy } from '../../src/adapters/runtime.ts';
 import { jobsOf, releaseOwnClaims } from '../../src/compose/jobs.ts';
-import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { ensureSeeds } from '../../src/compose/seeds.ts';
 import { createAppDirectory } from '../../src/domain/access/apps/app.ts';
 import { createAuditTrail } from '../../src/domain/base/audit/audit-log.ts';
 import { idempotencyKeys } from '../../src/domain/base/idempotency/idempotency-keys.ts';
 import { singleUseSignatures } from '../../src/domain/base/replay-protection/single-use-signatures.ts';
+import { publishedSafeguards } from '../../src/domain/base/safeguards/safeguards.ts';
 import { entities } from '../../src/domain/tables.ts';
 import { createUserTokens } from '../../src/domain/wallets/tokens/access-tokens.ts';
 import { createUseLog } from '../../src/domain/wallets/wallet-uses/use-log.ts';

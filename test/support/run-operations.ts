@@ -1,18 +1,18 @@
 import { createPrivateKey, randomUUID, sign } from 'node:crypto';
+import { silentLog } from '../../src/adapters/log.ts';
 import {
   noCardIssuers,
   noChains,
   noCustodians,
   noFiatProviders,
   noPrices,
-} from '../../src/adapters/absent.ts';
-import { silentLog } from '../../src/adapters/log.ts';
+} from '../../src/adapters/outside-services.ts';
 import { makeIds, seededEntropy, systemEntropy } from '../../src/adapters/runtime.ts';
-import { publishedSafeguards } from '../../src/compose/safeguards.ts';
 import { createApp } from '../../src/domain/access/apps/app.ts';
 import { makeVoucherKeys } from '../../src/domain/access/key-quorums/voucher-keys.ts';
 import { idempotencyKeys } from '../../src/domain/base/idempotency/idempotency-keys.ts';
 import { singleUseSignatures } from '../../src/domain/base/replay-protection/single-use-signatures.ts';
+import { publishedSafeguards } from '../../src/domain/base/safeguards/safeguards.ts';
 import { entities } from '../../src/domain/tables.ts';
 import { createUseLog } from '../../src/domain/wallets/wallet-uses/use-log.ts';
 import { knownChains } from '../../src/engine/assets/known-chains.ts';
@@ -27,9 +27,13 @@ import { localMasterKey } from '../../src/keys/master-keys.ts';
 import type { UserLogin } from '../../src/keys/voucher-operations.ts';
 import type { Chains } from '../../src/ports/chains.ts';
 import type { KeyStore } from '../../src/ports/key-store.ts';
-import type { OperationContext, ProposedRequest, Services } from '../../src/ports/operation-context.ts';
+import {
+  createNotes,
+  type OperationContext,
+  type ProposedRequest,
+  type Services,
+} from '../../src/ports/operation-context.ts';
 import type { JwksSource, Safeguards } from '../../src/ports/requests.ts';
-import { createNotes } from '../../src/ports/unit-notes.ts';
 import {
   DISTRIBUTOR_ADDRESS,
   SWAP_ROUTER_ADDRESS,

@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { userLogins } from '../../src/config/user-logins.ts';
+import { userLogins } from '../../src/config/signer.ts';
 import { temporaryFolder } from '../support/run-custos.ts';
 
 const path = join(temporaryFolder(), 'logins.json');

@@ -1,6 +1,14 @@
 import type { BankAccountOrder, FiatProvider, FiatRefusal, RegisteredBankAccount } from '../../ports/fiat.ts';
-import { objectOf, refusal, requireSame, requireText, requireValue, textOf } from './answers.ts';
-import type { BridgeClient, BridgeObject } from './client.ts';
+import {
+  type BridgeClient,
+  type BridgeObject,
+  objectOf,
+  refusal,
+  requireSame,
+  requireText,
+  requireValue,
+  textOf,
+} from './client.ts';
 
 /** The bank accounts that receive payouts. */
 export function bridgeBankAccounts(

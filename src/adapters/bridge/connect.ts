@@ -4,9 +4,8 @@ import type { Clock, Log } from '../../ports/runtime.ts';
 import { bridgeBankAccounts } from './bank-accounts.ts';
 import { type BridgeClientOptions, createBridgeClient } from './client.ts';
 import { bridgeCustomers, readBridgeHint } from './customers.ts';
-import { bridgeDeposits } from './deposits.ts';
+import { bridgeDeposits, bridgeVirtualAccounts } from './deposits.ts';
 import { bridgePayouts } from './payouts.ts';
-import { bridgeVirtualAccounts } from './virtual-accounts.ts';
 
 interface BridgeWorld extends Pick<BridgeClientOptions, 'log' | 'limits'> {
   /** The system clock. */

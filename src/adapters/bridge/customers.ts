@@ -10,6 +10,8 @@ import type {
   Submission,
 } from '../../ports/fiat.ts';
 import {
+  type BridgeClient,
+  type BridgeObject,
   objectOf,
   objectsOf,
   refusal,
@@ -19,8 +21,7 @@ import {
   textsOf,
   unusable,
   valueIfFound,
-} from './answers.ts';
-import type { BridgeClient, BridgeObject } from './client.ts';
+} from './client.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -8,6 +8,8 @@ import type {
   PayoutOrder,
 } from '../../ports/fiat.ts';
 import {
+  type BridgeClient,
+  type BridgeObject,
   objectOf,
   refusal,
   requireFee,
@@ -17,8 +19,7 @@ import {
   textOf,
   unusable,
   valueIfFound,
-} from './answers.ts';
-import type { BridgeClient, BridgeObject } from './client.ts';
+} from './client.ts';
 import { routeOf } from './customers.ts';
 
 /**

@@ -1,5 +1,4 @@
-import { readList, readQuantity, readRecord, readText, refuseAnswer } from './answers.ts';
-import { isTooMuch } from './endpoint.ts';
+import { isTooMuch, readList, readQuantity, readRecord, readText, refuseAnswer } from './endpoint.ts';
 import type { Read } from './nodes.ts';
 
 /** keccak256("Transfer(address,address,uint256)") */

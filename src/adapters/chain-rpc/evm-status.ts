@@ -12,8 +12,7 @@ import type {
   SequenceSimulation,
   Simulation,
 } from '../../ports/chains.ts';
-import { readList, readQuantity, readRecord } from './answers.ts';
-import { cutText, NodeError } from './endpoint.ts';
+import { cutText, NodeError, readList, readQuantity, readRecord } from './endpoint.ts';
 import type { Nodes, Read } from './nodes.ts';
 
 /*

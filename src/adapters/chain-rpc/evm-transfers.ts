@@ -8,7 +8,7 @@ import type {
   TransferReading,
 } from '../../ports/chains.ts';
 import type { Log } from '../../ports/runtime.ts';
-import { readBytes, readList, readQuantity, readRecord, readText } from './answers.ts';
+import { readBytes, readList, readQuantity, readRecord, readText } from './endpoint.ts';
 import {
   agreedBlock,
   type BlockTransfer,

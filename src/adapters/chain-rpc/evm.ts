@@ -3,8 +3,7 @@ import { bytesTo0xHex } from '../../engine/crypto/encoding.ts';
 import { encodeTokenCall } from '../../engine/signing/ethereum/contract-calls.ts';
 import type { EvmAuthorization, EvmCall, EvmChain, Simulation } from '../../ports/chains.ts';
 import type { Log } from '../../ports/runtime.ts';
-import { readBytes, readQuantity, readRecord } from './answers.ts';
-import { NodeError } from './endpoint.ts';
+import { NodeError, readBytes, readQuantity, readRecord } from './endpoint.ts';
 import {
   classifyRefusal,
   evmStatusOf,

@@ -9,7 +9,7 @@ import {
   retry,
 } from 'cockatiel';
 import type { Log } from '../../ports/runtime.ts';
-import { ChainUnavailableError, NodesDisagreeError } from '../unavailable-errors.ts';
+import { ChainUnavailableError, NodesDisagreeError } from '../outside-services.ts';
 import { callNode, NodeError, nameOfNode } from './endpoint.ts';
 
 const READ_TIMEOUT_MS = 5_000;

@@ -1,4 +1,4 @@
-import { readInteger, readList, readRecord, readText } from './answers.ts';
+import { readInteger, readList, readRecord, readText } from './endpoint.ts';
 import type { Read } from './nodes.ts';
 
 /** The maximum number of signatures in one response of a node. */

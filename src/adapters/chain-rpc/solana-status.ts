@@ -1,8 +1,7 @@
 import { bytesToBase58 } from '../../engine/crypto/encoding.ts';
 import { decodeSolanaTransaction, type SolanaTransaction } from '../../engine/signing/solana/wire.ts';
 import type { BroadcastRefusal, ChainStatus, Inclusion } from '../../ports/chains.ts';
-import { readInteger, readList, readRecord, readText } from './answers.ts';
-import { cutText, type NodeError } from './endpoint.ts';
+import { cutText, type NodeError, readInteger, readList, readRecord, readText } from './endpoint.ts';
 import type { Nodes, Read } from './nodes.ts';
 
 const SYSTEM_PROGRAM = '11111111111111111111111111111111';

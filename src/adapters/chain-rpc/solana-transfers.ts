@@ -1,7 +1,7 @@
 import { associatedTokenAddress } from '../../engine/signing/solana/associated-token.ts';
 import type { ChainTransfer, TransferPage, TransferReading } from '../../ports/chains.ts';
 import type { Log } from '../../ports/runtime.ts';
-import { readInteger, readList, readRecord, readText, refuseAnswer } from './answers.ts';
+import { readInteger, readList, readRecord, readText, refuseAnswer } from './endpoint.ts';
 import type { Nodes, Read } from './nodes.ts';
 import { type AddressRange, isLeft, nextSignatures } from './solana-signatures.ts';
 

@@ -2,8 +2,7 @@ import { bytesToBase58, bytesToBase64 } from '../../engine/crypto/encoding.ts';
 import { decodeSolanaTransaction } from '../../engine/signing/solana/wire.ts';
 import type { Simulation, SolanaChain } from '../../ports/chains.ts';
 import type { Log } from '../../ports/runtime.ts';
-import { readInteger, readList, readRecord, readText, refuseAnswer } from './answers.ts';
-import { NodeError } from './endpoint.ts';
+import { NodeError, readInteger, readList, readRecord, readText, refuseAnswer } from './endpoint.ts';
 import {
   allEqual,
   makeNodes,

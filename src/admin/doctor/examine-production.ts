@@ -3,11 +3,12 @@ import type { KeyStoreSettings } from '../../config/signer.ts';
 import { ecBackend } from '../../engine/crypto/secp256k1.ts';
 import type { Finding } from '../../tools/findings.ts';
 import { checkDatabase } from './check-database.ts';
-import { checkEgress, checkNodes } from './check-network.ts';
 import {
   checkCheckpoint,
   checkCurve,
   checkDisk,
+  checkEgress,
+  checkNodes,
   checkProcess,
   checkPublicUrls,
   checkTls,

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import type { RestoreReport } from '../../admin/restores/restored.ts';
+import type { RestoreReport } from '../../admin/restored.ts';
 import { readDatabaseConfig, readNodesConfig } from '../../config/config.ts';
 import { addSettingOptions } from '../setting-options.ts';
 
@@ -36,7 +36,7 @@ export function restoredCommand(): Command {
       'restored',
     ).action(async (flags: RestoredFlags) => {
       const [config, nodes] = [readDatabaseConfig(flags), readNodesConfig(flags)];
-      const { reportRestore } = await import('../../admin/restores/restored.ts');
+      const { reportRestore } = await import('../../admin/restored.ts');
       const report = await reportRestore(config, nodes, (count) =>
         console.error(`${count} accounts compared`),
       );
@@ -52,7 +52,7 @@ export function restoredCommand(): Command {
       )
       .action(async (flags: RestoredFlags) => {
         const config = readDatabaseConfig(flags);
-        const { releaseChanges } = await import('../../admin/restores/restored.ts');
+        const { releaseChanges } = await import('../../admin/restored.ts');
         const restore = await releaseChanges(config, flags.deliveries === 'skip');
         console.log(flags.json === true ? JSON.stringify(restore) : 'changes are released');
       }),
@@ -67,7 +67,7 @@ export function restoredCommand(): Command {
           const { ConfigError } = await import('../../config/config.ts');
           throw new ConfigError('invalid arguments:', ['expected accounts, or --all']);
         }
-        const { acceptRestored } = await import('../../admin/restores/restored.ts');
+        const { acceptRestored } = await import('../../admin/restored.ts');
         await acceptRestored(config, flags.all === true ? 'all' : accounts);
         const count = flags.all === true ? 'all' : accounts.length;
         console.log(flags.json === true ? JSON.stringify({ accepted: count }) : `accepted  ${count}`);
@@ -79,7 +79,7 @@ export function restoredCommand(): Command {
       'say that the database was restored, where servers cannot notice it (a copy of a disk)',
     ).action(async (flags: RestoredFlags) => {
       const config = readDatabaseConfig(flags);
-      const { markRestored } = await import('../../admin/restores/restored.ts');
+      const { markRestored } = await import('../../admin/restored.ts');
       await markRestored(config);
       console.log(flags.json === true ? JSON.stringify({ held: true }) : 'changes are held');
     }),

@@ -160,7 +160,7 @@ async function readBaseline(
   if (updateBaseline !== true) return readText(file);
   const [{ baselineOf, judgeCoverage }, { withoutGaps }] = await Promise.all([
     import('../../tools/coverage/judge.ts'),
-    import('../../tools/contract/listed-gaps.ts'),
+    import('../../tools/coverage/judge.ts'),
   ]);
   const before = existsSync(file) ? readText(file) : undefined;
   const { closed } = judgeCoverage(measured, { thresholds: [], baseline: before });

@@ -36,7 +36,7 @@ export function envCommand(): Command {
     .addHelpText('after', examples)
     .action((flags: SandboxClientFlags & { format: Format }) =>
       withSandbox(flags, async (client) => {
-        const { clientEnvironment } = await import('../../tools/client/client-environment.ts');
+        const { clientEnvironment } = await import('../../tools/client/sandbox-address.ts');
         // Fails when no sandbox runs at the URL.
         await client.call('GET', '/clock');
         console.log(printers[flags.format](clientEnvironment(client.place())));

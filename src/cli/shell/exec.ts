@@ -28,7 +28,7 @@ export function execCommand(): Command {
       const config = readSandboxConfig({ quiet: true, ...flags }, 'exec');
       const [{ startSandbox }, { clientEnvironment }] = await Promise.all([
         import('../../compose/sandbox.ts'),
-        import('../../tools/client/client-environment.ts'),
+        import('../../tools/client/sandbox-address.ts'),
       ]);
       const sandbox = await startSandbox(config);
       const withdraw = announce(sandbox, config);

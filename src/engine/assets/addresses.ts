@@ -8,18 +8,26 @@ const SOLANA_ADDRESS_BYTES = 32;
 
 /** The stored form of an address: EIP-55 case for EVM, lower case for other 0x hex, everything else unchanged. */
 export function normalizeAddress(address: string): string {
-  if (EVM_ADDRESS.test(address)) return checksumAddress(address.slice(2));
+  const ethereum = normalizeEthereumAddress(address);
+  if (ethereum !== undefined) return ethereum;
   return HEX_ADDRESS.test(address) ? address.toLowerCase() : address;
 }
 
 /** The stored form of an address of a given chain type; undefined for an invalid ethereum or solana address. */
 export function normalizeWalletAddress(chainType: string, address: string): string | undefined {
-  if (chainType === 'ethereum' && !EVM_ADDRESS.test(address)) return undefined;
+  if (chainType === 'ethereum') return normalizeEthereumAddress(address);
   if (chainType === 'solana' && !isSolanaAddress(address)) return undefined;
   return normalizeAddress(address);
 }
 
+/** The EIP-55 form of `0x` and 40 hex digits in any case; undefined for anything else. */
+export function normalizeEthereumAddress(address: string): string | undefined {
+  return EVM_ADDRESS.test(address) ? checksumAddress(address.slice(2)) : undefined;
+}
+
 function isSolanaAddress(address: string): boolean {
+  // Decoding takes time in proportion to the square of the length.
+  if (address.length < 32 || address.length > 44) return false;
   try {
     return base58ToBytes(address).length === SOLANA_ADDRESS_BYTES;
   } catch (error) {

@@ -2,8 +2,8 @@ import { WalletEntity } from '../../domain/wallets/wallets/wallet.entity.ts';
 import { type ErrorCode, invalidField, notFound } from '../../errors.ts';
 import type { Entropy } from '../../ports/runtime.ts';
 import type { ControlContext } from '../control-plane.ts';
+import { requireSimulated } from '../controllable-chains.ts';
 import type { AddSandboxFaultRequest, SandboxFault, SandboxFaultEffect } from '../generated/schemas.ts';
-import { requireSimulated } from '../named-chain.ts';
 
 /** CHOICE: the maximum number of rules. */
 export const MAX_FAULTS = 100;

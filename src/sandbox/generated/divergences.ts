@@ -1109,16 +1109,6 @@ export const divergences: readonly OperationDivergences[] = [
   "simulated": [],
   "decisions": [
    {
-    "text": "a poll may be this much early. Timers of clients fire a little early, and network delays vary.",
-    "path": "src/domain/wallets/oauth/exchange-token.ts",
-    "symbol": "TOLERANCE_MS"
-   },
-   {
-    "text": "this server issues no authorization codes, so none is valid.",
-    "path": "src/domain/wallets/oauth/exchange-token.ts",
-    "symbol": "exchangeToken"
-   },
-   {
     "text": "the keys end at once, although the access token with which they were obtained stays valid for up to an hour.",
     "path": "src/domain/wallets/oauth/oauth-grants.ts",
     "symbol": "endGrant"
@@ -1127,6 +1117,16 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "a token that is used twice revokes its grant at once, without a grace period (RFC 9700 section 4.14.2), because the server cannot tell which of the two callers stole it.",
     "path": "src/domain/wallets/oauth/oauth-grants.ts",
     "symbol": "refreshGrant"
+   },
+   {
+    "text": "a poll may be this much early. Timers of clients fire a little early, and network delays vary.",
+    "path": "src/domain/wallets/oauth/oauth-grants.ts",
+    "symbol": "TOLERANCE_MS"
+   },
+   {
+    "text": "this server issues no authorization codes, so none is valid.",
+    "path": "src/domain/wallets/oauth/oauth-grants.ts",
+    "symbol": "exchangeToken"
    },
    {
     "text": "the wire prefix with a top-level domain, because branded clients expect that.",
@@ -2962,6 +2962,11 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "symbol": "takesBatches"
  },
  {
+  "text": "policies have no condition on the fee, because the contract lists the fields of `ethereum_transaction`. The explanation of a policy decision shows the fee as `fee` of the decoded action.",
+  "path": "src/domain/money/sending/plan-ethereum.ts",
+  "symbol": null
+ },
+ {
   "text": "calls of a Tempo batch are simulated one by one on the latest state, so a call that depends on an earlier one fails here. Only a failure of the first call fails the batch, and later calls are estimated as if they ran alone.",
   "path": "src/domain/money/sending/plan-ethereum.ts",
   "symbol": "simulateAll"
@@ -2985,11 +2990,6 @@ export const sharedDecisions: readonly SandboxDecision[] = [
   "text": "every operation uses a random 192-bit nonce key, so operations are independent and need no counter.",
   "path": "src/domain/money/sending/plan-user-operation.ts",
   "symbol": "buildOperation"
- },
- {
-  "text": "policies have no condition on the fee, because the contract lists the fields of `ethereum_transaction`. The explanation of a policy decision shows the fee as `fee` of the decoded action.",
-  "path": "src/domain/money/sending/refuse-high-fees.ts",
-  "symbol": null
  },
  {
   "text": "events of payouts omit the fee, as the published service does.",

@@ -1,6 +1,9 @@
 import { getFiatDeposit, getVirtualAccount } from '../../domain/money/fiat-deposits/record-fiat-deposits.ts';
-import { checkStepsNow, getPayoutOfAction } from '../../domain/money/wallet-actions/due-steps.ts';
-import { payoutOfStep } from '../../domain/money/wallet-actions/external-steps.ts';
+import {
+  checkStepsNow,
+  getPayoutOfAction,
+  payoutOfStep,
+} from '../../domain/money/wallet-actions/due-steps.ts';
 import { ApiError, invalidField, notFound } from '../../errors.ts';
 import type { ControlContext, Handler } from '../control-plane.ts';
 

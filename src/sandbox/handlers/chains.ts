@@ -4,10 +4,15 @@ import { assetNamed } from '../../engine/assets/known-assets.ts';
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import { ApiError, invalidField, notFound } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
-import type { DecodedItem, StoredAbi } from '../controllable-chains.ts';
+import {
+  type DecodedItem,
+  requireSimulated,
+  requireSimulatedEvm,
+  rpcChain,
+  type StoredAbi,
+} from '../controllable-chains.ts';
 import type { SandboxTransactionEffect } from '../generated/schemas.ts';
 import { answerMessage } from '../json-rpc.ts';
-import { requireSimulated, requireSimulatedEvm, rpcChain } from '../named-chain.ts';
 
 const pointers = { address: '/address', tokenAddress: '/token_address', rawAmount: '/raw_amount' } as const;
 

@@ -5,8 +5,8 @@ import { assetNamed } from '../../engine/assets/known-assets.ts';
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import { invalidField, notFound } from '../../errors.ts';
 import type { ControlContext, Handler } from '../control-plane.ts';
+import { requireSimulatedEvm } from '../controllable-chains.ts';
 import type { SandboxEarnVault } from '../generated/schemas.ts';
-import { requireSimulatedEvm } from '../named-chain.ts';
 
 /** The number of decimals of the shares of `morpho` vaults. */
 const MORPHO_DECIMALS = 18;

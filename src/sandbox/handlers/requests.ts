@@ -4,10 +4,10 @@ import type { AnsweredRequest } from '../../ports/requests.ts';
 import type { ControlContext, Handler } from '../control-plane.ts';
 import type { PolicyTrace, RecordedExchange } from '../generated/schemas.ts';
 import { policyTrace } from '../policy-trace.ts';
-import { contractCallsIn } from '../requests/contract-calls.ts';
 import { followRequests, latestRequests } from '../requests/follow-requests.ts';
 import { httpArchiveOf } from '../requests/http-archive.ts';
 import {
+  contractCallsIn,
   eventsOf,
   type MeasuredCoverage,
   requestDetails,

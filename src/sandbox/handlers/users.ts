@@ -18,7 +18,7 @@ import {
 } from '../../domain/wallets/tokens/access-tokens.ts';
 import { openSession } from '../../domain/wallets/tokens/log-in-with-code.ts';
 import { normalizeEmail, normalizePhoneNumber } from '../../domain/wallets/users/linked-account-kinds.ts';
-import { transferAccount } from '../../domain/wallets/users/transfer-account.ts';
+import { transferAccount } from '../../domain/wallets/users/linked-accounts.ts';
 import { changeUserState } from '../../domain/wallets/users/user.ts';
 import { userView } from '../../domain/wallets/users/user-view.ts';
 import { ApiError, invalidField, notFound } from '../../errors.ts';

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { acmeApp } from '../../../mocks/apps.ts';
 import { readClientSettings } from '../../config/client.ts';
+import { clientSettings } from '../../config/settings.ts';
 import { StartError } from '../../config/start-error.ts';
 import { findRunningSandbox, listRunningSandboxes } from './running-sandboxes.ts';
 
@@ -94,4 +95,23 @@ function readReadyFile(file: string): SandboxPlace {
     ...(ready.rpc_url === undefined ? {} : { rpcUrl: ready.rpc_url }),
   };
   return caFile === undefined ? place : { ...place, caFile };
+}
+
+/**
+ * The environment variables that direct programs to a sandbox. `NODE_EXTRA_CA_CERTS` makes Node.js trust its
+ * certificate. The variables of other runtimes would replace all other authorities, so they are left to the user.
+ */
+export function clientEnvironment(place: SandboxPlace): Record<string, string> {
+  const { url, appId, appSecret, caFile, prefix, controlToken, rpcUrl } = place;
+  return {
+    [clientSettings.url.variable]: url,
+    [clientSettings.appId.variable]: appId,
+    [clientSettings.appSecret.variable]: appSecret,
+    [clientSettings.prefix.variable]: prefix,
+    ...(rpcUrl === undefined ? {} : { [clientSettings.rpcUrl.variable]: rpcUrl }),
+    ...(controlToken === undefined ? {} : { [clientSettings.controlToken.variable]: controlToken }),
+    ...(caFile === undefined
+      ? {}
+      : { [clientSettings.caFile.variable]: caFile, NODE_EXTRA_CA_CERTS: caFile }),
+  };
 }

@@ -2,9 +2,10 @@ import { operations } from '../../generated/operations.ts';
 import { createBrand } from '../../server/brand.ts';
 import { createRouteIndex } from '../../server/route-index.ts';
 import { branchesIn, branchesOf } from '../contract/branches.ts';
-import { answerName, combinationsOf } from '../contract/combinations.ts';
 import {
+  answerName,
   type ContractDocument,
+  combinationsOf,
   jsonSchemaOf,
   operationsOf,
   type Schema,

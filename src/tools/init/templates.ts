@@ -1,11 +1,52 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { acmeApp } from '../../../mocks/apps.ts';
+import { makeFolder } from '../../config/make-folder.ts';
 import { packageName, packageRoot } from '../../config/package-root.ts';
 import type { ContractDocument } from '../contract/contract-document.ts';
-import { httpFile } from './http-file.ts';
 import { postmanCollection } from './postman-collection.ts';
-import { sampleRequests } from './sample-requests.ts';
+import { type SampleRequest, sampleRequests } from './sample-requests.ts';
+
+/**
+ * The requests as a file for the HTTP clients of editors (VS Code REST Client, JetBrains). These clients cannot sign,
+ * so requests for resources with an owner need `custos call`.
+ */
+function httpFile(
+  requests: readonly SampleRequest[],
+  { baseUrl, appId, appSecret }: { baseUrl: string; appId: string; appSecret: string },
+): string {
+  const head = [
+    '# Requests to a sandbox: npx custos sandbox --seed-data',
+    '# Its certificate authority is the file that it prints. Requests that need a signature: npx custos call --sign alice …',
+    `@baseUrl = ${baseUrl}`,
+    `@appId = ${appId}`,
+    `@appSecret = ${appSecret}`,
+  ];
+  return `${[head.join('\n'), ...requests.map(requestText)].join('\n\n')}\n`;
+}
+
+function requestText(request: SampleRequest): string {
+  const { name, summary, method, body, hasCredentials } = request;
+  return [
+    `### ${name}`,
+    ...(summary === '' ? [] : [`# ${summary}`]),
+    `${method} {{baseUrl}}${targetOf(request)}`,
+    // The clients encode the pair themselves.
+    ...(hasCredentials ? ['Authorization: Basic {{appId}} {{appSecret}}', 'service-app-id: {{appId}}'] : []),
+    ...(body === undefined ? [] : ['Content-Type: application/json', '', JSON.stringify(body, undefined, 2)]),
+  ].join('\n');
+}
+
+function targetOf({ path, pathValues, query }: SampleRequest): string {
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encoded(pathValues[name] ?? name));
+  const text = new URLSearchParams(query.map(([name, value]): [string, string] => [name, value])).toString();
+  return text === '' ? filled : `${filled}?${text}`;
+}
+
+/** Encodes a text, but leaves variables in double braces unchanged. */
+function encoded(text: string): string {
+  return text.startsWith('{{') ? text : encodeURIComponent(text);
+}
 
 /** A set of initial files for a project. */
 export interface Template {
@@ -106,4 +147,36 @@ function samples(): ReturnType<typeof sampleRequests> {
 /** Replaces the package name, because the package may be published under another name than its command. */
 function withPackageName(text: string): string {
   return text.replaceAll(/\bcustos\/testing\b/g, `${packageName()}/testing`);
+}
+
+/** The result for a file. */
+export interface Outcome {
+  readonly path: string;
+  readonly state: 'written' | 'replaced' | 'unchanged';
+}
+
+/**
+ * Writes files into a folder. If a file already exists with other content and `force` is not set, it writes none of
+ * them and returns the existing files.
+ */
+export function writeFiles(
+  folder: string,
+  files: readonly TemplateFile[],
+  { force }: { readonly force: boolean },
+): { readonly outcomes: readonly Outcome[]; readonly inTheWay: readonly string[] } {
+  const planned = files.map(({ path, text }) => {
+    const file = join(folder, path);
+    const before = existsSync(file) ? readFileSync(file, 'utf8') : undefined;
+    const state = before === undefined ? 'written' : before === text ? 'unchanged' : 'replaced';
+    return { path, file, text, state } as const;
+  });
+  const inTheWay = planned.filter(({ state }) => state === 'replaced' && !force).map(({ path }) => path);
+  if (inTheWay.length > 0) return { outcomes: [], inTheWay };
+  for (const { file, text, state } of planned) {
+    if (state === 'unchanged') continue;
+    makeFolder(dirname(file));
+    // A file that another process creates in the meantime is not overwritten either.
+    writeFileSync(file, text, { flag: state === 'written' ? 'wx' : 'w' });
+  }
+  return { outcomes: planned.map(({ path, state }) => ({ path, state })), inTheWay: [] };
 }

@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
-import { strictSafeguards } from '../../../src/compose/safeguards.ts';
 import { idempotencyKeys } from '../../../src/domain/base/idempotency/idempotency-keys.ts';
 import { singleUseSignatures } from '../../../src/domain/base/replay-protection/single-use-signatures.ts';
+import { strictSafeguards } from '../../../src/domain/base/safeguards/safeguards.ts';
 import { ApiError } from '../../../src/errors.ts';
 import {
   type OperationContext,

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
 import { createAuditTrail } from '../../../src/domain/base/audit/audit-log.ts';
 import { noteChange } from '../../../src/domain/base/events/events.ts';
 import { idempotencyKeys } from '../../../src/domain/base/idempotency/idempotency-keys.ts';
 import { singleUseSignatures } from '../../../src/domain/base/replay-protection/single-use-signatures.ts';
+import { publishedSafeguards } from '../../../src/domain/base/safeguards/safeguards.ts';
 import { canonicalJson } from '../../../src/engine/crypto/encoding.ts';
 import { ApiError } from '../../../src/errors.ts';
 import { operations } from '../../../src/generated/operations.ts';

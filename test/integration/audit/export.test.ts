@@ -12,7 +12,7 @@ import { ensureAuditKeys } from '../../../src/domain/base/audit/audit-keys.ts';
 import { writeRecord } from '../../../src/domain/base/audit/audit-log.ts';
 import { sequenceAll, signCheckpoint } from '../../../src/domain/base/audit/audit-tree.ts';
 import { readBundle, writeBundle } from '../../../src/engine/crypto/tlog/tiles.ts';
-import { createNotes, type UnitWork } from '../../../src/ports/unit-notes.ts';
+import { createNotes, type UnitWork } from '../../../src/ports/operation-context.ts';
 import { figureSize, isLong, noteFigure } from '../../figures/figure.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';

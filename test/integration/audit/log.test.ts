@@ -11,7 +11,7 @@ import {
   signCheckpoint,
 } from '../../../src/domain/base/audit/audit-tree.ts';
 import { openCheckpoint } from '../../../src/engine/crypto/tlog/checkpoint.ts';
-import { createNotes, type UnitWork } from '../../../src/ports/unit-notes.ts';
+import { createNotes, type UnitWork } from '../../../src/ports/operation-context.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 import { naiveRoot } from './naive-merkle.ts';

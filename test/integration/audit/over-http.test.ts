@@ -5,7 +5,7 @@ import { getSignedCheckpoint } from '../../../src/domain/base/audit/audit-tree.t
 import { openCheckpoint } from '../../../src/engine/crypto/tlog/checkpoint.ts';
 import { ApiError } from '../../../src/errors.ts';
 import type { AuditRecord, AuditTrail } from '../../../src/ports/audit.ts';
-import { createNotes } from '../../../src/ports/unit-notes.ts';
+import { createNotes } from '../../../src/ports/operation-context.ts';
 import { recordDenials } from '../../../src/server/audit.ts';
 import type { RequestState } from '../../../src/server/request-state.ts';
 import { attempt, call } from '../../support/call.ts';

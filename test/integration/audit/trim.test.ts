@@ -10,7 +10,7 @@ import { verifyLog } from '../../../src/admin/audit/verify-log.ts';
 import { ensureAuditKeys } from '../../../src/domain/base/audit/audit-keys.ts';
 import { partitionedRecords, writeRecord } from '../../../src/domain/base/audit/audit-log.ts';
 import { sequenceAll, signCheckpoint } from '../../../src/domain/base/audit/audit-tree.ts';
-import { createNotes, type UnitWork } from '../../../src/ports/unit-notes.ts';
+import { createNotes, type UnitWork } from '../../../src/ports/operation-context.ts';
 import { extendPartitions, partitionsOf } from '../../../src/storage/schema/partitions.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';

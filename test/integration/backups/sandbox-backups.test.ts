@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { databaseOf } from '../../../src/adapters/sandbox-folder.ts';
-import { releaseChanges } from '../../../src/admin/restores/restored.ts';
+import { releaseChanges } from '../../../src/admin/restored.ts';
 import { backUpFolder, restoreFolder } from '../../../src/compose/backups.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
 import { call, refusal } from '../../support/call.ts';

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { noCardIssuers } from '../../../src/adapters/absent.ts';
-import { ProviderUnavailableError } from '../../../src/adapters/unavailable-errors.ts';
+import { noCardIssuers, ProviderUnavailableError } from '../../../src/adapters/outside-services.ts';
 import { CardEntity } from '../../../src/domain/money/cards/card.entity.ts';
 import { storeReport } from '../../../src/domain/money/cards/update-card.ts';
 import { FiatCustomerEntity } from '../../../src/domain/money/fiat-customers/fiat-customer.entity.ts';

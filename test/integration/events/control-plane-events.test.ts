@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { acmeApp } from '../../../mocks/apps.ts';
 import document from '../../../openapi/openapi.json' with { type: 'json' };
 import { recordEvent } from '../../../src/domain/base/events/events.ts';
-import { createNotes } from '../../../src/ports/unit-notes.ts';
+import { createNotes } from '../../../src/ports/operation-context.ts';
 import type { SandboxEvent, SandboxEvents } from '../../../src/sandbox/generated/schemas.ts';
 import { pauseRecording } from '../../ledger/record-answers.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { recordFiatDeposits } from '../../../src/domain/money/fiat-deposits/record-fiat-deposits.ts';
 import type { FiatDepositAccount, Wallet } from '../../../src/generated/schemas.ts';
 import type { FiatDepositReport } from '../../../src/ports/fiat.ts';
-import { createNotes } from '../../../src/ports/unit-notes.ts';
+import { createNotes } from '../../../src/ports/operation-context.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { at, type FiatWorld, million, openFiatWorld, usdc } from './fiat-world.ts';
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { ProviderUnavailableError } from '../../../src/adapters/unavailable-errors.ts';
+import { ProviderUnavailableError } from '../../../src/adapters/outside-services.ts';
 import type { KYBStatusResponse, KYCStatusResponse } from '../../../src/generated/schemas.ts';
 import type { FiatProvider, Submission } from '../../../src/ports/fiat.ts';
 import { databaseKinds } from '../../support/databases.ts';

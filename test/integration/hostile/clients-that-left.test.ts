@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import { Agent, fetch } from 'undici';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
 import { idempotencyKeys } from '../../../src/domain/base/idempotency/idempotency-keys.ts';
 import { singleUseSignatures } from '../../../src/domain/base/replay-protection/single-use-signatures.ts';
+import { publishedSafeguards } from '../../../src/domain/base/safeguards/safeguards.ts';
 import { ApiError } from '../../../src/errors.ts';
 import type { OperationContext, Services } from '../../../src/ports/operation-context.ts';
 import { type Admission, createAdmission, measureLoopDelay } from '../../../src/server/admission.ts';

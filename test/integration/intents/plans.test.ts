@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dismissIntentsAbout } from '../../../src/domain/base/resource-changes/dismiss-intents.ts';
 import { settleInterruptedIntents } from '../../../src/domain/requests/intents/execute-intent.ts';
-import { expireIntents } from '../../../src/domain/requests/intents/expire-intents.ts';
+import { expireIntents } from '../../../src/domain/requests/intents/intent.ts';
 import { listIntents } from '../../../src/domain/requests/intents/list-intents.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { OperationContext } from '../../../src/ports/operation-context.ts';

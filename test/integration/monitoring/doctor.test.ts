@@ -136,7 +136,7 @@ describe('custos doctor --serve', () => {
   test('custos doctor --serve finds changes that are held after a restore', async () => {
     const url = await freshPostgres();
     const { startProduction } = await import('../../support/monitoring/production.ts');
-    const { markRestored, releaseChanges } = await import('../../../src/admin/restores/restored.ts');
+    const { markRestored, releaseChanges } = await import('../../../src/admin/restored.ts');
     await (await startProduction({ DATABASE_URL: url })).close();
     await markRestored({ kind: 'postgres', url });
     expect((await examine({ DATABASE_URL: url }))('changes')).toEqual([

@@ -14,7 +14,7 @@ import {
   requireInForce,
 } from '../../../src/domain/access/operators/operator.ts';
 import { AuditRecordEntity } from '../../../src/domain/base/audit/audit.entity.ts';
-import { createNotes } from '../../../src/ports/unit-notes.ts';
+import { createNotes } from '../../../src/ports/operation-context.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 

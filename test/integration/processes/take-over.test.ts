@@ -8,7 +8,7 @@ import { recordTransaction } from '../../../src/domain/money/transactions/record
 import type { Tables } from '../../../src/domain/tables.ts';
 import { claimedEndpoint } from '../../../src/jobs/claimed-endpoint.ts';
 import { type Heartbeat, heartbeat } from '../../../src/jobs/heartbeat.ts';
-import type { UnitWork } from '../../../src/ports/unit-notes.ts';
+import type { UnitWork } from '../../../src/ports/operation-context.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { resetDatabase } from '../../../src/storage/open-database.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../support/databases.ts';

@@ -1,6 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { expect, test } from 'vitest';
-import { compareAccounts } from '../../../src/admin/restores/compare-accounts.ts';
+import { compareAccounts } from '../../../src/admin/restored.ts';
 import type { Chains } from '../../../src/ports/chains.ts';
 import { openOperations } from '../../support/run-operations.ts';
 

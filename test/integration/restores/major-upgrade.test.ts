@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { describe, expect, test } from 'vitest';
-import type { RestoreReport } from '../../../src/admin/restores/restored.ts';
+import type { RestoreReport } from '../../../src/admin/restored.ts';
 import { isLong } from '../../figures/figure.ts';
 import { freshPostgres } from '../../support/postgres/borrow-database.ts';
 import {

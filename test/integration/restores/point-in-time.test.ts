@@ -3,7 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import { describe, expect, test } from 'vitest';
-import type { RestoreReport } from '../../../src/admin/restores/restored.ts';
+import type { RestoreReport } from '../../../src/admin/restored.ts';
 import { startAnvil } from '../../support/anvil.ts';
 import {
   askNode,

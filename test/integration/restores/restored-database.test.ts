@@ -8,7 +8,7 @@ import {
   type RestoreReport,
   releaseChanges,
   reportRestore,
-} from '../../../src/admin/restores/restored.ts';
+} from '../../../src/admin/restored.ts';
 import { readNodesConfig } from '../../../src/config/config.ts';
 import type { Wallet } from '../../../src/generated/schemas.ts';
 import type { Log } from '../../../src/ports/runtime.ts';

@@ -9,7 +9,7 @@ import { writeRecord } from '../../../src/domain/base/audit/audit-log.ts';
 import { findRestore, releaseRestore } from '../../../src/domain/base/restores/restores.ts';
 import { type AfterPromotion, watchRestores } from '../../../src/jobs/watch-restores.ts';
 import type { CheckpointKeeper } from '../../../src/ports/audit.ts';
-import type { UnitWork } from '../../../src/ports/unit-notes.ts';
+import type { UnitWork } from '../../../src/ports/operation-context.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { identifyDatabase } from '../../../src/storage/schema/identify-database.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';

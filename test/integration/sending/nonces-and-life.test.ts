@@ -1,7 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { encodeFunctionData, erc20Abi, type Hex, parseGwei } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ChainUnavailableError } from '../../../src/adapters/unavailable-errors.ts';
+import { ChainUnavailableError } from '../../../src/adapters/outside-services.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type { EthereumSendTransactionRpcResponseData, Wallet } from '../../../src/generated/schemas.ts';
 import { followTransactions } from '../../../src/jobs/follow-transactions.ts';

@@ -6,7 +6,7 @@ import { OrganizationEntity } from '../../../src/domain/access/organizations/org
 import { WebhookSecretEntity } from '../../../src/domain/access/webhooks/webhook.entity.ts';
 import { inSavepoint } from '../../../src/domain/savepoint.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
-import { createNotes } from '../../../src/ports/unit-notes.ts';
+import { createNotes } from '../../../src/ports/operation-context.ts';
 import { isUniqueViolation } from '../../../src/storage/database-errors.ts';
 import { findPage } from '../../../src/storage/find-page.ts';
 import { lockForUpdate } from '../../../src/storage/locks.ts';

@@ -3,7 +3,7 @@ import { Client } from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { keepPartitions } from '../../../src/jobs/keep-partitions.ts';
 import { sweepExpired } from '../../../src/jobs/sweep-expired.ts';
-import { createNotes, type UnitWork } from '../../../src/ports/unit-notes.ts';
+import { createNotes, type UnitWork } from '../../../src/ports/operation-context.ts';
 import { partitionsOf } from '../../../src/storage/schema/partitions.ts';
 import { openOperations, type TestOperations } from '../../support/run-operations.ts';
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
 import { idempotencyKeys } from '../../../src/domain/base/idempotency/idempotency-keys.ts';
 import { singleUseSignatures } from '../../../src/domain/base/replay-protection/single-use-signatures.ts';
+import { publishedSafeguards } from '../../../src/domain/base/safeguards/safeguards.ts';
 import { ApiError } from '../../../src/errors.ts';
 import { type OperationId, operations } from '../../../src/generated/operations.ts';
 import { registry } from '../../../src/generated/registry.ts';

@@ -1,8 +1,8 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Tables } from '../../../src/domain/tables.ts';
-import { transferAccount } from '../../../src/domain/wallets/users/transfer-account.ts';
-import { createNotes } from '../../../src/ports/unit-notes.ts';
+import { transferAccount } from '../../../src/domain/wallets/users/linked-accounts.ts';
+import { createNotes } from '../../../src/ports/operation-context.ts';
 import { call, refusal } from '../../support/call.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { askControl, asOtherApp, control } from '../../support/other-app.ts';

@@ -1,8 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { planCalls } from '../../../src/domain/money/sending/plan-calls.ts';
-import { sendSteps } from '../../../src/domain/money/wallet-actions/send-steps.ts';
-import { beginWalletAction } from '../../../src/domain/money/wallet-actions/wallet-action.ts';
+import { beginWalletAction, sendSteps } from '../../../src/domain/money/wallet-actions/wallet-action.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import { findWallet } from '../../../src/domain/wallets/wallets/find-wallet.ts';
 import type { TransferActionResponse, Wallet } from '../../../src/generated/schemas.ts';

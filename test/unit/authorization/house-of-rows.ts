@@ -1,23 +1,22 @@
 import { createPrivateKey, sign } from 'node:crypto';
+import { createHttpJwks } from '../../../src/adapters/jwks-http.ts';
 import {
   noCardIssuers,
   noChains,
   noCustodians,
   noFiatProviders,
   noPrices,
-} from '../../../src/adapters/absent.ts';
-import { createHttpJwks } from '../../../src/adapters/jwks-http.ts';
+} from '../../../src/adapters/outside-services.ts';
 import { adjustableClock, makeIds, seededEntropy } from '../../../src/adapters/runtime.ts';
-import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
 import type { AppSettings } from '../../../src/domain/access/apps/app.entity.ts';
 import { createApp } from '../../../src/domain/access/apps/app.ts';
+import { publishedSafeguards } from '../../../src/domain/base/safeguards/safeguards.ts';
 import { createUser } from '../../../src/domain/wallets/users/user.ts';
 import { createUseLog } from '../../../src/domain/wallets/wallet-uses/use-log.ts';
 import { p256KeyPairFromSeed } from '../../../src/engine/crypto/p256.ts';
 import { createKeyStore } from '../../../src/keys/key-operations.ts';
 import { localMasterKey } from '../../../src/keys/master-keys.ts';
-import type { OperationContext, Services } from '../../../src/ports/operation-context.ts';
-import { createNotes } from '../../../src/ports/unit-notes.ts';
+import { createNotes, type OperationContext, type Services } from '../../../src/ports/operation-context.ts';
 import { inUnitOf, unitsOf } from '../../../src/server/unit-of-work.ts';
 import { afterCommitOf } from '../../support/after-commit.ts';
 import { type DatabaseKind, openTestDatabase } from '../../support/databases.ts';

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { composeIBAN, getCountrySpecifications } from 'ibantools';
 import { describe, expect, test } from 'vitest';
+import { countryAlpha2 } from '../../../src/domain/base/countries/countries.ts';
 import {
   faultOfIban,
   isBic,
@@ -8,8 +9,7 @@ import {
   isPixKey,
   isRoutingNumber,
   isTaxNumber,
-} from '../../../src/domain/base/bank-numbers/bank-numbers.ts';
-import { countryAlpha2 } from '../../../src/domain/base/countries/countries.ts';
+} from '../../../src/domain/money/fiat-accounts/check-account.ts';
 
 // Published by their banks.
 const routingNumbers = ['021000021', '026009593', '111000025', '122105155', '011401533', '091000019'];

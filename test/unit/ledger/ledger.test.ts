@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { combinationsOf } from '../../../src/tools/contract/combinations.ts';
-import type { ContractDocument } from '../../../src/tools/contract/contract-document.ts';
-import { parseGaps } from '../../../src/tools/contract/listed-gaps.ts';
+import { type ContractDocument, combinationsOf } from '../../../src/tools/contract/contract-document.ts';
+import { parseGaps } from '../../../src/tools/coverage/judge.ts';
 import { faultsOf, figures, filesByCombination, judge } from '../../ledger/ledger.ts';
 
 const refusals = (...codes: [code: string, isSent: boolean][]) => ({

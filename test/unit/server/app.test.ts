@@ -1,5 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { request as send } from 'node:http';
+import { type IncomingMessage, type ServerResponse, request as send } from 'node:http';
 import express from 'express';
 import { OpenAPIBackend } from 'openapi-backend';
 import { expect, test, vi } from 'vitest';

@@ -1,15 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { publishedSafeguards } from '../../../src/compose/safeguards.ts';
 import { idempotencyKeys } from '../../../src/domain/base/idempotency/idempotency-keys.ts';
 import { singleUseSignatures } from '../../../src/domain/base/replay-protection/single-use-signatures.ts';
+import { publishedSafeguards } from '../../../src/domain/base/safeguards/safeguards.ts';
 import { definition } from '../../../src/generated/definition.ts';
 import { operations } from '../../../src/generated/operations.ts';
 import { registry } from '../../../src/generated/registry.ts';
-import type { Services } from '../../../src/ports/operation-context.ts';
-import { createNotes } from '../../../src/ports/unit-notes.ts';
-import { openCompiledBackend, requestOf } from '../../../src/server/compiled-backend.ts';
-import { createContract } from '../../../src/server/contract.ts';
+import { createNotes, type Services } from '../../../src/ports/operation-context.ts';
+import { createContract, openCompiledBackend, requestOf } from '../../../src/server/contract.ts';
 import type { RequestState } from '../../../src/server/request-state.ts';
 import { createRouteIndex } from '../../../src/server/route-index.ts';
 import { bindHandlers } from '../../../src/server/run-operation.ts';

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { idempotencyKeys } from '../../../src/domain/base/idempotency/idempotency-keys.ts';
-import type { Services } from '../../../src/ports/operation-context.ts';
-import { createNotes } from '../../../src/ports/unit-notes.ts';
+import { createNotes, type Services } from '../../../src/ports/operation-context.ts';
 import { runnerOf } from '../../support/run-handlers.ts';
 import { appHeaders, startToyServer, toyOperations } from './toy-server.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { compareAnswers } from '../../../src/tools/verify/compare-answers.ts';
+import { compareAnswers } from '../../../src/tools/verify/comparison.ts';
 
 const differences = (target: object, sandbox: object, status = 200) =>
   compareAnswers('getWallet 200', { status, body: target }, { status, body: sandbox }).map(

@@ -1,7 +1,7 @@
+import { normalizeEthereumAddress } from '../../../engine/assets/addresses.ts';
 import { type LightAccountFactory, lightAccountV2 } from '../../../engine/signing/ethereum/smart-accounts.ts';
 import { invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import { normalizeEthereumAddress } from '../../base/addresses/normalize-wallet-address.ts';
 import { findApp } from './find-app.ts';
 
 /** Name of the app setting that replaces the published factory. */

@@ -1,12 +1,15 @@
 import { invalidField, invalidQuery, notFound } from '../../../errors.ts';
 import type {
   ConditionSet,
+  ConditionSetItem,
+  ConditionSetItemsRequest,
   CreateConditionSetRequest,
   UpdateConditionSetRequest,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findPage } from '../../../storage/find-page.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
+import { containsText } from '../../../storage/sql-functions.ts';
 import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
 import { resolveOwner } from '../key-quorums/resolve-owner.ts';
 import { requireOwner } from '../owners/require-owner.ts';
@@ -14,9 +17,10 @@ import {
   ConditionSetEntity,
   ConditionSetItemEntity,
   type StoredConditionSet,
+  type StoredConditionSetItem,
 } from './condition-set.entity.ts';
 
-export type ConditionSetContext = Pick<OperationContext, 'app' | 'em'>;
+type ConditionSetContext = Pick<OperationContext, 'app' | 'em'>;
 
 const MAX_PAGE = 100;
 
@@ -133,4 +137,154 @@ export async function deleteConditionSet(context: OperationContext, id: string):
   await context.em.nativeDelete(ConditionSetItemEntity, { conditionSetId: id });
   await context.em.remove(set).flush();
   await dismissIntentsAbout(context, { resource: 'condition set', id, change: 'deleted' });
+}
+
+function itemView({ id, conditionSetId, value, createdAtMs }: StoredConditionSetItem): ConditionSetItem {
+  return { id, condition_set_id: conditionSetId, value, created_at: createdAtMs };
+}
+
+/**
+ * Refuses values that a text column cannot store.
+ *
+ * @throws ApiError invalid_data
+ */
+export function requireText(input: ConditionSetItemsRequest): void {
+  for (const [index, { value }] of input.entries()) {
+    if (!value.isWellFormed()) {
+      throw invalidField(`/${index}/value`, 'must be text without lone surrogates');
+    }
+  }
+}
+
+/**
+ * Adds the missing values and returns the items of all values, in the given order.
+ *
+ * INVARIANT: the caller has locked the set, so no other transaction adds the same value concurrently.
+ */
+async function putItems(
+  context: OperationContext,
+  setId: string,
+  input: ConditionSetItemsRequest,
+): Promise<ConditionSetItem[]> {
+  requireText(input);
+  const { em } = context;
+  const values = [...new Set(input.map(({ value }) => value))];
+  const known = await em.find(ConditionSetItemEntity, { conditionSetId: setId, value: { $in: values } });
+  const byValue = new Map(known.map((item) => [item.value, item]));
+  const items = values.map(
+    (value) =>
+      byValue.get(value) ??
+      em.create(ConditionSetItemEntity, {
+        id: context.ids.cuid2(),
+        conditionSetId: setId,
+        value,
+        valueLower: value.toLowerCase(),
+        createdAtMs: context.nowMs,
+      }),
+  );
+  await em.flush();
+  await dismissIntentsAbout(context, { resource: 'condition set', id: setId, change: 'changed' });
+  return items.map(itemView);
+}
+
+/**
+ * Adds values to a condition set. Requires the owner's authorization. Existing values keep their item.
+ *
+ * @throws ApiError not_found, and what `requireOwner` throws.
+ */
+export async function addConditionSetItems(
+  context: OperationContext,
+  setId: string,
+  input: ConditionSetItemsRequest,
+): Promise<ConditionSetItem[]> {
+  const set = await findConditionSetForUpdate(context, setId);
+  await requireOwner(context, { ownerId: set.ownerId });
+  return putItems(context, setId, input);
+}
+
+/**
+ * Replaces all values of a condition set. Requires the owner's authorization.
+ *
+ * @throws ApiError not_found, and what `requireOwner` throws.
+ */
+export async function replaceConditionSetItems(
+  context: OperationContext,
+  setId: string,
+  input: ConditionSetItemsRequest,
+): Promise<ConditionSetItem[]> {
+  const set = await findConditionSetForUpdate(context, setId);
+  await requireOwner(context, { ownerId: set.ownerId });
+  await context.em.nativeDelete(ConditionSetItemEntity, { conditionSetId: setId });
+  return putItems(context, setId, input);
+}
+
+/**
+ * One item of a condition set.
+ *
+ * @throws ApiError not_found
+ */
+export async function findConditionSetItem(
+  context: ConditionSetContext,
+  setId: string,
+  itemId: string,
+): Promise<ConditionSetItem> {
+  await findConditionSet(context, setId);
+  return itemView(await findItem(context, setId, itemId));
+}
+
+/**
+ * Removes one value. Requires the owner's authorization.
+ *
+ * @throws ApiError not_found, and what `requireOwner` throws.
+ */
+export async function deleteConditionSetItem(
+  context: OperationContext,
+  setId: string,
+  itemId: string,
+): Promise<void> {
+  const set = await findConditionSetForUpdate(context, setId);
+  await requireOwner(context, { ownerId: set.ownerId });
+  await context.em.remove(await findItem(context, setId, itemId)).flush();
+  await dismissIntentsAbout(context, { resource: 'condition set', id: setId, change: 'changed' });
+}
+
+/**
+ * One page of a condition set's items, newest first. `query` selects the values that contain it.
+ *
+ * @throws ApiError not_found, invalid_data for a cursor of no item.
+ */
+export async function listConditionSetItems(
+  context: ConditionSetContext,
+  setId: string,
+  options: { cursor?: string | undefined; limit?: number | undefined; query?: string | undefined },
+): Promise<{ items: ConditionSetItem[]; nextCursor: string | null }> {
+  await findConditionSet(context, setId);
+  const { cursor, query, limit = MAX_PAGE } = options;
+  const after = cursor === undefined ? undefined : await getItem(context, setId, cursor);
+  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
+  const { page, nextCursor } = await findPage(
+    context.em,
+    ConditionSetItemEntity,
+    { conditionSetId: setId, ...(query === undefined ? {} : containsText('value_lower', query)) },
+    { after, limit },
+  );
+  return { items: page.map(itemView), nextCursor };
+}
+
+async function findItem(
+  context: ConditionSetContext,
+  setId: string,
+  itemId: string,
+): Promise<StoredConditionSetItem> {
+  const item = await getItem(context, setId, itemId);
+  if (item === null) throw notFound('Condition set item');
+  return item;
+}
+
+function getItem(
+  { em }: ConditionSetContext,
+  setId: string,
+  itemId: string,
+): Promise<StoredConditionSetItem | null> {
+  return em.findOne(ConditionSetItemEntity, { id: itemId, conditionSetId: setId });
 }

@@ -3,10 +3,8 @@ import { MAX_SIGNATURES } from '../../../engine/authorization/request-signatures
 import type { PinnedUsers } from '../../../engine/authorization/user-vouchers.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { CreateKeyQuorumRequest, UpdateKeyQuorumRequest } from '../../../generated/schemas.ts';
-import type { OperationContext } from '../../../ports/operation-context.ts';
-import type { UnitContext } from '../../../ports/unit-notes.ts';
+import type { OperationContext, UnitContext } from '../../../ports/operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
-import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import { dismissIntentsAbout } from '../../base/resource-changes/dismiss-intents.ts';
 import type { Tables } from '../../tables.ts';
 import { forgetQuorumRows } from '../owners/owner-quorums.ts';
@@ -26,6 +24,7 @@ import {
   KeyQuorumSealEntity,
 } from './key-quorum.entity.ts';
 import { recordQuorumChange } from './quorum-records.ts';
+import { readPublicKey } from './resolve-owner.ts';
 import { pinUsers, subjectsOf } from './voucher-keys.ts';
 
 /** Members and threshold of a key quorum before they are accepted. */

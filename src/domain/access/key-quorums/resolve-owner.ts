@@ -1,10 +1,24 @@
+import { InvalidPublicKeyError, parseP256PublicKey } from '../../../engine/crypto/p256.ts';
 import { invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import type { Tables } from '../../tables.ts';
 import { requireUsers } from '../user-records/find-user.ts';
 import { type KeyQuorumContext, type MemberKind, requireKeyQuorums } from './find-key-quorum.ts';
 import { pinUsers } from './voucher-keys.ts';
+
+/**
+ * One public key of a body in canonical form.
+ *
+ * @throws ApiError invalid_data
+ */
+export function readPublicKey(key: string, pointer: string): string {
+  try {
+    return parseP256PublicKey(key);
+  } catch (error) {
+    if (error instanceof InvalidPublicKeyError) throw invalidField(pointer, error.message);
+    throw error;
+  }
+}
 
 // HOT: part of creating an owned wallet (bench `stored`); the entity manager has no key-share lock.
 

@@ -3,7 +3,7 @@ import { notFound } from '../../../errors.ts';
 import type { CreateOrganizationSecretResponse, OrganizationSecretView } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
-import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
+import { readPublicKey } from '../key-quorums/resolve-owner.ts';
 import { OrganizationSecretEntity, type StoredOrganizationSecret } from './organization.entity.ts';
 import { findOrganization, type OrganizationContext } from './organization.ts';
 

@@ -1,7 +1,6 @@
 import type { LoadedQuorum } from '../../../engine/authorization/quorum.ts';
 import type { Voucher, VoucherContent } from '../../../engine/authorization/user-vouchers.ts';
-import type { PlanContext } from '../../../ports/operation-context.ts';
-import type { QuorumRow, UnitNotes } from '../../../ports/unit-notes.ts';
+import type { PlanContext, QuorumRow, UnitNotes } from '../../../ports/operation-context.ts';
 import { inParts, prepareQueryOfIds } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 

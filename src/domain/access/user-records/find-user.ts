@@ -14,8 +14,6 @@ import {
 
 // HOT: looks up users with their accounts (bench `users`).
 
-export type { StoredUser };
-
 export type UserContext = Pick<OperationContext, 'app' | 'em'>;
 
 const DID_PREFIX = 'did:service:';

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { sql } from 'kysely';
 import type { WebhookAttempt } from '../../../generated/schemas.ts';
-import type { UnitContext } from '../../../ports/unit-notes.ts';
+import type { UnitContext } from '../../../ports/operation-context.ts';
 import { noteChange } from '../../base/events/events.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';

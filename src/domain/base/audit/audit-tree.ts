@@ -10,7 +10,7 @@ import {
   subtreesOf,
 } from '../../../engine/crypto/tlog/tiles.ts';
 import type { KeyStore } from '../../../ports/key-store.ts';
-import type { WrittenRecord } from '../../../ports/unit-notes.ts';
+import type { WrittenRecord } from '../../../ports/operation-context.ts';
 import { lockName, tryLockName } from '../../../storage/locks.ts';
 import type { Tables } from '../../tables.ts';
 import { AuditCheckpointEntity } from './audit.entity.ts';

@@ -9,8 +9,8 @@ import type {
   PlanContext,
   RequestProof,
   Services,
+  UnitWork,
 } from '../../../ports/operation-context.ts';
-import type { UnitWork } from '../../../ports/unit-notes.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { ExecutionEntity, type StoredExecution } from '../../access/automations/automation.entity.ts';
 import { loadQuorums } from '../../access/owners/owner-quorums.ts';

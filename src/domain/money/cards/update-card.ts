@@ -7,9 +7,9 @@ import {
   type PlanContext,
   type Planned,
   type Services,
+  type UnitContext,
   unwrapPlan,
 } from '../../../ports/operation-context.ts';
-import type { UnitContext } from '../../../ports/unit-notes.ts';
 import { lockForUpdate, lockUnlocked } from '../../../storage/locks.ts';
 import { getUser, lockUser } from '../../access/user-records/find-user.ts';
 import { noteChange } from '../../base/events/events.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { divide, readDecimal, round } from '../../../engine/assets/decimal.ts';
+import { decimalText, divide, fromRaw, readDecimal, round } from '../../../engine/assets/decimal.ts';
 import type { KnownAsset } from '../../../engine/assets/known-assets.ts';
 import { ApiError, invalidField } from '../../../errors.ts';
 import type {
@@ -7,11 +7,14 @@ import type {
   AutomationAssetSpec,
   CryptoDepositAsset,
   CryptoDepositAssetFilter,
+  DepositAccountCryptoQuoteResponse,
+  QuoteCryptoDepositRequest,
 } from '../../../generated/schemas.ts';
-import type { PlanContext } from '../../../ports/operation-context.ts';
+import { type PlanContext, type Planned, unwrapPlan } from '../../../ports/operation-context.ts';
 import { matchesFilter, NATIVE } from '../../access/automations/automation.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import { offerSwap } from '../swaps/plan-swap.ts';
+import { requireRaw } from '../wallet-actions/plan-exchange.ts';
 import {
   assetOfText,
   depositChains,
@@ -50,7 +53,7 @@ const placeholders: Readonly<Record<string, string>> = {
  * @throws ApiError not_supported for a pair that is not exchanged; invalid_data with the pointer `/base_amount` for
  * an amount that is not; transaction_broadcast_failure when the chain or the exchange cannot be reached.
  */
-export async function estimateConversion(
+async function estimateConversion(
   context: PlanContext,
   { source, destination, rawAmount, slippageBps, recipient }: Conversion,
 ): Promise<bigint> {
@@ -77,7 +80,7 @@ export async function estimateConversion(
 }
 
 /** Whether both are the same asset, so that nothing has to be exchanged. */
-export function isSame(left: KnownAsset, right: KnownAsset): boolean {
+function isSame(left: KnownAsset, right: KnownAsset): boolean {
   return left.chain === right.chain && left.tokenAddress === right.tokenAddress;
 }
 
@@ -89,7 +92,7 @@ const TYPICAL_USD = { digits: 100n, scale: 0 };
 const TYPICAL_PLACES = 6;
 
 /** The amount of a typical deposit, in base units. CHOICE: $100, or 100 units of an asset without a price. */
-export async function typicalAmount(
+async function typicalAmount(
   { prices }: Pick<PlanContext, 'prices'>,
   { asset, decimals }: KnownAsset,
 ): Promise<bigint> {
@@ -296,4 +299,59 @@ export function overlaps(left: AutomationAssetFilter, right: AutomationAssetFilt
   if (right.mode === 'include') return right.values.some((each) => matchesFilter(left, each));
   // Each filter leaves out only a few assets, so some asset matches both.
   return true;
+}
+
+/**
+ * Estimates the amount that a deposit to a deposit address delivers. Call it outside any database transaction.
+ *
+ * @throws ApiError invalid_data for an amount that is not exchanged; not_supported for unknown assets and chains,
+ * chains without a paymaster, and pairs that are not exchanged; transaction_broadcast_failure when the chain or the
+ * exchange cannot be reached.
+ */
+export async function planQuote(
+  context: PlanContext,
+  {
+    source: from,
+    destination: to,
+    input_amount: amount,
+    slippage_bps: slippageBps,
+  }: QuoteCryptoDepositRequest,
+): Promise<DepositAccountCryptoQuoteResponse> {
+  const sourceChain = requireChainText(from.chain, '/source/chain');
+  requireDepositChain(context, sourceChain, { payer: 'paymaster', pointer: '/source/chain' });
+  const source = requireAssetText(sourceChain, from.asset, '/source/asset');
+  const destinationChain = requireChainText(to.chain, '/destination/chain');
+  const destination = requireAssetText(destinationChain, to.asset, '/destination/asset');
+  if (isSame(source, destination)) {
+    throw notSupported('/destination', 'expected another asset or another chain than the source');
+  }
+  const rawAmount =
+    amount === undefined
+      ? await typicalAmount(context, source)
+      : requireRaw(source, readDecimal(amount)!, '/input_amount');
+  if (rawAmount === 0n) throw invalidField('/input_amount', 'expected an amount above 0');
+  const rawOutput = await estimateConversion(context, { source, destination, rawAmount, slippageBps }).catch(
+    (error: unknown) => {
+      throw asInputAmount(error);
+    },
+  );
+  return {
+    input_amount: decimalText(fromRaw(rawAmount, source.decimals)),
+    estimated_output_amount: decimalText(fromRaw(rawOutput, destination.decimals)),
+    created_at: new Date(context.nowMs).toISOString(),
+  };
+}
+
+/** @throws what `planQuote` throws. */
+export function quoteDeposit(
+  planned: Planned<DepositAccountCryptoQuoteResponse>,
+): DepositAccountCryptoQuoteResponse {
+  return unwrapPlan(planned);
+}
+
+/** Renames the pointer of an error, because swaps have another name for the amount. */
+function asInputAmount(error: unknown): unknown {
+  const pointer = '/base_amount: ';
+  if (!(error instanceof ApiError) || !error.message.startsWith(pointer)) return error;
+  return invalidField('/input_amount', error.message.slice(pointer.length));
 }

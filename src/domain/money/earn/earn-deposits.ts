@@ -13,13 +13,11 @@ import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import type { BuildTransaction } from '../sending/broadcast.ts';
 import { callChain, insufficientFunds } from '../sending/call-chain.ts';
-import { type PlannedCalls, planCalls } from '../sending/plan-calls.ts';
+import { approvalsFor, type PlannedCalls, planCalls } from '../sending/plan-calls.ts';
 import { paysForAutomations } from '../sending/plan-user-operation.ts';
-import { approvalsFor } from '../sending/token-approvals.ts';
 import type { EarnOutcomeTerms } from '../wallet-actions/action-types.ts';
-import { sendSteps } from '../wallet-actions/send-steps.ts';
 import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts';
-import { beginWalletAction, requireFreshNonce } from '../wallet-actions/wallet-action.ts';
+import { beginWalletAction, requireFreshNonce, sendSteps } from '../wallet-actions/wallet-action.ts';
 import { askVault, type EarnTerms, readEarnBody, requireVaultChain, vaultFields } from './earn-vault.ts';
 
 /** The fields that the request of every action may have. */

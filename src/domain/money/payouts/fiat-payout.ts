@@ -25,12 +25,11 @@ import { getFiatAccount, getFiatAccountForUpdate } from '../fiat-accounts/extern
 import { requireNetwork, requireWalletEntity } from '../fiat-accounts/wallet-asset.ts';
 import { type FiatEntity, findProvider, requireCustomer } from '../fiat-customers/find-customer.ts';
 import { callChain, insufficientFunds } from '../sending/call-chain.ts';
-import { payoutStepId } from '../wallet-actions/external-steps.ts';
-import { sendSteps } from '../wallet-actions/send-steps.ts';
+import { payoutStepId } from '../wallet-actions/due-steps.ts';
 import { planSending } from '../wallet-actions/transfer.ts';
 import { type PlannedTransfer, transferPlanners } from '../wallet-actions/transfer-planners.ts';
 import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts';
-import { beginWalletAction, requireFreshNonce } from '../wallet-actions/wallet-action.ts';
+import { beginWalletAction, requireFreshNonce, sendSteps } from '../wallet-actions/wallet-action.ts';
 
 /**
  * Reads the body of a payout.

@@ -15,8 +15,12 @@ import {
   failed,
   findStale,
 } from '../transactions/follow-transaction.ts';
-import { plainTransferOf } from '../transactions/plain-transfer.ts';
-import { findSent, type HeldAuthorization, recordTransaction } from '../transactions/record-transaction.ts';
+import {
+  findSent,
+  type HeldAuthorization,
+  plainTransferOf,
+  recordTransaction,
+} from '../transactions/record-transaction.ts';
 import { neverHasEffect, type TransactionRow } from '../transactions/transaction.entity.ts';
 import { requireKnownAccount } from './accounts-after-restore.ts';
 import { chainRefusal } from './call-chain.ts';

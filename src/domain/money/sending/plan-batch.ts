@@ -15,8 +15,12 @@ import type { BuiltTransaction } from './broadcast.ts';
 import { signEthereum } from './build-ethereum.ts';
 import { callChain, requireChain } from './call-chain.ts';
 import { findNonce, laterDelegation, lockNonces } from './nonces.ts';
-import { type EthereumPlan, planEthereum, withAuthorizationGas } from './plan-ethereum.ts';
-import { requireFilledBelow } from './refuse-high-fees.ts';
+import {
+  type EthereumPlan,
+  planEthereum,
+  requireFilledBelow,
+  withAuthorizationGas,
+} from './plan-ethereum.ts';
 
 /** Calls that the wallet's own account runs in order, atomically. */
 export interface BatchDraft {

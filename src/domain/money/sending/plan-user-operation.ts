@@ -23,8 +23,15 @@ import type { BuiltTransaction } from './broadcast.ts';
 import { callChain, requireChain } from './call-chain.ts';
 import { type FoundNonce, findNonce, laterDelegation, lockNonces } from './nonces.ts';
 import { readCall } from './plan-batch.ts';
-import { hexOf, requireSameChain, requireSameSender, simulateAll, withMargin } from './plan-ethereum.ts';
-import { requireOperationBelow, requirePricesBelow } from './refuse-high-fees.ts';
+import {
+  hexOf,
+  requireOperationBelow,
+  requirePricesBelow,
+  requireSameChain,
+  requireSameSender,
+  simulateAll,
+  withMargin,
+} from './plan-ethereum.ts';
 
 /** Calls whose gas the wallet does not pay. */
 export interface OperationDraft {

@@ -20,12 +20,13 @@ import type { SparkInvoice } from '../../../ports/spark.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import type { BuiltTransaction } from '../sending/broadcast.ts';
 import { callChain, insufficientFunds } from '../sending/call-chain.ts';
+import type { RpcRequest, RpcSender } from '../sending/rpc-sender.ts';
 import { findDeposit, isoTime, requireSpark, type SparkAccount, satoshi } from './spark.ts';
 
 type Request<Method extends string> = Extract<WalletRpcRequest, { method: Method }>;
 
 /** A movement on Spark, and the operators' quote for it. */
-export interface SparkPlan {
+interface SparkPlan {
   readonly account: SparkAccount;
   readonly move: Omit<SparkOperation, 'id' | 'network' | 'owner'>;
   /** Set for a Lightning payment. */
@@ -38,7 +39,7 @@ export interface SparkPlan {
   };
 }
 
-export interface SparkBuilt extends BuiltTransaction {
+interface SparkBuilt extends BuiltTransaction {
   readonly plan: SparkPlan;
   readonly operation: SparkOperation;
 }
@@ -46,7 +47,7 @@ export interface SparkBuilt extends BuiltTransaction {
 type Context = Pick<OperationContext, 'chains'>;
 
 /** @throws ApiError invalid_data for a receiver of another network; insufficient_funds; not_supported. */
-export async function planSparkTransfer(
+async function planSparkTransfer(
   context: Context,
   wallet: WalletRow,
   { params, network }: Request<'transfer'>,
@@ -64,7 +65,7 @@ export async function planSparkTransfer(
  *
  * @throws ApiError invalid_data; insufficient_funds; not_supported, also for selected outputs.
  */
-export async function planTokenTransfer(
+async function planTokenTransfer(
   context: Context,
   wallet: WalletRow,
   { params, network }: Request<'transferTokens'>,
@@ -86,7 +87,7 @@ export async function planTokenTransfer(
 }
 
 /** @throws ApiError invalid_data for an unknown deposit or an amount that differs from the quote; not_supported. */
-export async function planDepositClaim(
+async function planDepositClaim(
   context: Context,
   wallet: WalletRow,
   { params, network }: Request<'claimStaticDeposit'>,
@@ -113,7 +114,7 @@ export async function planDepositClaim(
 }
 
 /** @throws ApiError invalid_data for an invalid address, quote or fee; insufficient_funds. */
-export async function planWithdrawal(
+async function planWithdrawal(
   context: Context,
   wallet: WalletRow,
   { params, network }: Request<'withdraw'>,
@@ -175,7 +176,7 @@ async function requireHolding(
 }
 
 /** Builds the operation to sign. */
-export async function buildSpark(
+async function buildSpark(
   context: Pick<OperationContext, 'ids'>,
   plan: SparkPlan,
   request: WalletRpcRequest,
@@ -193,7 +194,7 @@ export async function buildSpark(
 }
 
 /** CHOICE: these operators keep balances, not leaves, so a transfer lists none. */
-export function transferView({ operation, plan }: SparkBuilt, nowMs: number): SparkTransfer {
+function transferView({ operation, plan }: SparkBuilt, nowMs: number): SparkTransfer {
   return {
     id: operation.id,
     sender_identity_public_key: operation.owner,
@@ -208,7 +209,7 @@ export function transferView({ operation, plan }: SparkBuilt, nowMs: number): Sp
   };
 }
 
-export function exitView(
+function exitView(
   { operation, plan }: SparkBuilt,
   { hash, nowMs, params }: { hash: string; nowMs: number; params: Request<'withdraw'>['params'] },
 ): SparkCoopExitRequest {
@@ -237,7 +238,7 @@ type PayInvoiceRequest = Extract<WalletRpcRequest, { method: 'payLightningInvoic
  * @throws ApiError invalid_data for an invoice of another node, an expired or paid invoice, an amount that does not
  * match, or a fee above the caller's maximum; insufficient_funds; not_supported.
  */
-export async function planInvoicePayment(
+async function planInvoicePayment(
   context: Pick<OperationContext, 'chains' | 'nowMs'>,
   wallet: WalletRow,
   { params, network }: PayInvoiceRequest,
@@ -291,7 +292,7 @@ function amountOf({ sats }: SparkInvoice, chosen: number | undefined): bigint {
 }
 
 /** CHOICE: the payment hash prevents paying an invoice twice, so it is shown as the idempotency key. */
-export function paymentView(
+function paymentView(
   built: SparkBuilt,
   nowMs: number,
   encodedInvoice: string,
@@ -311,3 +312,51 @@ export function paymentView(
   };
   return view;
 }
+
+type SparkSender<Method extends string> = RpcSender<RpcRequest<Method>, SparkPlan, SparkBuilt>;
+
+const unreferenced = () => ({});
+
+const transfer: SparkSender<'transfer'> = {
+  plan: planSparkTransfer,
+  build: buildSpark,
+  options: unreferenced,
+  answer: (_request, built, { sentAtMs }) => transferView(built, sentAtMs),
+};
+
+const transferTokens: SparkSender<'transferTokens'> = {
+  plan: planTokenTransfer,
+  build: buildSpark,
+  options: unreferenced,
+  answer: (_request, _built, { hash }) => ({ id: hash }),
+};
+
+const claimStaticDeposit: SparkSender<'claimStaticDeposit'> = {
+  plan: planDepositClaim,
+  build: buildSpark,
+  options: unreferenced,
+  answer: (_request, { operation }) => ({ transfer_id: operation.id }),
+};
+
+const withdraw: SparkSender<'withdraw'> = {
+  plan: planWithdrawal,
+  build: buildSpark,
+  options: unreferenced,
+  answer: ({ params }, built, { hash, sentAtMs }) => exitView(built, { hash, params, nowMs: sentAtMs }),
+};
+
+const payLightningInvoice: SparkSender<'payLightningInvoice'> = {
+  plan: planInvoicePayment,
+  build: buildSpark,
+  options: unreferenced,
+  answer: ({ params }, built, { sentAtMs }) => paymentView(built, sentAtMs, params.invoice),
+};
+
+/** The methods that move money on Spark, by name. */
+export const sparkSenders = {
+  transfer,
+  transferTokens,
+  claimStaticDeposit,
+  withdraw,
+  payLightningInvoice,
+} as const;

@@ -25,13 +25,13 @@ import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import type { SwapOutcomeTerms } from '../wallet-actions/action-types.ts';
 import { feesOf } from '../wallet-actions/plan-exchange.ts';
-import { sendSteps } from '../wallet-actions/send-steps.ts';
 import { estimateDepositGas } from '../wallet-actions/transfer.ts';
 import type { WalletActionRow } from '../wallet-actions/wallet-action.entity.ts';
 import {
   beginWalletAction,
   type NewExternalStep,
   requireFreshNonce,
+  sendSteps,
 } from '../wallet-actions/wallet-action.ts';
 import {
   type ExchangeOffer,

@@ -5,7 +5,6 @@ import { readSparkAddress, sparkAddress } from '../../../engine/signing/spark.ts
 import type { TransferPage, WatchedAddresses } from '../../../ports/chains.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
-import { ChainPositionEntity } from '../../access/chains/chain-position.entity.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import type { Claimant } from '../../base/processes/server-processes.ts';
 import { prepareQuery } from '../../prepared-query.ts';
@@ -14,7 +13,7 @@ import {
   type TriggerDeposit,
   triggerAutomations,
 } from '../../wallets/wallet-automations/trigger-automations.ts';
-import { TransactionEntity, type TransactionRow } from './transaction.entity.ts';
+import { ChainPositionEntity, TransactionEntity, type TransactionRow } from './transaction.entity.ts';
 
 // KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
 

@@ -1,7 +1,6 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { decimalText, readDecimal, ZERO } from '../../../engine/assets/decimal.ts';
-import type { OperationContext, Services } from '../../../ports/operation-context.ts';
-import type { UnitContext } from '../../../ports/unit-notes.ts';
+import type { OperationContext, Services, UnitContext } from '../../../ports/operation-context.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import { worthOf } from '../../wallets/balances/balances.ts';

@@ -33,10 +33,9 @@ import type { BuiltTransaction } from '../sending/broadcast.ts';
 import { callChain, insufficientFunds } from '../sending/call-chain.ts';
 import { gasOf } from './outcomes.ts';
 import { feesOf, type PlannedExchange, planExchange, requireRaw } from './plan-exchange.ts';
-import { sendSteps } from './send-steps.ts';
 import { type PlannedTransfer, type TransferOrder, transferPlanners } from './transfer-planners.ts';
 import type { WalletActionRow } from './wallet-action.entity.ts';
-import { beginWalletAction, type NewExternalStep, requireFreshNonce } from './wallet-action.ts';
+import { beginWalletAction, type NewExternalStep, requireFreshNonce, sendSteps } from './wallet-action.ts';
 
 /** The terms of a requested transfer, and its plan. */
 export interface PlannedTransferRequest {

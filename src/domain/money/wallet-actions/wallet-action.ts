@@ -5,6 +5,8 @@ import { findPage, olderThan, pageOf } from '../../../storage/find-page.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
+import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
+import { type BuildTransaction, type BuiltTransaction, sendInOrder } from '../sending/broadcast.ts';
 import { actionTypeOf } from './action-types.ts';
 import { WalletActionEntity, type WalletActionRow, walletActionColumns } from './wallet-action.entity.ts';
 import { type ExternalKind, type StoredStep, stepView } from './wallet-action-steps.ts';
@@ -69,7 +71,7 @@ interface NewWalletAction {
 }
 
 /** A transaction that is signed and stored. */
-export interface NewTransactionStep {
+interface NewTransactionStep {
   /** The contract's name of the step type. */
   readonly type: string;
   readonly transactionId: string;
@@ -259,4 +261,58 @@ export async function listEveryWalletAction(
   const after = cursor === undefined ? undefined : await em.findOne(WalletActionEntity, { id: cursor });
   if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
   return findPage(em, WalletActionEntity, {}, { after, limit });
+}
+
+interface StepsToSend {
+  readonly type: WalletActionType;
+  readonly referenceId?: string | undefined;
+  /** Each builds one transaction. Their order is the order in which the transactions take effect. */
+  readonly builds: readonly BuildTransaction[];
+  readonly readsEffects?: boolean | undefined;
+}
+
+/**
+ * Signs and stores all transactions of an action in the transaction of the request, and schedules their broadcast, in
+ * order, for after the commit. The caller has authorized the action and passes the result to `beginWalletAction` in
+ * the same transaction. Nothing is signed later, without the request.
+ */
+export async function sendSteps(
+  context: OperationContext,
+  wallet: WalletRow,
+  { type, referenceId, builds, readsEffects }: StepsToSend,
+): Promise<NewTransactionStep[]> {
+  const sent = await sendInOrder(afterCommitContext(context), wallet, builds, { method: type, referenceId });
+  return sent.map(({ built, transactionId }) => ({
+    type: stepType(wallet, built),
+    transactionId,
+    readsEffects,
+  }));
+}
+
+/**
+ * The context for work after the commit. The action exists by then, so a refusal by the chain ends the action as
+ * `rejected` and does not become an error response.
+ */
+function afterCommitContext(context: OperationContext): OperationContext {
+  return {
+    ...context,
+    afterCommit: (work) =>
+      context.afterCommit(async () => {
+        try {
+          await work();
+        } catch (error) {
+          if (!(error instanceof ApiError)) throw error;
+        }
+      }),
+  };
+}
+
+const stepTypes: Readonly<Record<string, string>> = {
+  ethereum: 'evm_transaction',
+  solana: 'svm_transaction',
+  tron: 'tvm_transaction',
+};
+function stepType(wallet: WalletRow, { sponsorship }: BuiltTransaction): string {
+  if (sponsorship === 'operation') return 'evm_user_operation';
+  return stepTypes[wallet.chain_type] ?? 'external_transaction';
 }

@@ -21,8 +21,7 @@ import type { Tables } from '../../tables.ts';
 import { UserKeyEntity } from '../../wallets/user-keys/user-key.entity.ts';
 import { executeIntent } from './execute-intent.ts';
 import { findIntent, findPendingForUpdate, reloadIntent } from './find-intent.ts';
-import type { IntentRow } from './intent.entity.ts';
-import { IntentEntity, IntentSignatureEntity } from './intent.entity.ts';
+import { IntentEntity, type IntentRow, IntentSignatureEntity } from './intent.entity.ts';
 import {
   agreementOf,
   authorizationDetails,

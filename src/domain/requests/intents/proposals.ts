@@ -10,13 +10,13 @@ import type {
 } from '../../../generated/schemas.ts';
 import type { OperationContext, PlanContext, Planned } from '../../../ports/operation-context.ts';
 import type { StoredConditionSet } from '../../access/condition-sets/condition-set.entity.ts';
-import { findConditionSetForUpdate } from '../../access/condition-sets/condition-set.ts';
 import {
   addConditionSetItems,
+  findConditionSetForUpdate,
   listConditionSetItems,
   replaceConditionSetItems,
   requireText,
-} from '../../access/condition-sets/condition-set-items.ts';
+} from '../../access/condition-sets/condition-set.ts';
 import {
   findKeyQuorum,
   keyQuorumView,

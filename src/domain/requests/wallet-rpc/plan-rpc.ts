@@ -32,8 +32,8 @@ import {
   type RpcRequest,
   type RpcSender,
 } from '../../money/sending/rpc-sender.ts';
+import { sparkSenders } from '../../money/spark/plan-spark.ts';
 import { isSparkQuestion, planSparkAnswer } from '../../money/spark/spark.ts';
-import { sparkSenders } from '../../money/spark/spark-senders.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 

@@ -1,8 +1,8 @@
+import { normalizeWalletAddress } from '../../../engine/assets/addresses.ts';
 import { ApiError, invalidField, notFound } from '../../../errors.ts';
 import type { AllowlistEntry, AllowlistEntryRequest } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findApp } from '../../access/apps/find-app.ts';
-import { normalizeWalletAddress } from '../../base/addresses/normalize-wallet-address.ts';
 import { normalizeEmail, normalizePhoneNumber } from '../users/linked-account-kinds.ts';
 import { AllowlistEntryEntity, type StoredAllowlistEntry } from './allowlist-entry.entity.ts';
 

@@ -1,16 +1,20 @@
-import { ApiError, notFound } from '../../../errors.ts';
-import type { OAuthGrant as GrantView, OAuthTokenSuccessResponse } from '../../../generated/schemas.ts';
+import { ApiError, type ErrorCode, notFound } from '../../../errors.ts';
+import type {
+  ExchangeOauthTokenRequest,
+  OAuthGrant as GrantView,
+  OAuthTokenSuccessResponse,
+} from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
-import { getUser } from '../../access/user-records/find-user.ts';
+import { getUser, lockUser } from '../../access/user-records/find-user.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import { issueAccessToken, TOKEN_LIFETIME_SECONDS } from '../tokens/access-tokens.ts';
 import { type OauthGrant, OauthGrantEntity } from '../tokens/session.entity.ts';
 import { UserKeyEntity } from '../user-keys/user-key.entity.ts';
 import { drawSecret, hashOfSecret } from './device-codes.ts';
-import { OauthRefreshTokenEntity } from './oauth.entity.ts';
+import { type OauthDeviceCode, OauthDeviceCodeEntity, OauthRefreshTokenEntity } from './oauth.entity.ts';
 
 /** CHOICE: the list has no pages, so its length is limited. */
 const MAX_LISTED = 1_000;
@@ -58,7 +62,7 @@ async function endGrant(
 }
 
 /** Issues the next pair of tokens of a grant. The caller has already marked the previous refresh token as used. */
-export async function issueGrantTokens(
+async function issueGrantTokens(
   context: OperationContext,
   grant: OauthGrant,
 ): Promise<OAuthTokenSuccessResponse> {
@@ -88,7 +92,7 @@ const DAY_MS = 24 * 60 * 60_000;
  *
  * @throws ApiError invalid_grant
  */
-export async function refreshGrant(
+async function refreshGrant(
   context: OperationContext,
   refreshToken: string,
 ): Promise<OAuthTokenSuccessResponse> {
@@ -129,4 +133,87 @@ async function requireLive(context: OperationContext, grant: OauthGrant): Promis
   }
   const user = await getUser(context, grant.userId);
   if (user === undefined || user.row.frozen_at_ms !== null) throw new ApiError('invalid_grant');
+}
+
+/** RFC 8628 section 3.5: every poll that comes too soon adds this to the interval permanently. */
+const SLOW_DOWN_SECONDS = 5;
+
+/** CHOICE: a poll may be this much early. Timers of clients fire a little early, and network delays vary. */
+const TOLERANCE_MS = 500;
+
+/**
+ * Handles the poll of a device, which gets its tokens once the user has approved it. The interval between polls is
+ * measured with the system clock, because with a frozen sandbox clock every poll would come too soon.
+ *
+ * @throws ApiError invalid_grant, expired_token, slow_down, authorization_pending, access_denied
+ */
+async function pollDevice(context: OperationContext, deviceCode: string): Promise<OAuthTokenSuccessResponse> {
+  const { app, em, nowMs } = context;
+  // INVARIANT: polls for the same code are serialized, so only one of them redeems it.
+  const id = hashOfSecret(deviceCode);
+  const code = await em.findOne(OauthDeviceCodeEntity, { id, appId: app.id }, lockForUpdate);
+  if (code === null || code.status === 'redeemed') throw new ApiError('invalid_grant');
+  if (code.expiresAtMs <= nowMs) throw new ApiError('expired_token');
+  if (isTooSoon(code, context)) {
+    code.intervalSeconds += SLOW_DOWN_SECONDS;
+    throw pollAgain('slow_down', code, context);
+  }
+  if (code.status === 'pending') throw pollAgain('authorization_pending', code, context);
+  if (code.status === 'denied') throw new ApiError('access_denied');
+  return redeem(context, code);
+}
+
+function isTooSoon(
+  { polledAtMs, intervalSeconds }: OauthDeviceCode,
+  { machine }: Pick<OperationContext, 'machine'>,
+): boolean {
+  return polledAtMs !== null && machine.now() < polledAtMs + intervalSeconds * 1000 - TOLERANCE_MS;
+}
+
+/** The refusal after which the device polls again. Stores the time of this poll. */
+function pollAgain(
+  code: ErrorCode,
+  stored: OauthDeviceCode,
+  { machine }: Pick<OperationContext, 'machine'>,
+): ApiError {
+  stored.polledAtMs = machine.now();
+  return new ApiError(code, undefined, { data: { interval: stored.intervalSeconds }, keepsChanges: true });
+}
+
+async function redeem(context: OperationContext, code: OauthDeviceCode): Promise<OAuthTokenSuccessResponse> {
+  const { app, em, ids, nowMs } = context;
+  const userId = code.userId ?? '';
+  if ((await getUser(context, userId)) === undefined) throw new ApiError('invalid_grant');
+  const { isFrozen } = await lockUser(context, userId);
+  if (isFrozen) throw new ApiError('access_denied', 'the user is frozen');
+  code.status = 'redeemed';
+  const grant = em.create(OauthGrantEntity, {
+    id: ids.uuid(),
+    appId: app.id,
+    userId,
+    createdAtMs: nowMs,
+    lastUsedAtMs: nowMs,
+    revokedAtMs: null,
+  });
+  return issueGrantTokens(context, grant);
+}
+
+/**
+ * Exchanges a device code or a refresh token for tokens.
+ *
+ * @throws ApiError invalid_grant, authorization_pending, slow_down, access_denied, expired_token
+ */
+export async function exchangeToken(
+  context: OperationContext,
+  body: ExchangeOauthTokenRequest,
+): Promise<OAuthTokenSuccessResponse> {
+  switch (body.grant_type) {
+    case 'urn:ietf:params:oauth:grant-type:device_code':
+      return pollDevice(context, body.device_code);
+    case 'refresh_token':
+      return refreshGrant(context, body.refresh_token);
+    // CHOICE: this server issues no authorization codes, so none is valid.
+    case 'authorization_code':
+      throw new ApiError('invalid_grant');
+  }
 }

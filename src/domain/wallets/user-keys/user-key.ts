@@ -19,10 +19,10 @@ import {
 import { readAppSettings } from '../../access/apps/app-settings.ts';
 import { findApp } from '../../access/apps/find-app.ts';
 import { membershipsOf } from '../../access/key-quorums/find-key-quorum.ts';
+import { readPublicKey } from '../../access/key-quorums/resolve-owner.ts';
 import { findVoucherKey } from '../../access/key-quorums/voucher-keys.ts';
 import { getLogin, lockUser } from '../../access/user-records/find-user.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
-import { readPublicKey } from '../../base/public-keys/read-public-key.ts';
 import type { Tables } from '../../tables.ts';
 import { noteRecovery } from '../recovery/wallet-recovery.ts';
 import { claimsToBeOurs, isRevokedSession, verifyAccessToken } from '../tokens/access-tokens.ts';

@@ -5,11 +5,10 @@ import { olderThan, pageOf } from '../../../storage/find-page.ts';
 import {
   findUser,
   getUser,
-  type StoredUser,
   type UserContext,
   usersWithAccounts,
 } from '../../access/user-records/find-user.ts';
-import { userColumns } from '../../access/user-records/user.entity.ts';
+import { type StoredUser, userColumns } from '../../access/user-records/user.entity.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import { type LinkedAccountRecord, normalizeEmail, normalizePhoneNumber } from './linked-account-kinds.ts';

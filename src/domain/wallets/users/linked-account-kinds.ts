@@ -1,10 +1,7 @@
 import { parsePhoneNumberFromString } from 'libphonenumber-js';
+import { normalizeEthereumAddress, normalizeWalletAddress } from '../../../engine/assets/addresses.ts';
 import { invalidField } from '../../../errors.ts';
 import type { LinkedAccountInput } from '../../../generated/schemas.ts';
-import {
-  normalizeEthereumAddress,
-  normalizeWalletAddress,
-} from '../../base/addresses/normalize-wallet-address.ts';
 
 /** A linked account in stored form: its unique subject, its look-up name and its wire members. */
 export interface LinkedAccountRecord {

@@ -3,8 +3,12 @@ import { invalidField } from '../../../errors.ts';
 import type { CustomMetadata, LinkedAccount, User, WalletChainType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findUserForUpdate } from '../../access/user-records/find-user.ts';
-import type { AccountWallet, StoredAccount, StoredUser } from '../../access/user-records/user.entity.ts';
-import { UserEntity } from '../../access/user-records/user.entity.ts';
+import {
+  type AccountWallet,
+  type StoredAccount,
+  type StoredUser,
+  UserEntity,
+} from '../../access/user-records/user.entity.ts';
 
 /**
  * The main network of each chain type as CAIP-2. CHOICE: `pearl` has no registered namespace, so its name is used.

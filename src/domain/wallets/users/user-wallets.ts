@@ -5,7 +5,8 @@ import type { LinkedAccountBaseWallet, WalletCreationInput } from '../../../gene
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { findSmartAccountFactory } from '../../access/apps/smart-account-factory.ts';
 import { resolveOwner } from '../../access/key-quorums/resolve-owner.ts';
-import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
+import { findUserForUpdate } from '../../access/user-records/find-user.ts';
+import type { StoredUser } from '../../access/user-records/user.entity.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { sealUnderUsers } from '../wallet-authorities/new-authority.ts';
 import { createWallet, createWalletKeys, KEYS_AT_ONCE, type KeyOfWallet } from '../wallets/create-wallet.ts';

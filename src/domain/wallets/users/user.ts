@@ -8,9 +8,14 @@ import type {
   WalletCreationInput,
 } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import { findUserForUpdate, type StoredUser } from '../../access/user-records/find-user.ts';
-import type { UserRow } from '../../access/user-records/user.entity.ts';
-import { DeletedUserEntity, LinkedAccountEntity, UserEntity } from '../../access/user-records/user.entity.ts';
+import { findUserForUpdate } from '../../access/user-records/find-user.ts';
+import {
+  DeletedUserEntity,
+  LinkedAccountEntity,
+  type StoredUser,
+  UserEntity,
+  type UserRow,
+} from '../../access/user-records/user.entity.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { inSavepoint } from '../../savepoint.ts';
 import type { Tables } from '../../tables.ts';

@@ -1,4 +1,4 @@
-import { ProviderUnavailableError } from '../../../adapters/unavailable-errors.ts';
+import { ProviderUnavailableError } from '../../../adapters/outside-services.ts';
 import { checksumAddress } from '../../../engine/signing/ethereum/signer.ts';
 import type { CardEnvironment, CardIssuer, CardIssuers, CardProgram } from '../../../ports/cards.ts';
 import {

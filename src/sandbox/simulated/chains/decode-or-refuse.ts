@@ -1,4 +1,4 @@
-import { ChainUnavailableError } from '../../../adapters/unavailable-errors.ts';
+import { ChainUnavailableError } from '../../../adapters/outside-services.ts';
 import { SigningInputError } from '../../../engine/signing/signing-errors.ts';
 import type { BroadcastOutcome, BroadcastRefusal } from '../../../ports/chains.ts';
 import type { Sentinel } from './sentinels.ts';

@@ -1,4 +1,4 @@
-import { ProviderUnavailableError } from '../../../adapters/unavailable-errors.ts';
+import { ProviderUnavailableError } from '../../../adapters/outside-services.ts';
 import type { FiatEnvironment, FiatProvider, FiatProviders } from '../../../ports/fiat.ts';
 import { simulateBankAccounts } from './bank-accounts.ts';
 import { type Book, booksOf } from './books.ts';

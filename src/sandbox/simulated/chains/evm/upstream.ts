@@ -1,5 +1,5 @@
 import { callNode, NodeError, nameOfNode } from '../../../../adapters/chain-rpc/endpoint.ts';
-import { ChainUnavailableError } from '../../../../adapters/unavailable-errors.ts';
+import { ChainUnavailableError } from '../../../../adapters/outside-services.ts';
 import { hexToBytes } from '../../../../engine/crypto/encoding.ts';
 import { openAnswers } from '../store-answers.ts';
 import type { Beginning } from './beginning.ts';

@@ -1,3 +1,7 @@
+import type { CardIssuers, Custodians } from '../ports/cards.ts';
+import type { Chains, Prices } from '../ports/chains.ts';
+import type { FiatProviders } from '../ports/fiat.ts';
+
 interface Options extends ErrorOptions {
   /** Whether a node may have received the call. It is true unless the call was certainly not sent. */
   readonly mayHaveArrived?: boolean;
@@ -37,3 +41,30 @@ export class NodesDisagreeError extends Error {
     this.name = 'NodesDisagreeError';
   }
 }
+
+/** Returns the text of a response. Undefined when it is longer than `maxBytes`. */
+export async function readBoundedText(response: Response, maxBytes: number): Promise<string | undefined> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.length;
+    if (size > maxBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** For servers without configured chains: operations that need one return `not_supported`. */
+export const noChains: Chains = { find: () => undefined };
+
+/** For servers without a price source. */
+export const noPrices: Prices = { inUsd: async () => new Map() };
+
+/** For servers without a custodian: custodial wallets are not supported. */
+export const noCustodians: Custodians = { find: () => undefined };
+
+/** For servers without a provider: fiat operations are not supported. */
+export const noFiatProviders: FiatProviders = { find: () => undefined };
+
+/** For servers without an issuer: cards are not supported. */
+export const noCardIssuers: CardIssuers = { find: () => undefined };

@@ -1,11 +1,16 @@
+import assert from 'node:assert/strict';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { sql } from 'kysely';
 import { ApiError } from '../../../errors.ts';
 import { type Operations, operations } from '../../../generated/operations.ts';
+import type { IntentResponse } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { loadParties } from '../../access/owners/require-owner.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import { requireAnyExpiry } from '../../base/safeguards/safeguards.ts';
 import type { Tables } from '../../tables.ts';
 import { fillTemplate } from './authorize-intent.ts';
+import { findPendingForUpdate, moveIntent, reloadIntent } from './find-intent.ts';
 import type { IntentRow } from './intent.entity.ts';
 import { authorizationDetails, intentSummary, readIntentView } from './intent-view.ts';
 import { type AnyInput, type ProposableId, proposalOf, type Subject } from './proposals.ts';
@@ -125,4 +130,58 @@ async function store(
       })),
     )
     .execute();
+}
+
+/**
+ * Rejects a pending intent. This is final. Every caller who may see the intent may reject it.
+ *
+ * @throws ApiError not_found; invalid_state for an intent that is not pending.
+ */
+export async function rejectIntent(context: OperationContext, id: string): Promise<IntentResponse> {
+  const intent = await findPendingForUpdate(context, id);
+  const outcome = { ended_at_ms: context.nowMs };
+  const isMine = await moveIntent(context, intent.id, { from: 'pending', to: 'rejected', outcome });
+  assert(isMine, `intent ${id} is locked, yet its status has changed`);
+  const rejected = await reloadIntent(context, intent.id);
+  await recordEvent(context, {
+    appId: context.app.id,
+    type: 'intent.rejected',
+    payload: {
+      ...intentSummary(rejected),
+      rejected_at: context.nowMs,
+    },
+  });
+  return readIntentView(context, rejected);
+}
+
+// KYSELY: intents move from status to status by compare-and-set.
+
+/** The number of intents that expire in one transaction. */
+export const EXPIRED_AT_ONCE = 200;
+
+/**
+ * Stores the expiry of pending intents, at most `EXPIRED_AT_ONCE` of them, and returns how many. Views already report
+ * them as expired; the stored status is needed to filter by status.
+ */
+export async function expireIntents(em: SqlEntityManager, nowMs: number): Promise<number> {
+  // A locked intent is skipped, because the holder of the lock is deciding it.
+  const rows = await em
+    .getKysely<Tables>()
+    .selectFrom('intents')
+    .select('id')
+    // The status is a literal instead of a parameter, so that the database uses its partial index.
+    .where(sql<boolean>`status = 'pending'`)
+    .where('expires_at_ms', '<', nowMs)
+    .orderBy('expires_at_ms')
+    .orderBy('id')
+    .limit(EXPIRED_AT_ONCE)
+    .forUpdate()
+    .skipLocked()
+    .execute();
+  let expired = 0;
+  for (const { id } of rows) {
+    const outcome = { ended_at_ms: nowMs };
+    if (await moveIntent({ em, nowMs }, id, { from: 'pending', to: 'expired', outcome })) expired += 1;
+  }
+  return expired;
 }
