@@ -18,9 +18,19 @@ import {
   type ReadBody,
   RequestAbortedError,
 } from './read-body.ts';
-import { answeredOf, codeOf, refusedOf, type Written, whyOf, withHint } from './record-request.ts';
 import { readProof } from './request-proof.ts';
-import { type Answer, type OperationHandlers, operationOf, type RequestState } from './request-state.ts';
+import {
+  type Answer,
+  answeredOf,
+  codeOf,
+  type OperationHandlers,
+  operationOf,
+  type RequestState,
+  refusedOf,
+  type Written,
+  whyOf,
+  withHint,
+} from './request-state.ts';
 import type { Operation, RequestValidators } from './route-index.ts';
 import { createTransportGuard, refuseDuplicateHeaders, type TransportRules } from './transport-guards.ts';
 import { writeTogether } from './write-together.ts';

@@ -1,5 +1,4 @@
-import type { Answer, RequestState } from '../../src/server/request-state.ts';
-import { operationOf } from '../../src/server/request-state.ts';
+import { type Answer, operationOf, type RequestState } from '../../src/server/request-state.ts';
 import { bindHandlers, type RunOptions } from '../../src/server/run-operation.ts';
 
 /** Runs each request with the bound handler of its operation, like openapi-backend. */

@@ -1,5 +1,5 @@
 import { explainSignature, type SignatureExplanation } from './explain-signature.ts';
-import { countQuorum, type LoadedQuorum, quorumKeys } from './quorum.ts';
+import { countQuorum, expiredKeys, type LoadedQuorum, quorumKeys } from './quorum.ts';
 import type { VerifiedSignatures } from './request-signatures.ts';
 
 /** An owner or signer whose signatures could authorize the request. */
@@ -165,9 +165,4 @@ function describeParty({ role, quorum }: Party, keys: ReadonlySet<string>): Reco
       satisfied: countQuorum(child, keys).satisfied,
     })),
   };
-}
-
-/** Expired user keys of the quorum and its nested quorums. */
-export function expiredKeys(quorum: LoadedQuorum): string[] {
-  return [...quorum.users.flatMap((user) => user.expiredKeys), ...quorum.quorums.flatMap(expiredKeys)];
 }

@@ -152,3 +152,8 @@ export function quorumKeys(quorum: Quorum): string[] {
 function thresholdOf(quorum: Quorum): number {
   return Math.max(1, quorum.threshold ?? countMembers(quorum));
 }
+
+/** Expired user keys of the quorum and its nested quorums. */
+export function expiredKeys(quorum: LoadedQuorum): string[] {
+  return [...quorum.users.flatMap((user) => user.expiredKeys), ...quorum.quorums.flatMap(expiredKeys)];
+}

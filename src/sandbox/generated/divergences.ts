@@ -664,11 +664,6 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "planOnTron"
    },
    {
-    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
-    "path": "src/engine/actions/build-transfer.ts",
-    "symbol": "FEE_LIMIT_SUN"
-   },
-   {
     "text": "a fee has at most 18 decimals.",
     "path": "src/engine/actions/payout-terms.ts",
     "symbol": "DEVELOPER_FEE"
@@ -677,6 +672,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "there is no rule method for payouts, so only `*` rules match them. The conditions of these rules see this body.",
     "path": "src/engine/actions/payout-terms.ts",
     "symbol": "payoutAction"
+   },
+   {
+    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
+    "path": "src/engine/actions/transfer-terms.ts",
+    "symbol": "FEE_LIMIT_SUN"
    }
   ]
  },
@@ -1187,11 +1187,6 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "planOnTron"
    },
    {
-    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
-    "path": "src/engine/actions/build-transfer.ts",
-    "symbol": "FEE_LIMIT_SUN"
-   },
-   {
     "text": "half a percent if the request gives no slippage.",
     "path": "src/engine/actions/swap-terms.ts",
     "symbol": "DEFAULT_SLIPPAGE_BPS"
@@ -1205,6 +1200,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "the amounts are the maximum that the swap may spend, even if the request fixes the amount that arrives, because rules on amounts limit spending. Assets and addresses are shown as sent, because conditions compare exact text.",
     "path": "src/engine/actions/swap-terms.ts",
     "symbol": "swapAction"
+   },
+   {
+    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
+    "path": "src/engine/actions/transfer-terms.ts",
+    "symbol": "FEE_LIMIT_SUN"
    }
   ]
  },
@@ -2061,11 +2061,6 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "planOnTron"
    },
    {
-    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
-    "path": "src/engine/actions/build-transfer.ts",
-    "symbol": "FEE_LIMIT_SUN"
-   },
-   {
     "text": "half a percent if the request gives no slippage.",
     "path": "src/engine/actions/swap-terms.ts",
     "symbol": "DEFAULT_SLIPPAGE_BPS"
@@ -2074,6 +2069,11 @@ export const divergences: readonly OperationDivergences[] = [
     "text": "quotes also need the address if the destination has another chain type, because an exchange quotes for a recipient.",
     "path": "src/engine/actions/swap-terms.ts",
     "symbol": "readRecipient"
+   },
+   {
+    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
+    "path": "src/engine/actions/transfer-terms.ts",
+    "symbol": "FEE_LIMIT_SUN"
    }
   ]
  },
@@ -2103,7 +2103,7 @@ export const divergences: readonly OperationDivergences[] = [
    },
    {
     "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
-    "path": "src/engine/actions/build-transfer.ts",
+    "path": "src/engine/actions/transfer-terms.ts",
     "symbol": "FEE_LIMIT_SUN"
    }
   ]
@@ -2409,14 +2409,14 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "readTransferBody"
    },
    {
-    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
-    "path": "src/engine/actions/build-transfer.ts",
-    "symbol": "FEE_LIMIT_SUN"
-   },
-   {
     "text": "the amount appears as `amount` and `source.amount`, and the source by name and by address. The destination's chain and asset default to the source's. For an exchange with a fixed arriving amount, the amount is the amount to spend, because rules on amounts limit spending.",
     "path": "src/engine/actions/transfer-terms.ts",
     "symbol": "transferAction"
+   },
+   {
+    "text": "100 TRX, several times what the most expensive stablecoin transfer burns.",
+    "path": "src/engine/actions/transfer-terms.ts",
+    "symbol": "FEE_LIMIT_SUN"
    }
   ]
  },
@@ -3053,7 +3053,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
  },
  {
   "text": "functions ignore bytes after their arguments, so rules evaluate the call without the suffix. A suffix that determines the function, or that is part of the code of a new contract, stays part of the call.",
-  "path": "src/engine/actions/account-calls.ts",
+  "path": "src/engine/actions/decode-action.ts",
   "symbol": "withoutSuffix"
  },
  {

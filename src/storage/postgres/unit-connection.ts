@@ -3,7 +3,7 @@ import type { Pool, PoolClient } from 'pg';
 import { isBrokenAtOnce, isConnectionLost, isSilence, markUnavailable } from '../database-errors.ts';
 import { createMutex } from '../mutex.ts';
 import { type StatementOptions, statementAfterLast, type UnitConnection } from '../own-kysely.ts';
-import type { HungConnections } from './hung-connections.ts';
+import type { HungConnections } from '../postgres-dialect.ts';
 import {
   isWireValue,
   type NamedStatement,

@@ -1,5 +1,4 @@
-import { decodeContent } from './decode-content.ts';
-import type { Finding, SeenExchange } from './judge-exchange.ts';
+import { decodeContent, type Finding, type SeenExchange } from './judge-exchange.ts';
 import { defaultLimits, openUpstream, type Upstream } from './proxy.ts';
 
 /** The parts of a response that two servers can have in common. Ids and times differ. */

@@ -7,8 +7,7 @@ import {
 } from 'node:http';
 import { createServer as createTlsServer, Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { decodeContent } from './decode-content.ts';
-import type { SeenExchange } from './judge-exchange.ts';
+import { decodeContent, type SeenExchange } from './judge-exchange.ts';
 
 /** A server to which requests are forwarded. */
 export interface Upstream {

@@ -1,13 +1,10 @@
 import { strict as assert } from 'node:assert';
 import { LRUCache } from 'lru-cache';
-import {
-  diagnoseSignatures,
-  expiredKeys,
-  type Party,
-} from '../../../engine/authorization/diagnose-signatures.ts';
+import { diagnoseSignatures, type Party } from '../../../engine/authorization/diagnose-signatures.ts';
 import {
   countAgreement,
   countQuorum,
+  expiredKeys,
   fewestSignatures,
   type LoadedQuorum,
   quorumKeys,

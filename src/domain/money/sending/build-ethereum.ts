@@ -1,6 +1,5 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
-import { unfoldBatches, withoutSuffix } from '../../../engine/actions/account-calls.ts';
-import { transactionUnits } from '../../../engine/actions/decode-action.ts';
+import { transactionUnits, unfoldBatches, withoutSuffix } from '../../../engine/actions/decode-action.ts';
 import { bytesTo0xHex, hexToBytes } from '../../../engine/crypto/encoding.ts';
 import {
   decodeEthereumTransaction,

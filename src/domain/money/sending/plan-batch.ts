@@ -1,4 +1,4 @@
-import { batchUnits, unfoldBatches } from '../../../engine/actions/account-calls.ts';
+import { batchUnits, unfoldBatches } from '../../../engine/actions/decode-action.ts';
 import { bytesTo0xHex } from '../../../engine/crypto/encoding.ts';
 import {
   BATCH_EXECUTOR_ADDRESS,

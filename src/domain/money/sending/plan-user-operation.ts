@@ -1,4 +1,4 @@
-import { operationUnits, unfoldBatches, withoutSuffix } from '../../../engine/actions/account-calls.ts';
+import { operationUnits, unfoldBatches, withoutSuffix } from '../../../engine/actions/decode-action.ts';
 import { operationFee } from '../../../engine/actions/filled-fees.ts';
 import { bytesTo0xHex, hexToBytes } from '../../../engine/crypto/encoding.ts';
 import {

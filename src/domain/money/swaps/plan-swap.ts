@@ -11,7 +11,7 @@ import type { BuildTransaction } from '../sending/broadcast.ts';
 import { callChain, insufficientFunds } from '../sending/call-chain.ts';
 import { approvalsFor, planCalls } from '../sending/plan-calls.ts';
 import { paysForAutomations } from '../sending/plan-user-operation.ts';
-import { gasOf } from '../wallet-actions/outcomes.ts';
+import { gasOf } from '../wallet-actions/action-types.ts';
 import { type PlannedExchange, quoteExchange } from '../wallet-actions/plan-exchange.ts';
 import { depositOf, planSending } from '../wallet-actions/transfer.ts';
 import type { WalletSwap } from './swap.ts';

@@ -1,4 +1,4 @@
-import { ethereumTransfer, transferCall, tronTransfer } from '../../../engine/actions/build-transfer.ts';
+import { ethereumTransfer, transferCall, tronTransfer } from '../../../engine/actions/transfer-terms.ts';
 import type { KnownAsset } from '../../../engine/assets/known-assets.ts';
 import { bytesToBase64 } from '../../../engine/crypto/encoding.ts';
 import { encodeSolanaTransfer, type TokenMint } from '../../../engine/signing/solana/encode-transfer.ts';

@@ -31,7 +31,7 @@ import { findWallet } from '../../wallets/wallets/find-wallet.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
 import type { BuiltTransaction } from '../sending/broadcast.ts';
 import { callChain, insufficientFunds } from '../sending/call-chain.ts';
-import { gasOf } from './outcomes.ts';
+import { gasOf } from './action-types.ts';
 import { feesOf, type PlannedExchange, planExchange, requireRaw } from './plan-exchange.ts';
 import { type PlannedTransfer, type TransferOrder, transferPlanners } from './transfer-planners.ts';
 import type { WalletActionRow } from './wallet-action.entity.ts';

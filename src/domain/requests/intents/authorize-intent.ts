@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { expiredKeys } from '../../../engine/authorization/diagnose-signatures.ts';
-import { quorumKeys } from '../../../engine/authorization/quorum.ts';
+import { expiredKeys, quorumKeys } from '../../../engine/authorization/quorum.ts';
 import { verifySignatures } from '../../../engine/authorization/request-signatures.ts';
 import { inSlices } from '../../../engine/in-slices.ts';
 import { ApiError, invalidField } from '../../../errors.ts';

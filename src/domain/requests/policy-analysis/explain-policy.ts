@@ -1,6 +1,10 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { callingAccount, unfoldBatches } from '../../../engine/actions/account-calls.ts';
-import { decodeRpcAction, exportAction } from '../../../engine/actions/decode-action.ts';
+import {
+  callingAccount,
+  decodeRpcAction,
+  exportAction,
+  unfoldBatches,
+} from '../../../engine/actions/decode-action.ts';
 import { decodeRawSignAction } from '../../../engine/actions/decode-raw-bytes.ts';
 import type { PolicyAction } from '../../../engine/policy/action.ts';
 import { type CompiledPolicy, compilePolicy } from '../../../engine/policy/compile.ts';

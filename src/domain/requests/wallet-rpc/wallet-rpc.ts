@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
-import { callingAccount, unfoldBatches, withoutSuffix } from '../../../engine/actions/account-calls.ts';
-import { decodeRpcAction, transactionUnits } from '../../../engine/actions/decode-action.ts';
+import {
+  callingAccount,
+  decodeRpcAction,
+  transactionUnits,
+  unfoldBatches,
+  withoutSuffix,
+} from '../../../engine/actions/decode-action.ts';
 import { decodeRawSignAction, decodeTronUnits } from '../../../engine/actions/decode-raw-bytes.ts';
 import { decodeSolanaUnits } from '../../../engine/actions/decode-solana-units.ts';
 import type { ActionUnit, PolicyAction } from '../../../engine/policy/action.ts';

@@ -1,10 +1,12 @@
 import type { TransferRequest } from '../../../generated/schemas.ts';
-import { ethereumTransfer, type Movement, tronTransfer } from '../../actions/build-transfer.ts';
 import {
+  ethereumTransfer,
   fixesArrival,
+  type Movement,
   readTransferTerms,
   type TransferTerms,
   transferAction,
+  tronTransfer,
 } from '../../actions/transfer-terms.ts';
 import { readChainAddress } from '../../assets/addresses.ts';
 import { fromRaw, toRaw } from '../../assets/decimal.ts';

@@ -2,11 +2,13 @@ import type { WalletRpcRequest } from '../../../generated/schemas.ts';
 import {
   batchUnits,
   callingAccount,
+  decodeRpcAction,
+  exportAction,
   operationUnits,
+  transactionUnits,
   unfoldBatches,
   withoutSuffix,
-} from '../../actions/account-calls.ts';
-import { decodeRpcAction, exportAction, transactionUnits } from '../../actions/decode-action.ts';
+} from '../../actions/decode-action.ts';
 import { decodeRawSignAction, decodeTronUnits } from '../../actions/decode-raw-bytes.ts';
 import { decodeSolanaUnits } from '../../actions/decode-solana-units.ts';
 import type { ActionUnit, PolicyAction } from '../../policy/action.ts';
