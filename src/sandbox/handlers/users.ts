@@ -6,9 +6,9 @@ import {
   findUserByAccount,
   getUser,
   getUserByAccount,
-  type StoredUser,
   type UserContext,
 } from '../../domain/access/user-records/find-user.ts';
+import type { StoredUser } from '../../domain/access/user-records/user.entity.ts';
 import { decideDevice, findDeviceCode, showUserCode } from '../../domain/wallets/oauth/device-codes.ts';
 import type { OauthDeviceCode } from '../../domain/wallets/oauth/oauth.entity.ts';
 import {
