@@ -7,17 +7,20 @@ import { SLOTS } from './programs.ts';
 
 /** Places the accounts on a node. */
 async function place(node: Node, { accounts }: Case): Promise<void> {
-  const calls = accounts.flatMap(({ address, balance, nonce, code, words }): Call[] => [
-    ['anvil_setBalance', address, numberToHex(balance)],
-    ...(nonce === 0 ? [] : [['anvil_setNonce', address, numberToHex(nonce)] as Call]),
-    ...(code === '0x' ? [] : [['anvil_setCode', address, code] as Call]),
-    ...words.flatMap((word, slot): Call[] =>
-      word === 0n
-        ? []
-        : [['anvil_setStorageAt', address, numberToHex(slot), numberToHex(word, { size: 32 })]],
-    ),
-  ]);
-  for (const answer of await node(...calls)) resultOf(answer);
+  // The calls of one message have five seconds together, so each account has a message of its own.
+  for (const { address, balance, nonce, code, words } of accounts) {
+    const calls: Call[] = [
+      ['anvil_setBalance', address, numberToHex(balance)],
+      ...(nonce === 0 ? [] : [['anvil_setNonce', address, numberToHex(nonce)] as Call]),
+      ...(code === '0x' ? [] : [['anvil_setCode', address, code] as Call]),
+      ...words.flatMap((word, slot): Call[] =>
+        word === 0n
+          ? []
+          : [['anvil_setStorageAt', address, numberToHex(slot), numberToHex(word, { size: 32 })]],
+      ),
+    ];
+    for (const answer of await node(...calls)) resultOf(answer);
+  }
 }
 
 export interface Seen {
