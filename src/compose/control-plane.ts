@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { aliceKey, bobKey } from '../../mocks/authorization-keys.ts';
+import { aliceKey, bobKey, carolKey } from '../../mocks/authorization-keys.ts';
 import { policyAnalysis } from '../admin/policy-analysis.ts';
 import type { SandboxConfig } from '../config/config.ts';
 import { packageRoot, packageVersion } from '../config/package-root.ts';
@@ -121,6 +121,7 @@ interface ControlPlaneOptions extends Pick<PipelineOptions, 'transport' | 'log' 
   readonly documentedErrors: () => DocumentedErrors;
   readonly ownApi: OwnApi;
   readonly baseUrl: () => string;
+  readonly clientConfig: Pick<ControlContext['clientConfig'], 'appSecret' | 'caFile' | 'rpcUrl'>;
   /** Aborted when the server begins to stop. */
   readonly stopping: AbortSignal;
 }
@@ -169,6 +170,14 @@ export async function controlPlane(
     measureCoverage: async (entries, eventCounts) =>
       (await import('./measure-coverage.ts')).measureCoverage(entries, eventCounts),
     baseUrl: options.baseUrl,
+    clientConfig: {
+      ...options.clientConfig,
+      signers: [
+        { name: 'alice', publicKey: aliceKey.publicKey },
+        { name: 'bob', publicKey: bobKey.publicKey },
+        { name: 'carol', publicKey: carolKey.publicKey },
+      ],
+    },
     version: packageVersion(),
     eventLog: () => eventLog.name(),
     eventLogBeginsAfter: () => eventLog.beginsAfter(),

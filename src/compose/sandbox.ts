@@ -271,6 +271,8 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     );
     const store = dataFolder === undefined ? snapshotsInMemory() : snapshotFolder(snapshotsOf(dataFolder));
     const snapshots = namedSnapshots({ store, whole, appId: memory.appId });
+    let rpcPort: { readonly url: string; close(): Promise<void> } | undefined;
+    const rpcUrl = (): string => rpcPort?.url ?? `${baseUrl()}/_sandbox/rpc`;
     const { mount, rpc } = await controlPlane({
       ...http,
       ...{
@@ -294,12 +296,12 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       requests,
       ...{ faults, documentedErrors, ownApi: own },
       baseUrl,
+      clientConfig: { appSecret: memory.appSecret, caFile: certificate.caFile, rpcUrl },
       stopping: stopping.signal,
     });
     const rpcOptions = { endpoint: rpc, log, newRequestId, stopping: stopping.signal };
     const sockets = rpcSockets(rpcOptions);
-    const rpcPort =
-      config.rpcPort === undefined ? undefined : await openRpcPort(config.rpcPort, sockets, rpcOptions);
+    if (config.rpcPort !== undefined) rpcPort = await openRpcPort(config.rpcPort, sockets, rpcOptions);
     const listening = await listen({
       ...http,
       upgrade: controlUpgrades(sockets, {
@@ -344,7 +346,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       caPem: certificate.ca,
       controlToken: config.controlToken,
       isExposed: !isLoopbackHost(config.host),
-      rpcUrl: rpcPort?.url ?? `${listening.baseUrl}/_sandbox/rpc`,
+      rpcUrl: rpcUrl(),
       clock,
       services,
       chains,

@@ -11,6 +11,7 @@ import type { ControllableChains } from './controllable-chains.ts';
 import type { DocumentedErrors, FaultRules } from './faults/fault-rules.ts';
 import type { OperationId, Operations } from './generated/operations.ts';
 import { registry } from './generated/registry.ts';
+import type { SandboxSigner } from './generated/schemas.ts';
 import type { MovedByRpc } from './json-rpc.ts';
 import type { OwnApi } from './requests/own-api.ts';
 import type { Redaction } from './requests/redact.ts';
@@ -214,6 +215,17 @@ export interface SimulatedLogin {
   ): Promise<string>;
 }
 
+/** The parts of a client's configuration that only the composition has. */
+interface ClientConfig {
+  /** The secret of the app that the sandbox started with. */
+  readonly appSecret: string;
+  /** The file of the certificate authority. */
+  readonly caFile: string;
+  readonly signers: readonly { readonly name: SandboxSigner; readonly publicKey: string }[];
+  /** Returns the URL of the JSON-RPC. The name of a chain follows after a slash. */
+  rpcUrl(): string;
+}
+
 /** Everything that a handler of the control plane may use. */
 export interface ControlContext extends PolicyAnalysis {
   /** The caller that is recorded with the actions of operators. */
@@ -233,6 +245,7 @@ export interface ControlContext extends PolicyAnalysis {
   documentedErrors(): DocumentedErrors;
   /** Returns the URL for clients on this machine. */
   baseUrl(): string;
+  readonly clientConfig: ClientConfig;
   /** The version of this program. */
   readonly version: string;
   /** Returns the id of the event log. It changes when a reset or a snapshot replaces the events. */

@@ -205,6 +205,11 @@ export function requireSimulatedEvm(chains: ControllableChains, chain: string): 
  */
 export function rpcChain(chains: ControllableChains, chain: string): string {
   const caip2 = requireSimulated(chains, /^\d+$/.test(chain) ? `eip155:${chain}` : chain);
-  if (/^(eip155|solana):/.test(caip2)) return caip2;
+  if (hasJsonRpc(caip2)) return caip2;
   throw invalidField('/chain', `expected an EVM or Solana chain, got \`${chain}\``);
+}
+
+/** Whether the nodes of a simulated chain offer JSON-RPC. */
+export function hasJsonRpc(caip2: string): boolean {
+  return /^(eip155|solana):/.test(caip2);
 }

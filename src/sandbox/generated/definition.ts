@@ -189,6 +189,16 @@ export const definition: Definition = {
         "responses": {}
       }
     },
+    "/_sandbox/connection": {
+      "get": {
+        "operationId": "getConnection",
+        "tags": [
+          "sandbox"
+        ],
+        "summary": "Show how clients connect",
+        "responses": {}
+      }
+    },
     "/_sandbox/openapi.json": {
       "get": {
         "operationId": "getControlDocument",

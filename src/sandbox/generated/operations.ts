@@ -238,6 +238,13 @@ export interface Operations {
     body: undefined;
     response: schemas.SandboxClock;
   };
+  /** Show how clients connect */
+  getConnection: {
+    path: {};
+    query: {};
+    body: undefined;
+    response: schemas.SandboxConnection;
+  };
   /** Get this document */
   getControlDocument: {
     path: {};
@@ -1126,6 +1133,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "GET",
     path: "/_sandbox/clock",
     tag: "clock",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  getConnection: {
+    id: "getConnection",
+    method: "GET",
+    path: "/_sandbox/connection",
+    tag: "sandbox",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,

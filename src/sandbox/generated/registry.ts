@@ -44,6 +44,7 @@ export const registry: Handlers = {
   fundAddress: chains.fundAddress,
   getBooks: chains.getBooks,
   getClock: clock.getClock,
+  getConnection: sandbox.getConnection,
   getControlDocument: sandbox.getControlDocument,
   getDeviceCode: users.getDeviceCode,
   getEvent: events.getEvent,

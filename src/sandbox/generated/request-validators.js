@@ -3696,6 +3696,7 @@ const requestValidators = {
  fundAddress: { params: params.fundAddress, body: validateFundSandboxAddressRequest },
  getBooks: { params: params.getBooks },
  getClock: { params: params.getClock },
+ getConnection: { params: params.getConnection },
  getControlDocument: { params: params.getControlDocument },
  getDeviceCode: { params: params.getDeviceCode },
  getEvent: { params: params.getEvent },

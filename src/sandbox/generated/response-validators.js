@@ -3427,6 +3427,304 @@ function validateSandboxClock(data, { instancePath = "", parentData, parentDataP
 }
 
 const formatDateTime = formats["date-time"];
+function validateSandboxConnection(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.base_url === void 0 && (missing0 = "base_url") || data.docs_url === void 0 && (missing0 = "docs_url") || data.app_id === void 0 && (missing0 = "app_id") || data.app_secret === void 0 && (missing0 = "app_secret") || data.ca_file === void 0 && (missing0 = "ca_file") || data.version === void 0 && (missing0 = "version") || data.header_prefix === void 0 && (missing0 = "header_prefix") || data.signers === void 0 && (missing0 = "signers") || data.rpc_urls === void 0 && (missing0 = "rpc_urls")) {
+    validateSandboxConnection.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!hasOwnProperty.call(schemaSandboxConnection.properties, key0)) {
+      validateSandboxConnection.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.base_url !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.base_url !== "string") {
+       validateSandboxConnection.errors = [{ instancePath: instancePath + "/base_url", schemaPath: "#/properties/base_url/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.docs_url !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.docs_url !== "string") {
+        validateSandboxConnection.errors = [{ instancePath: instancePath + "/docs_url", schemaPath: "#/properties/docs_url/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.app_id !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.app_id !== "string") {
+         validateSandboxConnection.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.app_secret !== void 0) {
+         const _errs8 = errors;
+         if (typeof data.app_secret !== "string") {
+          validateSandboxConnection.errors = [{ instancePath: instancePath + "/app_secret", schemaPath: "#/properties/app_secret/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.ca_file !== void 0) {
+          let data4 = data.ca_file;
+          const _errs10 = errors;
+          if (typeof data4 !== "string" && data4 !== null) {
+           validateSandboxConnection.errors = [{ instancePath: instancePath + "/ca_file", schemaPath: "#/properties/ca_file/type", keyword: "type", params: { type: schemaSandboxConnection.properties.ca_file.type }, message: "must be string,null" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.version !== void 0) {
+           const _errs12 = errors;
+           if (typeof data.version !== "string") {
+            validateSandboxConnection.errors = [{ instancePath: instancePath + "/version", schemaPath: "#/properties/version/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.header_prefix !== void 0) {
+            const _errs14 = errors;
+            if (typeof data.header_prefix !== "string") {
+             validateSandboxConnection.errors = [{ instancePath: instancePath + "/header_prefix", schemaPath: "#/properties/header_prefix/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+            var valid0 = _errs14 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.signers !== void 0) {
+             let data7 = data.signers;
+             const _errs16 = errors;
+             if (errors === _errs16) {
+              if (Array.isArray(data7)) {
+               if (data7.length > 3) {
+                validateSandboxConnection.errors = [{ instancePath: instancePath + "/signers", schemaPath: "#/properties/signers/maxItems", keyword: "maxItems", params: { limit: 3 }, message: "must NOT have more than 3 items" }];
+                return false;
+               } else {
+                var valid1 = true;
+                const len0 = data7.length;
+                for (let i0 = 0; i0 < len0; i0++) {
+                 const _errs18 = errors;
+                 if (!validateSandboxSigningKey(data7[i0], { instancePath: instancePath + "/signers/" + i0, parentData: data7, parentDataProperty: i0, rootData })) {
+                  vErrors = vErrors === null ? validateSandboxSigningKey.errors : vErrors.concat(validateSandboxSigningKey.errors);
+                  errors = vErrors.length;
+                 }
+                 var valid1 = _errs18 === errors;
+                 if (!valid1) {
+                  break;
+                 }
+                }
+               }
+              } else {
+               validateSandboxConnection.errors = [{ instancePath: instancePath + "/signers", schemaPath: "#/properties/signers/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+               return false;
+              }
+             }
+             var valid0 = _errs16 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.rpc_urls !== void 0) {
+              let data9 = data.rpc_urls;
+              const _errs19 = errors;
+              if (errors === _errs19) {
+               if (Array.isArray(data9)) {
+                if (data9.length > 100) {
+                 validateSandboxConnection.errors = [{ instancePath: instancePath + "/rpc_urls", schemaPath: "#/properties/rpc_urls/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+                 return false;
+                } else {
+                 var valid2 = true;
+                 const len1 = data9.length;
+                 for (let i1 = 0; i1 < len1; i1++) {
+                  const _errs21 = errors;
+                  if (!validateSandboxRpcUrl(data9[i1], { instancePath: instancePath + "/rpc_urls/" + i1, parentData: data9, parentDataProperty: i1, rootData })) {
+                   vErrors = vErrors === null ? validateSandboxRpcUrl.errors : vErrors.concat(validateSandboxRpcUrl.errors);
+                   errors = vErrors.length;
+                  }
+                  var valid2 = _errs21 === errors;
+                  if (!valid2) {
+                   break;
+                  }
+                 }
+                }
+               } else {
+                validateSandboxConnection.errors = [{ instancePath: instancePath + "/rpc_urls", schemaPath: "#/properties/rpc_urls/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                return false;
+               }
+              }
+              var valid0 = _errs19 === errors;
+             } else {
+              var valid0 = true;
+             }
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxConnection.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxConnection.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxConnection = { "$id": "SandboxConnection", "type": "object", "required": ["base_url", "docs_url", "app_id", "app_secret", "ca_file", "version", "header_prefix", "signers", "rpc_urls"], "additionalProperties": false, "properties": { "base_url": { "type": "string" }, "docs_url": { "type": "string" }, "app_id": { "type": "string" }, "app_secret": { "type": "string" }, "ca_file": { "type": ["string", "null"] }, "version": { "type": "string" }, "header_prefix": { "type": "string" }, "signers": { "type": "array", "maxItems": 3, "items": { "$ref": "SandboxSigningKey" } }, "rpc_urls": { "type": "array", "maxItems": 100, "items": { "$ref": "SandboxRpcUrl" } } } };
+function validateSandboxRpcUrl(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.chain === void 0 && (missing0 = "chain") || data.chain_id === void 0 && (missing0 = "chain_id") || data.url === void 0 && (missing0 = "url")) {
+    validateSandboxRpcUrl.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "chain" || key0 === "chain_id" || key0 === "url")) {
+      validateSandboxRpcUrl.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.chain !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.chain !== "string") {
+       validateSandboxRpcUrl.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.chain_id !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.chain_id !== "string") {
+        validateSandboxRpcUrl.errors = [{ instancePath: instancePath + "/chain_id", schemaPath: "#/properties/chain_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.url !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.url !== "string") {
+         validateSandboxRpcUrl.errors = [{ instancePath: instancePath + "/url", schemaPath: "#/properties/url/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxRpcUrl.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxRpcUrl.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxSigningKey(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name") || data.public_key === void 0 && (missing0 = "public_key")) {
+    validateSandboxSigningKey.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name" || key0 === "public_key")) {
+      validateSandboxSigningKey.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.name !== "string") {
+       validateSandboxSigningKey.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.public_key !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.public_key !== "string") {
+        validateSandboxSigningKey.errors = [{ instancePath: instancePath + "/public_key", schemaPath: "#/properties/public_key/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxSigningKey.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxSigningKey.errors = vErrors;
+ return errors === 0;
+}
+
 function validateControlDocument(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -10525,6 +10823,7 @@ const responseValidators = {
  fundAddress: { 200: validateSandboxDeposit, 400: validateError, 413: validateError, 415: validateError, 500: validateError },
  getBooks: { 200: validateSandboxBooksClosed, 500: validateError },
  getClock: { 200: validateSandboxClock, 500: validateError },
+ getConnection: { 200: validateSandboxConnection, 500: validateError },
  getControlDocument: { 200: validateControlDocument, 500: validateError },
  getDeviceCode: { 200: validateSandboxDeviceCode, 404: validateError, 500: validateError },
  getEvent: { 200: validateSandboxEvent, 404: validateError, 500: validateError },

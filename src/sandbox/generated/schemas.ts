@@ -871,6 +871,27 @@ export type SandboxClock = {
   frozen: boolean;
 };
 
+export type SandboxConnection = {
+  /** Address of the API for clients on this machine. */
+  base_url: string;
+  /** Address of the reference. */
+  docs_url: string;
+  /** The app that the sandbox started with. */
+  app_id: string;
+  /** The secret that the app started with. A secret that the app rotated to is not shown. */
+  app_secret: string;
+  /** The file of the certificate authority that clients trust, on the machine of the sandbox. Null if there is none. */
+  ca_file: string | null;
+  /** The version of this program. */
+  version: string;
+  /** The prefix of the API's header names, such as `service` in `service-app-id`. */
+  header_prefix: string;
+  /** The keys of the seed data, which sign requests with `sign_as`. */
+  signers: SandboxSigningKey[];
+  /** The chains with JSON-RPC, those of real nodes not included. */
+  rpc_urls: SandboxRpcUrl[];
+};
+
 export type SandboxCoverage = {
   /** Requests that were counted. */
   requests: number;
@@ -1147,6 +1168,15 @@ export type SandboxRestoredWallet = {
   chain_type: string;
 };
 
+export type SandboxRpcUrl = {
+  /** Name of the chain. */
+  chain: string;
+  /** CAIP-2 id of the chain. */
+  chain_id: string;
+  /** Address of its JSON-RPC, over HTTP and WebSocket. */
+  url: string;
+};
+
 export type SandboxScenario = {
   name: string;
   /** What happens. */
@@ -1206,6 +1236,13 @@ export type SandboxSigner = "alice" | "bob" | "carol";
 
 /** The keys that sign the request, one after the other. */
 export type SandboxSigners = SandboxSigner[];
+
+export type SandboxSigningKey = {
+  /** The name in `sign_as`. */
+  name: string;
+  /** Base64 of the SubjectPublicKeyInfo in DER. */
+  public_key: string;
+};
 
 export type SandboxSimulatedPart = {
   /** The name of the part in the code. */
