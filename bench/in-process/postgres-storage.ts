@@ -4,7 +4,19 @@ import { entities } from '../../src/domain/tables.ts';
 import { openDatabase } from '../../src/storage/open-database.ts';
 import { credentials } from '../servers/credentials.ts';
 import { measureStorage, reportProgress } from './storage-rounds.ts';
-import { entityManagerOn, eventValues, idOf, keyValues, oursOn, PAGE, plainStatements, requirePage, type StorageSubject, timeOf, walletValues } from './storage-subject.ts';
+import {
+  entityManagerOn,
+  eventValues,
+  idOf,
+  keyValues,
+  oursOn,
+  PAGE,
+  plainStatements,
+  requirePage,
+  type StorageSubject,
+  timeOf,
+  walletValues,
+} from './storage-subject.ts';
 
 // Storage on PostgreSQL: our verbs on the ORM's connections, and the same rows with named statements of `pg`.
 

@@ -8,7 +8,18 @@ import { credentials } from '../servers/credentials.ts';
 import { openSandboxFile } from '../servers/handlers/stored-work.ts';
 import { temporaryFolder } from '../servers/launch.ts';
 import { measureStorage, reportProgress } from './storage-rounds.ts';
-import { entityManagerOn, eventValues, idOf, keyValues, oursOn, PAGE, plainStatements, requirePage, type StorageSubject, walletValues } from './storage-subject.ts';
+import {
+  entityManagerOn,
+  eventValues,
+  idOf,
+  keyValues,
+  oursOn,
+  PAGE,
+  plainStatements,
+  requirePage,
+  type StorageSubject,
+  walletValues,
+} from './storage-subject.ts';
 
 // Storage on SQLite: our verbs on the ORM's connection, and the same rows with prepared statements.
 

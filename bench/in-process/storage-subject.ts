@@ -2,7 +2,11 @@ import { recordEvent } from '../../src/domain/base/events/events.ts';
 import { OutboxEventEntity } from '../../src/domain/base/events/outbox-event.entity.ts';
 import { insertWallet, type KeyOfWallet } from '../../src/domain/wallets/wallets/create-wallet.ts';
 import { findWallet, listWallets } from '../../src/domain/wallets/wallets/find-wallet.ts';
-import { WalletEntity, WalletKeyEntity, walletColumns } from '../../src/domain/wallets/wallets/wallet.entity.ts';
+import {
+  WalletEntity,
+  WalletKeyEntity,
+  walletColumns,
+} from '../../src/domain/wallets/wallets/wallet.entity.ts';
 import type { OperationContext, UnitContext } from '../../src/ports/operation-context.ts';
 import { unitsOf } from '../../src/server/unit-of-work.ts';
 import { findPage } from '../../src/storage/find-page.ts';

@@ -1,6 +1,10 @@
 import { parseArgs } from 'node:util';
 import { makeIds, systemEntropy } from '../../src/adapters/runtime.ts';
-import { findUser, findUserByAccount, findUserByUsername } from '../../src/domain/access/user-records/find-user.ts';
+import {
+  findUser,
+  findUserByAccount,
+  findUserByUsername,
+} from '../../src/domain/access/user-records/find-user.ts';
 import { entities } from '../../src/domain/tables.ts';
 import { listUsers, searchUsers } from '../../src/domain/wallets/users/find-users.ts';
 import { createUser } from '../../src/domain/wallets/users/user.ts';
