@@ -142,10 +142,11 @@ export const figures: readonly Figure[] = [
   },
   {
     name: 'equal-to-anvil',
-    title: 'The same random transactions among random contracts, on a simulated EVM chain and on anvil',
+    title:
+      'The same random transactions among random contracts, and 200 of the kinds that are sent most, on a simulated EVM chain and on anvil',
     aim: '0 differences in results, receipts, logs, gas, traces, storage and balances, except those that the test names',
     size: { unit: 'transactions', long: 5_000 },
-    measurement: tests(['property/equal-to-anvil.test.ts']),
+    measurement: tests(['property/equal-to-anvil.test.ts', 'integration/chains/known-transactions.test.ts']),
   },
   {
     name: 'histories',

@@ -70,8 +70,12 @@ async function after(
   { watched, transactions }: Case,
 ): Promise<Omit<Seen, 'calls' | 'estimates' | 'sent'>> {
   const hashes = transactions.map(({ signed }) => keccak256(signed));
-  const of = (method: string, ...params: unknown[]) =>
-    node(...hashes.map((hash): Call => [method, hash, ...params]));
+  // The calls of one message have five seconds together, so each trace has a message of its own.
+  const of = async (method: string, ...params: unknown[]): Promise<readonly Answer[]> => {
+    const answers: Answer[] = [];
+    for (const hash of hashes) answers.push(...(await node([method, hash, ...params])));
+    return answers;
+  };
   const receipts = await of('eth_getTransactionReceipt');
   const created = receipts.flatMap((answer) => {
     const { contractAddress } = (('result' in answer ? answer.result : undefined) ?? {}) as {

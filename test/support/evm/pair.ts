@@ -36,7 +36,7 @@ function nodeAt(url: string): Node {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
-      signal: AbortSignal.timeout(20_000),
+      signal: AbortSignal.timeout(120_000),
     }).catch((error: unknown) => {
       throw new Error(`no answer to ${JSON.stringify(body).slice(0, 500)}`, { cause: error });
     });
