@@ -53,7 +53,6 @@ export function logOutput(descriptor: Descriptor): LogOutput {
   return made;
 }
 
-/** Returns the number of log lines that this process has dropped. */
 export function droppedLogLines(): number {
   return [...outputs.values()].reduce((sum, output) => sum + output.dropped(), 0);
 }

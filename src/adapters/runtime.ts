@@ -1,7 +1,6 @@
 import { createCipheriv, createHash, randomBytes } from 'node:crypto';
 import type { Clock, Entropy, Ids } from '../ports/runtime.ts';
 
-/** The system clock. */
 export const systemClock: Clock = { now: () => Date.now() };
 
 /** The state of a clock relative to the system clock. */

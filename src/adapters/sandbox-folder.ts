@@ -12,7 +12,6 @@ export interface SandboxState {
   appSecret: string;
   /** The master key: 32 bytes in hex. */
   masterKeyHex: string;
-  /** The number of starts with this folder. */
   starts: number;
   /** The id of the event log. It changes whenever the log is replaced. */
   eventLog: string;
@@ -148,7 +147,6 @@ export function writeSandboxState(folder: string, state: SandboxState): void {
   closeSync(descriptor);
 }
 
-/** Generates a master key in hex. */
 export function generateMasterKeyHex(entropy: Entropy): string {
   return Buffer.from(entropy.bytes(32)).toString('hex');
 }

@@ -66,7 +66,6 @@ export function isPublicAddress(address: string): boolean {
 
 /** Restricts which endpoints may receive events. */
 export interface WebhookGuard {
-  /** Whether plain HTTP is allowed. */
   readonly allowsHttp: boolean;
   /** Called with the resolved address of every connection. */
   allowsAddress(address: string): boolean;

@@ -39,7 +39,6 @@ interface ComparedAccounts {
    * accounts of a chain that was given up.
    */
   readonly unanswered: readonly string[];
-  /** The number of compared accounts. */
   readonly compared: number;
   /**
    * The number of wallets on chains without nonces that are not archived, by chain type. An operator has to accept

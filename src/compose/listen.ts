@@ -64,7 +64,6 @@ export interface WorkerMetrics {
   mergedMetrics(): Promise<string>;
 }
 
-/** A running server. */
 export interface Listening extends Pick<RunningServer, 'setCertificate'> {
   /** The URL for clients on this machine, without a trailing slash. */
   readonly baseUrl: string;

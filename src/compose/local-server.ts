@@ -12,7 +12,6 @@ import type { PipelineOptions } from '../server/pipeline.ts';
 import type { RateLimitOptions } from '../server/rate-limit.ts';
 import type { Listening } from './listen.ts';
 
-/** A running server on this machine. */
 export interface RunningSandbox extends Listening {
   readonly appId: string;
   readonly appSecret: string;

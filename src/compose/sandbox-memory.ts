@@ -122,7 +122,6 @@ export interface EventLog {
   restart(beginsAfter: number): void;
 }
 
-/** Opens the event log of a sandbox. */
 export function openEventLog(memory: SandboxMemory, entropy: Entropy): EventLog {
   return {
     name: () => memory.state.eventLog,

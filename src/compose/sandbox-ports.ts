@@ -49,7 +49,6 @@ interface Outside {
   readonly snapshot: Snapshot | undefined;
 }
 
-/** Makes the ports of a sandbox, and the controls that only a sandbox has. */
 export function makeSandboxPorts(config: SandboxConfig, kept: SandboxMemory, outside: Outside) {
   const { log, machine, snapshot, metrics } = outside;
   const { state: memory } = kept;

@@ -42,7 +42,6 @@ interface SnapshotOptions {
   readonly appId: string;
 }
 
-/** The named snapshots of a sandbox. */
 export function namedSnapshots({ store, whole, appId }: SnapshotOptions): ControllableSnapshots {
   const write = async (name: string, content: readonly Buffer[]): Promise<SnapshotFacts> => {
     const bytes = content.reduce((sum, { length }) => sum + length, 0);

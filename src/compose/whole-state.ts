@@ -48,7 +48,6 @@ export interface StatefulParts {
   readonly faults: Pick<FaultRules, 'restart'>;
 }
 
-/** The state of a sandbox as a whole. */
 export interface WholeState {
   /** Saves a snapshot of the present state. It includes everything that was acknowledged before. */
   save(): Promise<Snapshot>;

@@ -22,7 +22,6 @@ export interface RpcEndpoints {
   readonly compareAgainMs?: number;
 }
 
-/** The entries of a setting by chain. */
 interface ChainEntries {
   readonly entries: readonly string[];
   /** The chains that have nodes. Undefined in a signer, which does not know them. */

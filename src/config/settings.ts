@@ -344,7 +344,6 @@ export const settings = {
 export type Settings = typeof settings;
 export type SettingFlags = Flags<Settings>;
 
-/** The provider's settings of one environment. */
 export function providerSettings(environment: 'production' | 'sandbox') {
   const start = `CUSTOS_BRIDGE_${environment.toUpperCase()}` as const;
   const which = environment === 'production' ? "Bridge's API" : 'its test system, for test networks only';

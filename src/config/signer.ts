@@ -94,7 +94,6 @@ function keyOf(key: KeyObject): UserLoginSettings['keys'][number] {
   return { algorithm: isRsa ? 'RS256' : 'ES256', kid: undefined, key };
 }
 
-/** A signer that listens on a socket. */
 interface SignerSocket {
   readonly kind: 'socket';
   /** The absolute path. */
@@ -111,7 +110,6 @@ export interface OwnSignerSettings {
   readonly kind: 'child';
   /** Returns its environment. It is read when the signer starts, because it may contain secrets, which are not kept. */
   environment(): Record<string, string>;
-  /** The files that it reads. */
   readonly files: readonly string[];
   /** The names of secrets in the environment of this process. The process cannot remove them from its memory. */
   readonly exposed: readonly string[];
@@ -155,7 +153,6 @@ export function ownSignerSettings(env: check.Environment): OwnSignerSettings {
   };
 }
 
-/** The settings of a signer. */
 export interface SignerConfig extends MasterKeySettings {
   /** The logins whose tokens it verifies, by app. */
   readonly logins: ReadonlyMap<string, UserLoginSettings>;

@@ -7,7 +7,6 @@ export function once<T>(make: () => T): () => T {
   };
 }
 
-/** A loader that runs only once. */
 export interface LoadOnce<T> {
   (): Promise<T>;
   /** The promise of a load that has started. Does not start a load. */

@@ -15,7 +15,6 @@ export interface DeliverySlots {
   counts(): { readonly all: number; readonly unproven: number };
 }
 
-/** The slots of one endpoint. */
 export interface EndpointSlots {
   /** Must be called before `enter`, with the facts from the database. */
   identify(appId: string, isFailing: boolean): void;
@@ -48,7 +47,7 @@ const LEAST_OF_APP = 2;
 const atOnce = { unknown: 2, proven: 16, failing: 1 } as const;
 const AT_ONCE_WHILE_SLOW = 4;
 const SLOW_MS = 1_000;
-/** The maximum number of endpoints whose standing is remembered after their worker has ended. */
+/** The maximum number of endpoints whose slots are remembered after their worker has ended. */
 const MAX_REMEMBERED = 10_000;
 
 interface Counts {

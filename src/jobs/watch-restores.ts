@@ -55,8 +55,8 @@ const PAUSE_MS = 20;
 const REMEMBERED = 1_000;
 
 /**
- * CHOICE: when no running process can decide whether a promotion lost changes, all changes are held, unless the
- * setting says that replicas lose none.
+ * CHOICE: if no running process can tell whether a promotion lost changes, all changes are held, unless the setting
+ * declares that replicas lose none.
  */
 export type AfterPromotion = 'hold' | 'trust';
 

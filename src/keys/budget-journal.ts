@@ -6,7 +6,7 @@ import { crc32 } from 'node:zlib';
 import { StartError } from '../config/start-error.ts';
 import type { RecordedRequest } from '../engine/authorization/signing-budget.ts';
 
-// A file that counts the signatures made for each request. A signature is returned only once its count is on disk.
+// A file that counts how often each request was signed. A signature is returned only once its count is on disk.
 //
 // Each line is the CRC-32 of its text (8 hex digits), a space, and JSON: a version, then lists of changes. A line is
 // written in one call, so a crash leaves at most one incomplete line, at the end.
@@ -41,7 +41,8 @@ const VERSION = { version: 1 };
 const PER_LINE = 1_000;
 
 /**
- * CHOICE: smaller files are not rewritten. With 200 bytes for a signature, a file is rewritten every 20,000 signatures.
+ * CHOICE: smaller files are not rewritten. A signature takes about 200 bytes, so a file is rewritten after about 20,000
+ * signatures.
  */
 const LEAST_BYTES = 4 * 1024 * 1024;
 
@@ -56,7 +57,7 @@ export async function openBudgetJournal(folder: string, leastBytes = LEAST_BYTES
   const { recorded, wholeBytes } = readJournal(path);
   let file: FileHandle | undefined;
   let bytes = wholeBytes;
-  /** The size of the file after its last rewrite; undefined if it must be rewritten. */
+  /** The size of the file after its last rewrite; undefined if the next write must rewrite it. */
   let leanBytes: number | undefined = recorded.length === 0 ? undefined : wholeBytes;
   let waiting: { changes: readonly RecordedRequest[]; done: PromiseWithResolvers<void> }[] = [];
   let writing: Promise<void> | undefined;
@@ -90,7 +91,7 @@ export async function openBudgetJournal(folder: string, leastBytes = LEAST_BYTES
     leanBytes = bytes;
   }
 
-  /** Writes waiting entries until none are left. Signatures that wait together share a write. */
+  /** Writes queued entries until the queue is empty. Signatures queued at the same time share a write. */
   async function write(all: () => readonly RecordedRequest[]): Promise<void> {
     while (waiting.length > 0) {
       const batch = waiting;
@@ -181,7 +182,7 @@ async function syncFolder(folder: string): Promise<void> {
   await handle.sync().finally(() => handle.close());
 }
 
-/** A socket that the operating system closes when its process ends, however that happens. */
+/** A socket. The operating system closes it when its process ends, even after a crash. */
 async function lockFolder(folder: string): Promise<Server> {
   const path = join(folder, 'lock');
   if (await isListening(path)) throw new StartError(`another signer uses the folder \`${folder}\``);

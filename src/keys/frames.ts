@@ -10,8 +10,8 @@ import type { Writable } from 'node:stream';
 const VERSION = 1;
 
 /**
- * The kinds of messages. A signer sends `leaving` when it is about to end: it answers the calls it has, and takes no
- * new ones.
+ * The kinds of messages. A signer that is about to stop sends `leaving`. It answers the calls in progress and accepts
+ * no new ones.
  */
 export const frameKinds = { hello: 1, call: 2, result: 3, failure: 4, leaving: 5 } as const;
 type FrameKind = (typeof frameKinds)[keyof typeof frameKinds];
@@ -30,7 +30,7 @@ export interface Frame extends Message {
   readonly operation: number;
 }
 
-/** Thrown for a malformed stream. Nothing after the fault can be read. */
+/** Thrown for a malformed stream. Nothing after the malformed frame can be read. */
 export class FrameError extends Error {
   constructor(message: string) {
     super(message);
@@ -41,7 +41,7 @@ export class FrameError extends Error {
 const HEAD_BYTES = 8;
 const MAX_PARTS = 8;
 
-/** A signed transaction in hex is twice the size of a request body. */
+/** Large enough for a signed transaction in hex, which is twice the size of a request body. */
 export const MAX_FRAME_BYTES = 8 * 1024 * 1024;
 
 /** Throws FrameError when the frame would be too long. */
@@ -78,19 +78,18 @@ interface FrameReader {
   push(chunk: Uint8Array): ReceivedFrame[];
   /** The bytes of the incomplete frame. */
   readonly pending: number;
-  /** The number of frames read so far. */
   readonly frames: number;
 }
 
 /**
- * Cuts a stream into frames.
+ * Splits a stream into frames.
  *
  * @throws FrameError at the first byte that cannot belong to a frame. The caller must then close the connection.
  */
 export function createFrameReader(): FrameReader {
   /**
-   * The incomplete frame, in the first `pending` bytes. NOTE: one buffer, because a list of one-byte chunks takes
-   * gigabytes.
+   * The incomplete frame, in the first `pending` bytes.
+   * NOTE: a single buffer. A list of one-byte chunks would take gigabytes.
    */
   let buffer = Buffer.alloc(0);
   let pending = 0;
@@ -182,12 +181,12 @@ function decodeFrame(bytes: Buffer): ReceivedFrame {
 /** The body of a client's request may be nested 128 levels deep. */
 const MAX_DEPTH = 160;
 
-/** The memory of an empty object. `[{},{},…]` takes twenty times the size of its text. */
+/** The memory of an empty object. The text `[{},{},…]` takes twenty times its own size once it is parsed. */
 const BYTES_OF_VALUE = 56;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** NOTE: these errors have no `cause`, because it would quote the text. */
+/** NOTE: these errors have no `cause`, because its message would quote the text. */
 function parse(bytes: Buffer): { json: unknown; values: number } {
   if (bytes.length === 0) return { json: undefined, values: 0 };
   const values = countValues(bytes);
@@ -227,9 +226,9 @@ function countValues(bytes: Buffer): number {
 
 interface FrameWriter {
   add(frame: Buffer): void;
-  /** The bytes that the peer has not read yet. */
+  /** The bytes that are buffered because the peer is not reading. */
   readonly unsent: number;
-  /** How often the peer has read something. */
+  /** Increases each time the peer has read something. */
   readonly taken: number;
 }
 

@@ -43,7 +43,7 @@ export function importOperations(envelopes: MasterKeyEnvelopes, entropy: Entropy
     ): Promise<Uint8Array> {
       return underEither(binding, (each) =>
         envelopes.withSecret(importKey, each, (recipientPrivateKeyBytes) => {
-          // INVARIANT: the key of a wallet decrypts nothing.
+          // INVARIANT: the key of a wallet is never used for decryption.
           if (recipientPrivateKeyBytes.length !== PRIVATE_KEY_BYTES) {
             throw new KeyStoreError('expected the key of an import');
           }

@@ -59,25 +59,24 @@ const plainPurposes: ReadonlySet<string> = new Set([
 ]);
 
 export interface KeyStoreOptions extends MasterKeyEnvelopesOptions {
-  /** Generates new keys. Default: `entropy`. */
+  /** The randomness for new keys. Default: `entropy`. */
   readonly keyEntropy?: Entropy;
   /** The clock for the expiry of signed requests. Default: the system clock. */
   readonly clock?: Clock | undefined;
-  /** Generates the phrases of new wallets. Default: `keyEntropy`. */
+  /** Generates the phrases of new wallets. Default: `keyEntropy` supplies their entropy. */
   readonly phraseKeys?: PhraseKeys | undefined;
   /** By app: the login providers whose tokens this key store verifies. */
   readonly logins?: ReadonlyMap<string, UserLogin> | undefined;
   /**
-   * Undefined: fees have no ceilings, and transactions that the server builds are not compared with signed requests.
+   * Undefined: there are no fee ceilings, and transactions built by the server are not compared with signed requests.
    */
   readonly building?: BuildingSettings | undefined;
-  /** The most transactions that one signed request may sign. Default: unlimited. */
+  /** The maximum number of transactions that one signed request may sign. Default: unlimited. */
   readonly signaturesPerRequest?: number | undefined;
   /** Keeps the number of signatures of each request across restarts. Default: none. */
   readonly journal?: SigningJournal | undefined;
 }
 
-/** A key store in this process. */
 export function createKeyStore({
   keyEntropy,
   clock,

@@ -15,7 +15,7 @@ import { holdsConnection } from '../storage/own-kysely.ts';
  * The ports of a pass. Every pass of a request gets the same ids and random bytes, so it makes the same key store calls.
  */
 interface PassPorts extends Pick<Services, 'keyStore' | 'ids' | 'entropy'> {
-  /** As `OperationContext` has it. */
+  /** The same as in `OperationContext`. */
   readonly acquireMutex?: ((name: string) => Promise<void>) | undefined;
 }
 
@@ -24,7 +24,7 @@ export interface Pass {
   /** The ports for the unit of work of `em`. */
   portsFor(em: SqlEntityManager): PassPorts;
   /**
-   * Whether a call had no result. The caller must then commit and record nothing of this pass, whatever the work
+   * Whether a call had no result yet. If so, nothing of this pass may be committed or recorded, whatever the work
    * returned.
    */
   isUnanswered(): boolean;
@@ -33,7 +33,7 @@ export interface Pass {
 }
 
 export interface PassOptions {
-  /** Wraps a call that may take long. Default: calls it immediately. */
+  /** Wraps a call that may take a long time. Default: calls it immediately. */
   readonly whileAsking?: <T>(ask: () => Promise<T>) => Promise<T>;
   /**
    * Acquires the mutex of a name: that of the wallet to sign with, or of a row that the work locks after it has signed.
@@ -43,15 +43,14 @@ export interface PassOptions {
 }
 
 /**
- * CHOICE: the signature of a wallet depends on its nonce, so processes that sign for the same wallet can overtake each
- * other in every pass. A batch of users draws the keys of one user in each pass. After this many passes, a request gives
- * up.
+ * CHOICE: a request fails after this many passes. Processes that sign for the same wallet can overtake each other in
+ * every pass, because each signature uses the wallet's next nonce. A batch of users needs one pass for each user.
  */
 const MAX_PASSES = 200;
 
 /**
- * CHOICE: an older result is not used in the pass that made the call but in another one, because owners and policies
- * may have changed since.
+ * CHOICE: after a call that took longer than this, the work runs once more before it commits, because owners and
+ * policies may have changed in the meantime.
  */
 const FRESH_MS = 500;
 
@@ -142,7 +141,7 @@ function createAsked(
   let missing: Call[] = [];
   let count = 0;
 
-  /** Result: whether other requests held it first. */
+  /** @returns whether another request held it first. */
   async function acquireOnce(name: string): Promise<boolean> {
     if (acquireMutex === undefined || held.has(name)) return false;
     const acquired = await acquireMutex(name);
@@ -167,7 +166,7 @@ function createAsked(
     const call =
       (method: Method) =>
       async (...given: readonly unknown[]): Promise<unknown> => {
-        // A copy, because callers wipe the secrets that they pass and receive.
+        // Copied, because callers wipe the secrets that they pass and receive.
         const args = copyOf(given);
         let known = calls.find((each) => each.method === method && isDeepStrictEqual(each.args, args));
         if (known === undefined) {
@@ -211,7 +210,7 @@ function createAsked(
       const open = missing;
       missing = [];
       const walletId = open.flatMap(walletOf)[0];
-      // Other requests held the mutex first and have signed. This call would sign for a nonce that is taken by now.
+      // Another request held the mutex and has signed, so the nonce of this call is already used.
       const wasTaken = walletId !== undefined && (await acquireOnce(walletId));
       if (!wasTaken) await Promise.all(open.map(ask));
       if (count < MAX_PASSES) return;
@@ -232,7 +231,7 @@ function immediately<T>(ask: () => Promise<T>): Promise<T> {
 
 type Answer = { readonly value: unknown } | { readonly error: unknown };
 
-/** Members may have signed under several names of the server. Each name repeats the body. */
+/** The members of an intent may have signed for different host names of the server. Each host name repeats the body. */
 const TOO_LARGE =
   '/body: too large for the signer under all the names of the server that it was signed for; sign it under one name';
 

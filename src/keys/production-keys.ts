@@ -12,7 +12,7 @@ import {
   transitMasterKey,
 } from './transit.ts';
 
-/** The defaults: swaps and claims of rewards are not signed, and fees have the default ceilings. */
+/** By default, swaps and reward claims are not signed, and the default fee ceilings apply. */
 const noBuilding = { feeCeilings: new Map(), swapRouters: new Map(), rewardDistributors: new Map() };
 
 interface ProductionKeyStoreOptions
@@ -49,7 +49,6 @@ export function productionKeyStore(
   });
 }
 
-/** The ids of all master keys in use. */
 export function masterKeyIdsOf(settings: MasterKeySettings): string[] {
   const { transit } = settings;
   return [...(transit === undefined ? [] : [transitKeyId(transit)]), ...namedKeys(settings).keys()];

@@ -62,9 +62,9 @@ export interface PhraseKeys {
 }
 
 interface PreparedKeysOptions {
-  /** The maximum of prepared keys; 0 prepares none. */
+  /** The maximum number of prepared keys; 0 prepares none. */
   readonly count: number;
-  /** The idle time after the start, and after a key was drawn. */
+  /** How long the process must be idle after the start, and after each key that was drawn. */
   readonly quietMs?: number;
 }
 
@@ -93,7 +93,7 @@ export function preparedKeys(
   { count, quietMs = QUIET_MS }: PreparedKeysOptions,
 ): PhraseKeys {
   const prepared: PreparedKey[] = [];
-  // CHOICE: full keys are prepared for the chain type that was drawn last, and only the seed for all others.
+  // CHOICE: for the chain type that was drawn last, the whole key is prepared. For other chain types, only the seed is.
   let usual: ChainType = 'ethereum';
   let lastDrawnMs = performance.now();
   let timer: NodeJS.Timeout | undefined;

@@ -17,7 +17,10 @@ import { toSentError } from './signer-errors.ts';
 /** CHOICE: larger than the number of requests that a server signs at once. */
 export const MAX_IN_FLIGHT = 4_096;
 
-/** CHOICE: the most bytes that all connections of a signer may hold together, enough for eight servers. */
+/**
+ * CHOICE: the maximum number of bytes that all connections of a signer may hold together. It is enough for eight
+ * servers.
+ */
 const MOST_HELD_BYTES = 256 * 1024 * 1024;
 
 /**
@@ -26,24 +29,21 @@ const MOST_HELD_BYTES = 256 * 1024 * 1024;
  */
 const MOST_SECONDS = 10;
 
-/** CHOICE: how long a connection begins calls before others have their turn. */
+/** CHOICE: how long one connection may start calls before the other connections get their turn. */
 const TURN_MS = 5;
 
 export interface ServedKeyStore {
   readonly keyStore: KeyStore;
-  /** The master keys of the signer. */
   readonly masterKeyIds: readonly string[];
   /** For unexpected errors. The fields contain no secrets. */
   readonly report: (fields: object, message: string) => void;
 }
 
-/** A connection of a server. */
 export interface ServedConnection {
   /** Asks the server to use another connection. This connection ends after its last call. */
   leave(): void;
 }
 
-/** The memory of all connections of a signer. */
 export interface SharedMemory {
   /** Reports the bytes that a connection holds. */
   hold(stream: Duplex, bytes: number): void;
@@ -109,7 +109,7 @@ export function serveConnection(
     try {
       report(fields, message);
     } catch {
-      // The log is full or gone, but signing goes on.
+      // The log may be full or closed. Signing continues.
     }
   }
 
@@ -122,7 +122,7 @@ export function serveConnection(
     if (name === undefined) throw new MessageError('expected the number of an operation');
     const result: Message = await answers[name](keyStore, { parts, json });
     send({ ...result, kind: frameKinds.result, id, operation: 0 });
-    // Byte strings that are sent unchanged are views, and were copied into the frame.
+    // Byte strings that are returned unchanged are views of the frame, which now has a copy of them.
     if (name === 'open') result.parts[0]?.fill(0);
   }
 
@@ -150,11 +150,11 @@ export function serveConnection(
     }
   }
 
-  /** Begins the calls that have arrived. Other connections take their turns in between. */
+  /** Starts the calls that have arrived, and lets other connections run in between. */
   async function begin(): Promise<void> {
     let sinceMs = performance.now();
     for (let frame = waiting.at(0); frame !== undefined; frame = waiting.at(0)) {
-      // Nobody reads the answers of a connection that has ended.
+      // The connection has ended, so nobody will read the answers.
       if (stream.destroyed) break;
       void handle(frame);
       // Resolves when the call waits for something outside this process or has ended.
@@ -187,7 +187,7 @@ export function serveConnection(
     if (error instanceof FrameError) tell({ error: error.message }, 'a connection was ended');
     stream.destroy();
   });
-  // A caller that has stopped sending does not read either, so drop the rest of its frames.
+  // A caller that has stopped sending has also stopped reading, so drop the rest of its frames.
   stream.once('end', () => stream.destroy());
   stream.once('close', () => memory.release(stream));
   const { currentMasterKeyId, loginApps = [], contracts } = keyStore;

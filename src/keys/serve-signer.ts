@@ -55,7 +55,7 @@ export function serveChannel(channel: Duplex, served: SignerParts): void {
   serveConnection(channel, served);
 }
 
-/** CHOICE: more lines than this are dropped and counted, because a caller can cause any number of them. */
+/** CHOICE: lines beyond this number are dropped and counted, because a caller can cause an unlimited number of them. */
 const MOST_LINES = 10;
 const WINDOW_MS = 1_000;
 
@@ -91,15 +91,12 @@ const MAX_CONNECTIONS = 64;
 const LEAVE_MS = 5_000;
 
 /**
- * CHOICE: one signature, and two more for answers that a crash has lost.
- *
- * This limit applies only here. A signer that a server has started runs as the same user, so the server could end it
- * and read its memory anyway. It also sees only the requests of one process, so any limit would in the end refuse
- * identical requests without an expiry.
+ * CHOICE: one signature, and two more for answers that were lost in a crash. The limit applies only to a signer on a
+ * socket. A signer that a server starts runs as the same user, so the server could read its memory anyway. It also
+ * counts only the requests of one process. Any limit would eventually refuse identical requests that have no expiry.
  */
 const SIGNATURES_PER_REQUEST = 3;
 
-/** A signer that listens. */
 interface ListeningSigner {
   /** Resolves once the calls in progress are answered. */
   close(): Promise<void>;
@@ -111,7 +108,7 @@ export async function runOnSocket({
   ...place
 }: SocketPlace & { readonly stateFolder: string | undefined }): Promise<void> {
   try {
-    // New files are for this user only. Set once, because the mask belongs to the whole process.
+    // New files are readable by this user only. Set once, because the mask applies to the whole process.
     process.umask(0o077);
     const config = readSignerConfig();
     const journal = await openBudgetJournal(stateFolder ?? dirname(place.path));
@@ -136,7 +133,7 @@ export async function runOnSocket({
   }
 }
 
-/** NOTE: asynchronous, because the reader of the output may be gone or slow. */
+/** NOTE: asynchronous, because the reader of the output may have ended or may be slow. */
 function writeLine(descriptor: 1 | 2, line: string): Promise<void> {
   return new Promise((resolve) => write(descriptor, `${line}\n`, () => resolve()));
 }

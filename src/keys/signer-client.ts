@@ -73,7 +73,7 @@ export async function openSignerKeyStore(
   const leftovers = new Set<Promise<void>>();
   warnOfOthers(hello);
 
-  /** The signer refuses calls of unknown contracts like forged calls. */
+  /** The signer refuses calls to contracts that it does not know, just like forged calls. */
   function warnOfOthers({ contracts: known = contracts }: Hello): void {
     const missing = contracts.filter((each) => !known.includes(each));
     if (missing.length === 0) return;
@@ -210,7 +210,7 @@ function keyStoreOf(hello: () => Hello, call: CallByName): KeyStore {
   };
 }
 
-/** Whether everything is the same that a server checks at its start. */
+/** Whether both signers have the same properties, as far as a server checks them at its start. */
 function isSame(one: Hello, other: Hello): boolean {
   const text = ({ currentMasterKeyId, masterKeyIds, loginApps = [] }: Hello): string =>
     JSON.stringify([currentMasterKeyId, masterKeyIds.toSorted(), loginApps.toSorted()]);

@@ -103,7 +103,7 @@ export function toSentError(error: unknown): SentError | undefined {
 /** Thrown when the signer itself has failed. */
 const faults: ReadonlySet<unknown> = new Set(['internal', 'protocol']);
 
-/** A signer of a later version may send an error that this version does not know. The server is not at fault. */
+/** A newer signer may send an error that this version does not know. It is not an error of the server. */
 function isRefusal(code: unknown): boolean {
   return typeof code === 'string' && !faults.has(code);
 }

@@ -16,7 +16,6 @@ export interface SignerProgram {
   environment(): Record<string, string>;
 }
 
-/** The flags and the environment of every signer. */
 function protectedProgram({ entry, readable, writable = [], environment }: SignerProgram) {
   return {
     args: [
@@ -29,7 +28,7 @@ function protectedProgram({ entry, readable, writable = [], environment }: Signe
       ...writable.map((path) => `--allow-fs-write=${path}`),
       // V8 lets the young generation grow up to 128 MB on large machines. The signer needs little.
       '--max-semi-space-size=16',
-      // Otherwise a signal would open the debugger.
+      // Otherwise a signal would start the debugger.
       '--disable-sigusr1',
       entry,
     ],

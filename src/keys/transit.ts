@@ -84,7 +84,7 @@ export function transitClient({
   };
 }
 
-/** A mount may consist of several segments. */
+/** A mount path may have several segments. */
 function pathOf(mount: string): string {
   return mount.split('/').map(encodeURIComponent).join('/');
 }
@@ -108,7 +108,7 @@ async function sendToTransit(
   return { status: response.status, text: await response.text() };
 }
 
-/** Only the error code: the message for an invalid header contains the token. */
+/** Only the error code, because the message for an invalid header contains the token. */
 function reasonOf(error: unknown): string {
   const { name, cause } = error as Error;
   const code = (cause as NodeJS.ErrnoException | undefined)?.code;
@@ -120,7 +120,7 @@ const PART_OF_LEASE = 0.5;
 const SHORTEST_PAUSE_MS = 1_000;
 /** The pause after a failure. Shorter for short leases. */
 const RETRY_MS = 30_000;
-/** How often a token is checked that never expires, or that another program renews: the file may have a new token. */
+/** How often to check a token that never expires or that another program renews. The file may contain a new token. */
 const LOOK_MS = 600_000;
 const LONGEST_PAUSE_MS = 86_400_000;
 

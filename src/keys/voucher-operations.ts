@@ -65,7 +65,7 @@ async function verifiedPayload(
       if (verified !== undefined) return verified.payload;
     }
   } catch {
-    // Not a JWT.
+    // It is not a JWT.
   }
   return undefined;
 }
@@ -86,7 +86,7 @@ function thumbprint(point: Uint8Array): string {
 const VOUCHER_KEY_BYTES = 32;
 const VOUCHER_PURPOSE = 'voucher-key';
 
-/** CHOICE: the key store vouches for the key of a user for at most this long, whatever the caller asks for. */
+/** CHOICE: the maximum lifetime of a voucher for a user's key, whatever the caller requests. */
 const MAX_LIFETIME_MS = 60 * 60_000;
 
 interface VoucherParts {
@@ -95,7 +95,7 @@ interface VoucherParts {
   readonly clock: Clock;
 }
 
-/** How a key store vouches for the keys that it generates for users, and recognizes its vouchers. */
+/** Issues vouchers for the keys that the key store generates for users, and recognizes them later. */
 export function voucherOperations(envelopes: MasterKeyEnvelopes, { logins, clock }: VoucherParts) {
   const withSecret = <T>(
     { id: rowId, seal }: StoredVoucherKey,

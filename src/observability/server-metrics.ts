@@ -19,7 +19,6 @@ export interface ServerMetrics {
   rateLimited(limit: string): void;
   /** Called for every batch of a job. */
   job(name: string, durationMs: number, hasFailed: boolean): void;
-  /** Called for every use of the key store. */
   keyStore(call: string, durationMs: number, hasFailed: boolean): void;
   /** Called for every call of a node. */
   node(chain: string, durationMs: number, hasFailed: boolean): void;

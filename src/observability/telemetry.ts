@@ -125,7 +125,6 @@ function hrTimeOf(ms: number): HrTime {
   return [seconds, Math.round((ms - seconds * 1000) * 1_000_000)];
 }
 
-/** The end of a request. */
 interface RequestEnd {
   readonly operation: string;
   readonly method: string;

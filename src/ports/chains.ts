@@ -139,7 +139,6 @@ export type SequenceSimulation =
       readonly message: string;
     };
 
-/** The movements of a transaction in one block. */
 export interface TransactionMovements {
   readonly blockNumber: bigint;
   readonly movements: readonly TokenMovement[];
@@ -200,8 +199,8 @@ export interface EvmChain extends Chain {
   movementsOf(hash: string): Promise<TransactionMovements | undefined>;
   /**
    * Makes a read-only call and returns the contract's return data, which is empty without a contract. `isConstant`: the
-   * result never changes, so all nodes must return the same. `settle` chooses from the results of all nodes, or returns
-   * undefined if they differ too much to be trusted.
+   * result never changes, so all nodes must return the same result. `settle` chooses from the results of all nodes, or
+   * returns undefined if they differ too much to be trusted.
    */
   read(call: {
     readonly to: string;
@@ -232,7 +231,7 @@ export interface EvmCall {
   readonly data: Uint8Array;
   /** Signed EIP-7702 authorizations in the transaction. */
   readonly authorizationList?: readonly EvmAuthorization[];
-  /** What GASPRICE returns. Default: the base fee. */
+  /** The result of GASPRICE. Default: the base fee. */
   readonly gasPrice?: bigint;
   readonly accessList?: readonly { readonly address: string; readonly storageKeys: readonly string[] }[];
   /** Simulates as if the sender had already delegated to this contract. Needs no signed authorization. */
@@ -254,7 +253,6 @@ export interface SolanaChain extends Chain {
   latestBlockhash(): Promise<{ readonly blockhash: string; readonly lastValidBlockHeight: bigint }>;
   /** Returns the time of the latest block in Unix seconds. Undefined for chains whose blocks follow requests. */
   latestSeconds?(): Promise<number>;
-  /** Simulates a transaction, which may be unsigned. */
   simulate(transactionBytes: Uint8Array): Promise<Simulation>;
   /** Returns the owner's token accounts for a mint. */
   tokenAccounts(
@@ -351,7 +349,6 @@ export interface SwapRefusal {
 
 /** Finds routes between assets of one chain. Methods reject when the chain cannot be reached. */
 export interface SwapRoutes {
-  /** Whether swaps on this chain are supported. */
   supports(caip2: string): boolean;
   /** Returns a route from the current state. It reserves nothing. */
   route(order: SwapOrder): Promise<SwapRoute | SwapRefusal>;

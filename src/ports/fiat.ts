@@ -95,7 +95,6 @@ export interface BankAccountOrder {
   /** Identifies the request, so that a repetition registers nothing new. */
   readonly key: string;
   readonly customerId: string;
-  /** The kind of the customer. */
   readonly ownerKind: CustomerKind;
   readonly ownerName: string;
   readonly bankName?: string | undefined;

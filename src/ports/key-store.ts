@@ -96,7 +96,6 @@ export interface SubmittedKey extends HpkeMessage {
  * cannot be reached rejects with an error that `isUnavailable` recognizes.
  */
 export interface KeyStore {
-  /** The master key that seals. */
   readonly currentMasterKeyId: string;
   /**
    * Whether it computes in this process and waits for nothing else. Other key stores are called only while no
@@ -220,7 +219,6 @@ export interface KeyStore {
   /** Draws the key under which the key store vouches for keys of an app's users. No other key has this `name`. */
   createVoucherKey(binding: SealBinding): Promise<{ readonly sealed: SealedKey; readonly name: string }>;
 
-  /** Draws a key for fingerprints. */
   createFingerprintKey(binding: SealBinding): Promise<SealedKey>;
   /** Returns the HMAC-SHA-256 of the UTF-8 bytes of `text` in hex. */
   fingerprint(sealed: SealedKey, binding: SealBinding, text: string): Promise<string>;

@@ -13,9 +13,9 @@ import type { Clock, Entropy, Ids, Log } from './runtime.ts';
 import type { WebhookSender } from './webhooks.ts';
 
 /**
- * What one unit of work keeps in memory: lists of what the unit has stored, which take effect when the unit commits, and
- * values that the unit has read, which are dropped when the unit ends. A savepoint has separate notes. They are added to
- * the outer notes unless the savepoint is rolled back.
+ * The data that one unit of work keeps in memory: lists of stored objects, which take effect when the unit commits, and
+ * values that it has read, which are dropped when the unit ends. A savepoint has separate notes. They are added to the
+ * outer notes unless the savepoint is rolled back.
  */
 export interface UnitNotes {
   /** The events that the unit has stored. */
@@ -24,7 +24,6 @@ export interface UnitNotes {
   readonly transactions: string[];
   /** Ids of the policies that allowed the request. */
   readonly policies: string[];
-  /** The changes for the audit log. */
   readonly changes: AuditedChange[];
   /** Whether the commit wakes the delivery of events. */
   hasDeliveries: boolean;
@@ -32,7 +31,6 @@ export interface UnitNotes {
   lastRecord: WrittenRecord | undefined;
   /** The settings of the app, so that all steps of a transaction use the same settings. */
   settings: { readonly appId: string; readonly text: string } | undefined;
-  /** The key quorum rows that were read most recently. */
   quorums: ReadQuorums | undefined;
   /** Whether the unit has ended. Notes that are made after the end would be lost. */
   isOver: boolean;
@@ -76,7 +74,6 @@ export interface UnitContext {
   readonly notes: UnitNotes;
 }
 
-/** Work in a unit of work. */
 export type UnitWork<T> = (em: SqlEntityManager, notes: UnitNotes) => Promise<T>;
 
 export function createNotes(): UnitNotes {
@@ -105,7 +102,6 @@ export function addNotes(outer: UnitNotes, inner: UnitNotes): void {
   outer.quorums = undefined;
 }
 
-/** The plan of an operation, or the error of the planning. */
 export type Planned<Plan> = { readonly value: Plan } | { readonly refusal: unknown };
 
 /**
@@ -258,7 +254,6 @@ export interface PlanContext extends Services {
   readonly proof: RequestProof;
 }
 
-/** The context of an operation: the context of its plan, and one unit of work. */
 export interface OperationContext extends PlanContext, UnitContext {
   /** In the transaction of the request, except for GET requests. */
   readonly em: SqlEntityManager;

@@ -234,14 +234,14 @@ export interface Safeguards {
   /** Whether the archiving of a wallet that has an owner requires the owner's signatures. */
   readonly archive_requires_owner: boolean;
   /**
-   * What changes the accounts with which a member of a key quorum logs in: the app secret alone; the app secret with
-   * a signature of a live key of the user; or the app secret, but a new account cannot be used for this number of
-   * hours.
+   * The authorization needed to change the login accounts of a key quorum's member: the app secret alone; the app
+   * secret and a signature by a live key of the user; or the app secret, with a waiting period of this many hours
+   * before a new account can be used.
    */
   readonly identity_changes: 'app_secret' | 'user_key' | { readonly wait_hours: number };
   /**
-   * Whether requests that an owner signs, and intents, must have a `service-request-expiry`. That of a request is at
-   * most this number of seconds ahead.
+   * Whether requests that an owner signs, and intents, must have a `service-request-expiry`. The expiry of a request
+   * may be at most this many seconds ahead.
    */
   readonly require_request_expiry: false | number;
   /** Whether a signed payload is accepted only once. A repeated request then gets the first response. */
@@ -320,7 +320,6 @@ interface DeliveryDelay {
 /** Called for every new delivery. */
 export type DelayDelivery = (event: SelectableEvent) => DeliveryDelay | undefined;
 
-/** A recorded use of a wallet. */
 export interface UseRecord {
   readonly appId: string;
   readonly walletId: string;

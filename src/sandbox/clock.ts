@@ -10,8 +10,8 @@ import { findUpcoming, type Upcoming } from './find-upcoming.ts';
 export const LONGEST_PLAN_MS = 24 * 3_600_000;
 
 /**
- * CHOICE: the clock can be set to at most a century before the last instant that the contract's formats can
- * represent, 9999-12-31. The times that are planned or that expire after it can then be represented as well.
+ * CHOICE: the clock can be set to at most a century before the last instant that the contract's formats can represent,
+ * 9999-12-31. Times that are planned from there, such as expiries, can then be represented as well.
  */
 export const LAST_MS = Date.UTC(9900, 0, 1);
 

@@ -233,7 +233,6 @@ export interface ControlContext extends PolicyAnalysis {
   /** The app that the sandbox started with. */
   readonly appId: string;
   readonly events: EventContract;
-  /** The OpenAPI document of the control plane. */
   document(): object;
   /** The log of requests. Undefined if requests are not recorded. */
   readonly requests: RequestLog | undefined;
@@ -331,7 +330,6 @@ export type ControlHandler = (
   context: ControlContext,
 ) => Promise<unknown>;
 
-/** Every operation of the control plane and its handler. */
 export const controlHandlers: Readonly<Record<string, ControlHandler>> = Object.fromEntries(
   Object.entries(registry as object),
 );

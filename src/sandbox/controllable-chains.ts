@@ -43,7 +43,6 @@ interface NewReward {
 
 /** Controls the vaults and rewards of simulated EVM chains. */
 interface ControllableEarn extends Incentives, VaultRates {
-  /** Adds a vault and returns its address. */
   addVault(caip2: string, vault: NewVault): Promise<string>;
   /**
    * When `rawLiquidity` exceeds what the vault could pay out, changes nothing and returns the amount that it could

@@ -72,7 +72,6 @@ export function withValueAt(value: unknown, path: PayloadPath, inner: unknown): 
   return { ...value, [name]: withValueAt(own, rest, inner) };
 }
 
-/** Whether a payload satisfies a condition. */
 type Condition = (payload: unknown) => boolean;
 
 /**

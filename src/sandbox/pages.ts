@@ -169,7 +169,6 @@ const VERIFY_PAGE = '/_sandbox/verify/';
 // A token of the simulated identity office is 32 hex digits.
 const target = new RegExp(`^${VERIFY_PAGE}[0-9a-f]{32}$`);
 
-/** Returns the path of the page for the customer with this token. */
 export function verifyPagePath(token: string): string {
   return VERIFY_PAGE + token;
 }
@@ -234,7 +233,7 @@ function show(page) {
   byId('page').hidden = false;
 }
 
-/** Whether nothing is left to do of what the link was made for. */
+/** True once every step of this link is done. */
 function isDone({ actions }) {
   return !actions.includes('accept_terms') && (purpose === 'terms' || !actions.includes('complete'));
 }
@@ -252,7 +251,7 @@ async function act(button) {
   try {
     const page = await send(button.value);
     show(page);
-    // The button is gone, and with it the focus.
+    // The focused button was removed, so move the focus.
     byId(button.value === 'accept_terms' ? 'terms' : 'verification').focus();
     if (page.redirect_uri !== null && isDone(page)) location.assign(page.redirect_uri);
     else if (page.verification === 'under_review') void lookAgain(15).catch(() => {});
@@ -310,7 +309,6 @@ const startPage = {
 
 const pages = { device: devicePage(), verify: verifyPage() };
 
-/** The page of the sandbox at a path, if any. */
 export function findSandboxPage(path: string) {
   if (path === '/') return startPage;
   if (path === DEVICE_PAGE) return pages.device;

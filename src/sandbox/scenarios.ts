@@ -6,7 +6,6 @@ import { readFault } from './faults/read-fault.ts';
 import type { SandboxScenarioResource, SandboxScenarioStep } from './generated/schemas.ts';
 import type { Signer } from './requests/own-api.ts';
 
-/** The key of a seeded user. */
 export interface SeededKey {
   readonly name: Signer;
   readonly publicKey: string;
@@ -83,7 +82,6 @@ function failed(operation: string, requestId: string | null, body: ApiAnswer['bo
 
 const body = { method: 'personal_sign', params: { message: 'Release invoice 2041', encoding: 'utf-8' } };
 
-/** A request that signs a message with a wallet. */
 function signMessage(walletId: string, signWith: readonly SeededKey[] = []): ApiRequest {
   return { operation: 'walletRpc', path: { wallet_id: walletId }, body, signWith };
 }

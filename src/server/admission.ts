@@ -8,15 +8,15 @@ import type { Operation } from './route-index.ts';
 /** The time that received requests wait for the event loop. */
 interface LoopDelay {
   /**
-   * The number of the current turn of the event loop, and for how long it has been reading requests. All requests of a
-   * turn had arrived when it began, so each of them has waited at least this long.
+   * The number of the current turn of the event loop, and how long this turn has been reading requests. All its
+   * requests had arrived when it began, so each of them has waited at least this long.
    */
   current(): { readonly turn: number; readonly elapsedMs: number };
 }
 
 /**
- * Measures the turns of this process: a turn begins with its first request and ends when no more sockets are
- * readable.
+ * Measures the turns of this process: a turn begins with the first request it reads and ends when no socket is readable
+ * any more.
  */
 export function measureLoopDelay(): LoopDelay {
   let turn = 0;
@@ -44,10 +44,7 @@ type WorkClass = 'reads' | 'writes' | 'signing';
 export interface AdmissionLimits {
   /** Requests in progress, including those that wait. */
   readonly requests: number;
-  /**
-   * The limit of requests of each class in a unit of work at once. The same number is admitted in each turn of the
-   * event loop.
-   */
+  /** The limit on concurrent units of work, by class. The same number is admitted in each turn of the event loop. */
   readonly concurrent: Readonly<Record<WorkClass, number>>;
   /** How long a request may wait once a queue has lasted longer than `BURST_MS`, ms. */
   readonly delayMs: number;
@@ -80,7 +77,10 @@ interface AdmittedWork {
 
 /** Decides which requests run. Refused requests cost as little work as possible. */
 export interface Admission {
-  /** Counts a request. Result: the response if it is refused. */
+  /**
+   * Counts a request.
+   * @returns the response if the request is refused.
+   */
   enter(operation: Operation | undefined): Answer | undefined;
   /** Must be called when an admitted request has ended. */
   leave(): void;
@@ -90,9 +90,12 @@ export interface Admission {
    * @throws ApiError unavailable when the wait is too long; RequestAbortedError when the client has disconnected.
    */
   begin(state: AdmittedRequest): Promise<AdmittedWork>;
-  /** Like `begin`, among the requests that sign, whatever the operation. For signatures outside a unit of work. */
+  /**
+   * Like `begin`, but always queues with the requests that sign, whatever the operation. For signatures outside a unit
+   * of work.
+   */
   beginSigning(state: AdmittedRequest): Promise<AdmittedWork>;
-  /** Requests in progress; the ones among them that wait; requests refused since the start. */
+  /** Requests in progress, how many of them wait, and requests refused since the start. */
   counts(): AdmissionCounts;
 }
 
@@ -100,8 +103,8 @@ export interface Admission {
 const BURST_MS = 500;
 /**
  * CHOICE: a queue that returns within this time after a refusal counts as the same queue. Refusals empty a queue for a
- * moment. If everything were then admitted until the queue has lasted again, those requests would wait many times as
- * long.
+ * moment. If the server then admitted everything until the queue had lasted again, those requests would wait many times
+ * as long.
  */
 const SAME_QUEUE_MS = 1_000;
 /** The maximum wait of a request in a burst. */
@@ -142,7 +145,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     refused += 1;
     allRefused[name] += 1;
     if (now() - loggedAtMs >= LOG_EVERY_MS) {
-      // Logged together, because logging a refusal must not cost more than the refusal.
+      // Refusals are counted and logged together, because logging one must not cost more than refusing it.
       log.warn({ refused, requests }, 'overloaded, requests rejected');
       loggedAtMs = now();
       refused = 0;
@@ -203,7 +206,7 @@ function judgeLoop({ limits, loop, now }: AdmissionOptions): (name: WorkClass) =
 }
 
 interface Queue {
-  /** Result: a function that ends the stay. */
+  /** @returns a function that ends the stay. */
   enter(isGone: () => boolean): Promise<() => void>;
   waiting(): number;
   refused(): number;

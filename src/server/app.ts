@@ -36,7 +36,7 @@ export interface AppOptions
   /** The brand that clients use instead of `service`. */
   readonly prefix: string;
   readonly rateLimit?: RateLimitOptions | undefined;
-  /** The folder of `package.json`; its `openapi/` contains the contract. */
+  /** The folder that contains `package.json`, and the contract in `openapi/`. */
   readonly packageRoot: string;
   readonly mounts?: readonly Mount[];
   /** More static pages. They take precedence over `mounts`. */
@@ -56,7 +56,7 @@ const referencePaths = /^\/(?:openapi\.json|docs|docs\/.*)$/;
  * at `/openapi.json`, and the reference at `/docs`.
  *
  * HOT: an express router, not an `express()` application. An application replaces the prototypes of each request and
- * response, which V8 then handles more slowly: a read takes an eighth more CPU (`npm run bench -- --only stored`). The
+ * response, which slows them down in V8: a read takes an eighth more CPU (`npm run bench -- --only stored`). The
  * handlers here therefore use plain `node:http`.
  */
 export async function createApp(options: AppOptions): Promise<RequestListener> {
@@ -80,7 +80,7 @@ export async function createApp(options: AppOptions): Promise<RequestListener> {
   app.use(servePages(options, findPage));
   for (const { path, handle } of mounts) app.route(path).all(handle);
   app.route(referencePaths).all(servePages(options, reference, rateLimiter));
-  // The 404 for all other paths. The API sends its own only to callers with credentials.
+  // The 404 for all other paths. The API itself returns a 404 only to callers with credentials.
   app.use(api);
   app.use(answerErrors(log, newRequestId));
 
@@ -110,7 +110,7 @@ async function rateLimiterOf(options: RateLimitOptions | undefined) {
   return createRateLimiter(options);
 }
 
-/** An incomplete installation has no reference pages, but its API works. */
+/** If the reference pages cannot be built because the installation is incomplete, the API still works. */
 function withoutFailures(find: FindReferencePage, log: Log): FindReferencePage {
   return async (path) => {
     try {

@@ -6,7 +6,7 @@ import type { Clock } from '../ports/runtime.ts';
 import { operationOf, type RequestState } from './request-state.ts';
 import { inUnitOf, type OpenUnit, type UnitOfWork } from './unit-of-work.ts';
 
-/** The most ids in one record. */
+/** The maximum number of ids in one record. */
 const MAX_IDS = 100;
 
 /** Units of work that record their changes when they commit. Units without changes record nothing. */
@@ -56,17 +56,15 @@ const PER_SECOND = 50;
 
 /** Limits the recorded denials of unknown callers. */
 interface DenialBudget {
-  /** Whether a denial is recorded. If not, it is counted. */
+  /** Whether this denial may be recorded. If not, it is counted. */
   take(): boolean;
   /**
-   * Writes a record with the number of denials omitted before it. If it fails, they are counted again.
-   *
+   * Writes a record with the number of denials omitted before it. If writing fails, that number is counted again.
    * @param omitted undefined for none.
    */
   write(record: (omitted: number | undefined) => Promise<void>): Promise<void>;
 }
 
-/** @param machine the clock of the machine. */
 export function createDenialBudget(machine: Clock): DenialBudget {
   let [second, used, omitted] = [0, 0, 0];
   return {
@@ -99,9 +97,9 @@ function isRecorded(state: RequestState): boolean {
 /**
  * Refusals that are recorded, because the caller was not the right one, or was not allowed to do this.
  *
- * CHOICE: 401 and 403, refusals of policies, and OAuth refusals of a wrong or used code or token. Not recorded are
- * requests that break the contract, name an unknown resource, or come too often. Requests without credentials are not
- * recorded either, because they guess nothing; nor are requests over plain HTTP or from foreign pages, whose
+ * CHOICE: these are 401 and 403, denials by policies, and OAuth refusals of a wrong or used code or token. Requests
+ * that break the contract, name an unknown resource, or exceed a rate limit are not recorded. Neither are requests
+ * without credentials, because they guess nothing, and requests over plain HTTP or from foreign pages, whose
  * credentials are not read.
  */
 function isDenial({ code, status }: ApiError, state: RequestState): boolean {
@@ -146,7 +144,6 @@ interface Outcome {
   readonly body?: unknown;
 }
 
-/** The record of a request. */
 export function requestRecord(
   state: RequestState,
   audit: Pick<AuditTrail, 'digest'>,
@@ -233,7 +230,6 @@ export type RecordDenial = (state: RequestState, error: unknown) => Promise<void
 interface DenialOptions {
   readonly audit: AuditTrail;
   readonly openUnit: OpenUnit;
-  /** The clock of the machine. */
   readonly machine: Clock;
 }
 

@@ -28,14 +28,13 @@ function parseBasic(header: string): BasicCredentials | undefined {
   return colon === -1 ? undefined : { appId: text.slice(0, colon), secret: text.slice(colon + 1) };
 }
 
-/** The credentials that a client presents. */
 interface ClientCredentials {
   readonly clientId: string;
   /** Undefined: a public client. */
   readonly secret: string | undefined;
 }
 
-/** The app that the credentials in the body of an OAuth client name (RFC 6749 section 2.3.1). */
+/** The app named by the credentials in an OAuth client's body (RFC 6749 section 2.3.1). */
 interface Client {
   readonly app: AppCredentials;
   /** The client sent no secret. */
@@ -95,7 +94,7 @@ export function requireSameClient({ app, body, headers }: RequestState): void {
   }
 }
 
-/** The error of a client's body, by the codes of RFC 6749 section 5.2. */
+/** The error for a client's body, with the codes of RFC 6749 section 5.2. */
 export function clientFault({ body }: RequestState, fault: ApiError): ApiError {
   const { grant_type: grantType } = (body ?? {}) as { grant_type?: unknown };
   const issues = (fault.data?.issues ?? []) as readonly { readonly pointer: string }[];
@@ -153,8 +152,8 @@ interface CachedApp {
 }
 
 /**
- * Checks credentials: HTTP Basic of the app, a user's Bearer token if the operation accepts one, the origin of a web
- * page of the app where that suffices, or the credentials of an OAuth client. Public operations need none.
+ * Checks credentials: HTTP Basic of the app, a user's Bearer token if the operation accepts one, the origin of one of
+ * the app's web pages where that is enough, or the credentials of an OAuth client. Public operations need none.
  *
  * Throws `missing_or_invalid_token`, `invalid_app_credentials`, `missing_or_invalid_service_app_id`, `invalid_client`.
  *
@@ -207,7 +206,10 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     state.hasAppSecret = true;
   };
 
-  /** Lets a page of an admitted origin read the response. Result: whether the request comes from such a page. */
+  /**
+   * Lets a page of an admitted origin read the response.
+   * @returns whether the request comes from such a page.
+   */
   const admitPage = (state: RequestState, { allowedOrigins }: AppCredentials): boolean => {
     const { origin } = state.headers;
     if (origin === undefined) return false;

@@ -45,7 +45,7 @@ interface CompiledOptions {
   readonly brand?: Pick<Brand, 'readParameter' | 'readBody'> | undefined;
 }
 
-/** A request for openapi-backend, with the state that the pipeline keeps of it. */
+/** A request for openapi-backend, with the pipeline's state of that request. */
 interface BackendRequest extends Request {
   readonly state: RequestState;
 }

@@ -13,9 +13,9 @@ const HEADER = 'service-idempotency-key';
  * CHOICE: an operation accepts idempotency keys if it creates, sends or changes something by POST, or proposes an
  * intent. Published clients send a key only where the operation lists it. GET ignores keys. These requests refuse them:
  * requests that change nothing; PUT, PATCH and DELETE, which can be repeated anyway, except for intents and cards;
- * OAuth; operations whose response has a secret or a personal link, because stored responses are complete; operations
- * whose body has account numbers or proofs of identity, because a reader of the database could guess them from the
- * stored fingerprint.
+ * OAuth requests; operations whose response contains a secret or a personal link, because responses are stored in full;
+ * operations whose body contains account numbers or proofs of identity, because someone who reads the database could
+ * guess them from the stored fingerprint.
  *
  * @throws ApiError invalid_data
  */

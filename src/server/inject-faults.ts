@@ -5,7 +5,7 @@ import { operationOf, type RequestState, type WriteResponse } from './request-st
 
 export interface FaultOptions {
   readonly find: FindRequestFault;
-  /** Requests to which no rule applies: those that the inspector sends for itself. */
+  /** Requests to which no rule applies: the inspector's own requests. */
   readonly isSpared: (request: IncomingMessage) => boolean;
   /** Ends all delays. */
   readonly stopping: AbortSignal;
@@ -17,8 +17,8 @@ const SLOW_PARTS = 10;
 /**
  * Applies the faults of rules: it delays or refuses a request, or breaks its response.
  *
- * CHOICE: delays are in real time, even with a frozen clock, because the timeouts of clients are. Faults come after the
- * checks of credentials and contract, so a client with a wrong secret still learns about it.
+ * CHOICE: delays are in real time, even with a frozen clock, because clients' timeouts are in real time. Faults are
+ * injected after credentials and contract have been checked, so a client with a wrong secret still gets that error.
  */
 export function faultInjector({ find, isSpared, stopping }: FaultOptions) {
   return async (state: RequestState): Promise<void> => {
@@ -37,7 +37,7 @@ async function inject(fault: RequestFault, state: RequestState, stopping: AbortS
   switch (fault.effect) {
     case 'latency':
       state.injected = { why: whyOf(fault, 'delayed the request'), isOutcome: false };
-      // Before the request holds a database connection.
+      // Delay it before it holds a database connection.
       await pause(fault.delayMs, state.response, stopping);
       return;
     case 'error':

@@ -6,7 +6,10 @@ interface Held {
   release(): void;
 }
 
-/** CHOICE: more than this many waiting requests for one wallet are not served faster by waiting. */
+/**
+ * CHOICE: the maximum number of waiting requests for one wallet. Letting more requests wait would not serve them any
+ * sooner.
+ */
 const MAX_WAITING = 256;
 const WAIT_MS = 5_000;
 
@@ -18,7 +21,7 @@ export interface KeyedMutex {
 /**
  * Admits callers with the same name one at a time, in the order of arrival.
  *
- * @param waitMs how long a caller waits at most. After that it is refused.
+ * @param waitMs the maximum wait, after which the caller is refused.
  */
 export function createKeyedMutex(waitMs = WAIT_MS): KeyedMutex {
   /** The waiting callers, by the held name. */

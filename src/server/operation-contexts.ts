@@ -30,7 +30,6 @@ export function nothingLater(): Later {
 
 type RefusalWork = UnitWork<void>;
 
-/** The context of the plan of a request. */
 export function planContextOf(em: SqlEntityManager, state: RequestState, services: Services): PlanContext {
   return {
     ...services,
@@ -103,13 +102,12 @@ type Run = (
   planned: Planned<unknown> | undefined,
 ) => Promise<unknown>;
 
-/** A handler without its specific types. The compiler checks those in the registry. */
+/** A handler without its specific types, which the compiler checks in the registry. */
 export interface AnyHandler {
   readonly plan?: (input: Input, context: PlanContext) => Promise<unknown>;
   readonly run: Run;
 }
 
-/** The handlers of a registry, by operation. */
 export function handlersOf(registry: object): Readonly<Record<string, AnyHandler>> {
   const handlers = Object.entries(registry as Record<string, Run | AnyHandler>);
   return Object.fromEntries(

@@ -66,8 +66,8 @@ const challenge = { 'www-authenticate': 'Basic realm="control token", charset="U
  * bearer token, or as the password of HTTP Basic, for which browsers ask.
  *
  * CHOICE: web pages of other sites get 404, even with a token: they run in a browser on this machine, so they connect
- * from loopback as well. Their `Origin` header, or a foreign `Host` (DNS rebinding), shows it. Other callers get 404
- * if the server has no token, otherwise 401.
+ * from loopback as well. Their `Origin` header, or a foreign `Host` (DNS rebinding), shows it. All other callers get
+ * 404 if the server has no token, and 401 otherwise.
  */
 export function requireLocalCaller(names: OwnNames, controlToken?: string): (caller: Caller) => void {
   const isOwn = isOwnOf(ownHostsOf(names));

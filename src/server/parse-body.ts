@@ -89,7 +89,6 @@ export function findJsonFault(text: string): JsonFault | undefined {
   }
 }
 
-/** Whether the body is a form. */
 function isForm(headers: IncomingHttpHeaders): boolean {
   const [type = ''] = (headers['content-type'] ?? '').split(';');
   return type.trim().toLowerCase() === 'application/x-www-form-urlencoded';
@@ -175,7 +174,8 @@ function isJsonType(header: string | undefined): boolean {
 
 /**
  * Refuses JSON that is nested deeper than `MAX_DEPTH`, has more than `MAX_MEMBERS` members in one object, more than
- * `MAX_NODES` objects and lists, or more than `MAX_VALUES` values. Result: the number of members of all objects.
+ * `MAX_NODES` objects and lists, or more than `MAX_VALUES` values.
+ * @returns the number of members of all objects.
  */
 function countSmall(raw: Buffer): number {
   let total = 0;

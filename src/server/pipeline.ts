@@ -41,7 +41,10 @@ type Observe = (operation: string, status: number, durationMs: number, code: str
 /** Records a request as a span of a trace. */
 interface RequestTracer {
   request(headers: IncomingHttpHeaders, work: () => Promise<void>): Promise<void>;
-  /** Called at the end of `work`. Result: the id of the trace. */
+  /**
+   * Called at the end of `work`.
+   * @returns the id of the trace.
+   */
   describe(end: {
     readonly operation: string;
     readonly method: string;

@@ -6,7 +6,7 @@ import {
   settleRateLevels,
 } from '../storage/postgres/rate-levels.ts';
 
-/** A token bucket: its capacity after a quiet period, and how fast it refills. */
+/** The size of a token bucket and how fast it refills. */
 export interface Allowance {
   /** Names the limit in keys, headers and metrics. */
   readonly name: string;
@@ -27,9 +27,9 @@ interface Usage {
  *
  * With a shared table, each process adds its granted points to the table five times a second, in one statement for all
  * keys. The statement returns the levels with the points of the other processes, and the process adopts them. So N
- * processes grant at most N - 1 times (capacity + `SETTLE_MS` of refill) too much at once. The excess is charged too:
- * nothing more is granted until the level has fallen, and the long-term rate is exact. While the table cannot be
- * reached, each process counts on its own.
+ * processes together exceed the limit by at most N - 1 times (capacity + `SETTLE_MS` of refill). The excess is charged
+ * as well: nothing more is granted until the level has fallen, so the long-term rate is exact. While the table cannot
+ * be reached, each process counts on its own.
  */
 export interface RateLevels {
   /** Charges the points if the allowance has enough left. */
@@ -66,7 +66,7 @@ const SETTLE_MS = 200;
 const LATE_MS = 5 * SETTLE_MS;
 /** CHOICE: the least recently used entries are evicted first. An entry takes about 200 bytes. */
 const MAX_KEYS = 100_000;
-/** The most keys in one statement. */
+/** The maximum number of keys in one statement. */
 const KEYS_AT_ONCE = 5_000;
 const SWEEP_MS = 60_000;
 
@@ -77,7 +77,6 @@ export function createRateLevels({
   const buckets = new LRUCache<string, Bucket>({ max: MAX_KEYS });
   const share = shared === undefined ? undefined : shareLevels(shared, now);
 
-  /** The current level of a bucket. */
   const bucketOf = ({ name, perSecond }: Allowance, key: string): readonly [string, Bucket] => {
     const id = `${name}:${key}`;
     const nowMs = now();
@@ -144,8 +143,8 @@ function shareLevels({ pool, log }: SharedLevels, now: () => number): LevelShare
     const granted = settled.map(([key, bucket]) => {
       return { key, points: owed(bucket, startMs), perSecond: bucket.perSecond };
     });
-    // Also after a failed statement: it is unknown whether the table has the points, and a level that is too high would
-    // refuse requests.
+    // Also after a failed statement. The table may or may not have the points, and charging them again could refuse
+    // requests for no reason.
     for (const [, bucket] of settled) bucket.unsettled = 0;
     const levels = await settleRateLevels(pool, granted);
     const nowMs = now();

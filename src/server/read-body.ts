@@ -42,7 +42,7 @@ export class RequestAbortedError extends Error {
   }
 }
 
-// A refused client may send this much more, so that it reaches the point where it reads the response.
+// How much more a refused client may send. Some clients read the response only after they have sent their body.
 const MAX_DISCARDED_BYTES = 16 * MAX_BODY_BYTES;
 const FIRST_BYTES = 16_384;
 // Each chunk has a fixed cost, regardless of its size. Ordinary clients send a few hundred.
@@ -88,7 +88,6 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return declared === undefined ? headers['transfer-encoding'] !== undefined : declared !== '0';
 }
 
-/** The share of the budget of one body. */
 interface Share {
   /** Raises the share to `size` bytes; false if the budget does not allow it. */
   grow(size: number): boolean;
@@ -121,8 +120,8 @@ function holdWithin({ totalBytes, bytesPerAddress }: BodyBudget): (address: stri
 }
 
 /**
- * Copies the chunks into one buffer, which doubles when full. A client that sends byte by byte would otherwise cost
- * about a hundred bytes of memory per byte.
+ * Copies the chunks into one buffer, which doubles when full. Otherwise, a client that sends single bytes would cost
+ * about a hundred bytes of memory for each of them.
  */
 function collect(
   request: IncomingMessage,

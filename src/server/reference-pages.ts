@@ -126,7 +126,7 @@ function groupHtml(id: string, title: string, entries: readonly ReferenceEntry[]
   return `<details id="${id}"><summary>${escapeHtml(title)}</summary><ul>${items.join('')}</ul></details>`;
 }
 
-/** A guide in which `POST /v1/wallets` and the like link to the operation. */
+/** Links each mention of an operation in a guide, such as `POST /v1/wallets`, to its page. */
 function withOperationLinks(html: string, entries: Iterable<ReferenceEntry>): string {
   const links = new Map(
     [...entries].map(({ method, path, tag, id }) => [`${method} ${path}`, `/docs#/${tag}/${id}`]),
@@ -178,10 +178,8 @@ export interface Page {
   readonly admit?: ((caller: Caller) => void) | undefined;
 }
 
-/** The page at a path, if any. */
 export type FindPage = (path: string) => Page | undefined;
 
-/** The page of the reference at a path, if any. */
 export type FindReferencePage = (path: string) => Promise<Page | undefined>;
 
 const html = 'text/html; charset=utf-8';

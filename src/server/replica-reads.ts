@@ -4,7 +4,7 @@ import type { OpenUnit } from './unit-of-work.ts';
 /** The maximum age of the data of a list. */
 const MAX_STALE_MS = 1000;
 
-/** The most apps whose last change is kept. */
+/** The maximum number of apps whose last change is kept. */
 const MAX_APPS = 10_000;
 
 /** Decides which requests read from a replica of the database. */

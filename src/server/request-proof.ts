@@ -16,8 +16,8 @@ const UNIX_MS = /^(?:0|[1-9][0-9]{0,15})$/;
 
 /**
  * Reads `service-request-expiry` and refuses a request that arrives later. This is checked before any signature, even
- * if none is required. Units: Unix ms. A request at exactly the expiry passes. Result: the expiry, or undefined without
- * the header. Throws `request_expired`, also for a malformed value.
+ * if none is required. Units: Unix ms. A request at exactly the expiry passes.
+ * @returns the expiry, or undefined without the header. Throws `request_expired`, also for a malformed value.
  */
 export function readRequestExpiry(header: string | undefined, nowMs: number): number | undefined {
   if (header === undefined) return undefined;
@@ -185,7 +185,7 @@ function headerText(state: RequestState, name: string): string | undefined {
   return Array.isArray(value) ? value.join(', ') : value;
 }
 
-/** A failover takes about a second to be confirmed. */
+/** It takes about a second to confirm a failover. */
 const RETRY_SECONDS = '1';
 
 /**

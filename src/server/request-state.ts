@@ -62,7 +62,6 @@ export interface Guess {
   settle(error: unknown): void;
 }
 
-/** A fault in one request. */
 interface InjectedFault {
   readonly why: Why;
   /** Whether the fault is the reason why the client gets no regular response. */
@@ -93,10 +92,8 @@ export interface Answer {
 /** Handles the valid requests of one operation. openapi-backend passes its own context first. */
 type OperationHandler = (context: unknown, state: RequestState) => Promise<Answer>;
 
-/** Handlers by the id of their operation. */
 export type OperationHandlers = Readonly<Record<string, OperationHandler>>;
 
-/** The operation of a matched request. */
 export function operationOf(state: RequestState): Operation {
   if (state.route === undefined) throw new Error(`request ${state.id} was not matched to an operation`);
   return state.route.operation;
@@ -115,7 +112,10 @@ interface RefusalBody {
   readonly data?: Readonly<Record<string, unknown>>;
 }
 
-/** The facts of a refusal. `error`: undefined for a repeated stored refusal, and when overloaded. */
+/**
+ * The details of a refusal. `error` is undefined for a stored refusal that is sent again, and when the server is
+ * overloaded.
+ */
 export function refusedOf(state: RequestState, answer: Answer, error: unknown): RefusedRequest {
   const { error: message = '', data = {} } = bodyOf(answer);
   return {
@@ -144,8 +144,8 @@ export function withHint(answer: Answer, hint: string): Answer {
 }
 
 /**
- * Why a request did not end as its client may expect. An injected fault is reported only where no refusal explains
- * more.
+ * Why a request did not end as its client may expect. An injected fault is reported only if there is no refusal to
+ * explain.
  */
 export function whyOf(
   injected: RequestState['injected'],

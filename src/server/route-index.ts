@@ -203,7 +203,8 @@ export function parseQuery(target: string): Query {
     const name = isList ? sentName.slice(0, -2) : sentName;
     const before = query[name];
     if (before === undefined) query[name] = isList ? [value] : value;
-    // A head holds thousands of values of one name: copying the list for each would take quadratic time.
+    // A request head can hold thousands of values with one name. Copying the list for each value would take quadratic
+    // time.
     else if (Array.isArray(before)) before.push(value);
     else query[name] = [before, value];
   }

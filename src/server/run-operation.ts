@@ -56,7 +56,7 @@ export interface RunOptions {
   readonly gate?: { enter(): Promise<boolean>; leave(): void } | undefined;
   /** Checks the credentials again, after a hold. */
   readonly authenticate?: Authenticate | undefined;
-  /** Undefined where changes never wait. */
+  /** Undefined if changes are never held. */
   readonly freeze?: WriteFreeze | undefined;
   /** Where lists are read; by default from the same database as everything else. */
   readonly replica?: ReplicaReads | undefined;
@@ -64,7 +64,7 @@ export interface RunOptions {
   readonly notesEffects?: boolean | undefined;
 }
 
-/** Times that a transaction runs with its handler, if it collides with others. */
+/** How often a transaction and its handler are run in total if they collide with other transactions. */
 const MAX_ATTEMPTS = 3;
 
 /** What one request runs; the same in every run. */
@@ -81,7 +81,6 @@ interface Work {
   readonly options: RunOptions;
 }
 
-/** The work of one run. */
 interface WorkOfPass extends Work {
   readonly pass: Pass;
 }
@@ -126,7 +125,7 @@ async function runOperation(
     if (wasHeld === true) await options.authenticate?.(state); // The state that was checked may have been replaced.
     if (freeze?.reason() !== undefined) await requireReleased(state, freeze);
     use = idempotencyUseOf(state);
-    // Computing the canonical form of a large body takes long, so other requests get a turn first.
+    // Computing the canonical form of a large body takes a long time, so let other requests run first.
     if (use !== undefined && state.rawBody.length > LARGE_BODY_BYTES) await nextTurn();
     const planned = await planOf(handler, state, options);
     const work = { handler, use, planned, permit, options };
@@ -302,7 +301,7 @@ async function runOnce(state: RequestState, work: WorkOfPass): Promise<Answer> {
   return answer;
 }
 
-/** Ends the unit of work of a failed request. Result: its error. */
+/** Ends the unit of work of a failed request, and returns its error. */
 async function refused(
   error: unknown,
   state: RequestState,

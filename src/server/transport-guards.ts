@@ -80,7 +80,7 @@ const IDS_PER_DRAW = 256;
 
 /**
  * Request ids: UUIDs of version 4 (RFC 9562 §5.4). Random bytes are drawn for many ids at once, because a system call
- * costs a tenth of a request.
+ * takes a tenth of the time of a request.
  *
  * NOTE: needs its own entropy. With a shared seeded source, every request would change all later ids.
  */
@@ -102,7 +102,7 @@ export function requestIdsFrom(entropy: Entropy): () => string {
 
 /**
  * Refuses a request with more than one `authorization` or `host`. Node reads the first, but a proxy or a log in front
- * may read the last. They would disagree about the caller.
+ * may read the last. They would then disagree about who the caller is.
  *
  * @throws ApiError invalid_data
  */

@@ -6,7 +6,7 @@ interface PreparedResponse {
   readonly text: string | undefined;
 }
 
-/** After this time, the next finished response is written together with the waiting ones. */
+/** After this time, the next response that is ready is written together with all responses that wait. */
 const TOGETHER_MS = 1;
 
 let prepared: PreparedResponse[] = [];
@@ -16,8 +16,8 @@ let firstAtMs = 0;
  * Writes a response together with those of the requests that arrived at the same time: when all of them are handled, or
  * with the first response that is ready a millisecond later.
  *
- * Waking the client costs the kernel more than everything else we do for a read. Responses that follow at once find the
- * client awake. Reads of many clients on one machine or behind one proxy take a sixth less CPU.
+ * Waking the client costs the kernel more than everything else we do for a read. Responses written right after the
+ * first one find the client awake. Reads of many clients on one machine or behind one proxy take a sixth less CPU.
  */
 export const writeTogether: WriteResponse = (response, { status, headers }, text) => {
   // Writes nothing yet. An error that it throws belongs to this request only.

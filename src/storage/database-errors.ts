@@ -24,7 +24,6 @@ export function isDatabaseCollision(error: unknown): boolean {
   return hasCode(error, collisions);
 }
 
-/** The kind of a failure, for metrics. */
 type FailureKind = 'unavailable' | 'timeout' | 'conflict' | 'constraint' | 'other';
 
 /** The kind of a failed statement, by PostgreSQL's SQLSTATE (Appendix A) or SQLite's result code. */

@@ -32,7 +32,7 @@ type LockKind =
 interface Name {
   /** The kind and the name. */
   readonly name: string;
-  /** The lock of servers from before migration 30. */
+  /** The name that servers older than migration 30 lock. */
   readonly earlier: string;
 }
 
@@ -42,8 +42,8 @@ const nameOf = (kind: LockKind, name: string): Name => ({ name: `${kind}\n${name
 // database, so that no client can find names that share a lock. The database computes the hash, so all servers agree.
 // If the secret is missing, they still compute the same hash.
 //
-// Servers from before migration 30 lock a public hash. While such a server is registered, each lock is taken in both
-// ways, so that both versions exclude each other.
+// Servers older than migration 30 lock a hash that anyone can compute. While such a server is registered, each lock is
+// taken in both ways, so that both versions exclude each other.
 const keyed = sql`('x' || left(encode(sha256(convert_to(coalesce((select secret from lock_secrets limit 1), '') || name, 'UTF8')), 'hex'), 16))::bit(64)::bigint`;
 const earlier = sql`hashtextextended(earlier, 0)`;
 const isEarlierRunning = sql`exists (select from server_processes where keyed_locks = 0)`;
@@ -86,7 +86,7 @@ export async function lockNames(
   names: readonly string[],
 ): Promise<void> {
   if (!isPostgres(em.getKysely()) || names.length === 0) return;
-  // The order in which servers from before migration 30 lock them.
+  // Servers older than migration 30 lock them in this order.
   await sql`
     select ${locking}
     from (
@@ -97,8 +97,8 @@ export async function lockNames(
 }
 
 /**
- * Locks a name until the transaction ends, unless another transaction holds the lock. Result: whether this transaction
- * now holds it. Always true on SQLite, which has no other open transaction.
+ * Locks a name until the transaction ends, unless another transaction holds the lock.
+ * @returns whether this transaction now holds the lock. Always true on SQLite, which has no other open transaction.
  */
 export async function tryLockName(em: SqlEntityManager, kind: LockKind, name: string): Promise<boolean> {
   if (!isPostgres(em.getKysely())) return true;

@@ -2,7 +2,7 @@ import { migrations as released } from './migrations/migrations.ts';
 import { MIGRATIONS_TABLE, type SchemaMigration } from './migrations/schema-migration.ts';
 import type { Orm } from './open-database.ts';
 
-/** Any number, but the same in all versions of this program. */
+/** An arbitrary number, the same in all versions of this program. */
 const MIGRATION_LOCK = 4_010_158;
 
 const CREATE_TABLE = `create table if not exists ${MIGRATIONS_TABLE} (

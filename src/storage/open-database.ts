@@ -10,7 +10,7 @@ import type { Readiness } from './readiness.ts';
 /** Creates the ORM for one kind of database. */
 type CreateOrm = (options: Partial<Pick<Options, 'entities' | 'discovery'>>) => Orm;
 
-/** The discovered metadata of the entities, and the functions generated for them, by kind of database. */
+/** The discovered metadata of the entities and the functions generated for them, by kind of database. */
 const discovered = new WeakMap<Entities, Map<Database['kind'], Orm>>();
 
 /** The metadata to which the prototypes of entities refer. */
@@ -48,9 +48,9 @@ function openOrm(kind: Database['kind'], entities: Entities, create: CreateOrm):
 }
 
 /**
- * HOT: each fork of the entity manager, thus each request, sets and resets an option of the configuration. Each time,
- * MikroORM copies settings into the environment of the process and the logger, which takes a tenth of the CPU of
- * reading a wallet. The settings do not change after the ORM is open.
+ * HOT: each request forks the entity manager, which sets and resets an option of the configuration. Each time, MikroORM
+ * copies settings into the environment and the logger, which takes a tenth of the CPU of reading a wallet. The settings
+ * do not change after the ORM is open.
  */
 function quickToFork(orm: Orm): Orm {
   return Object.assign(orm, { config: Object.assign(orm.config, { sync: () => undefined }) });
@@ -68,7 +68,7 @@ export type DatabaseOptions = {
       image?: Buffer | undefined;
       /** Default: those of this version. */
       migrations?: readonly SchemaMigration[];
-      /** Opens the handle. Simulations pass one whose statements fail. */
+      /** Opens the handle. Simulations pass a function whose handles fail on purpose. */
       openHandle?: ((content: Buffer | string) => SqliteHandle) | undefined;
     }
   | {
@@ -102,7 +102,7 @@ interface ConnectionCounts {
   readonly most: number;
   readonly busy: number;
   readonly idle: number;
-  /** Connections that were given up while PostgreSQL still works for them. */
+  /** Connections that were given up while PostgreSQL is still working for them. */
   readonly hung: number;
   /** Callers that wait for a connection. */
   readonly waiting: number;

@@ -32,27 +32,27 @@ export interface StatementOptions extends AbortableQueryOptions {
   /** The text is reused, so PostgreSQL prepares it once per connection. */
   readonly isPrepared?: boolean;
   /**
-   * The last statement of its unit of work. If no other statement has begun a transaction, our drivers run it without
-   * one, which saves `begin` and `commit`. Its effect is committed when it returns.
+   * Marks the last statement of its unit of work. If no other statement has begun a transaction, our drivers run it
+   * without one, which saves `begin` and `commit`. Its effect is committed when it returns.
    */
   readonly isLast?: boolean;
   /**
-   * The last statement before the commit. In an open transaction, PostgreSQL gets the commit in the same message, and
-   * SQLite commits as soon as the statement has succeeded. Without an open transaction, it behaves like `isLast`. Only
-   * the commit may follow.
+   * Marks the last statement before the commit. In an open transaction, PostgreSQL gets the commit in the same message,
+   * and SQLite commits as soon as the statement has succeeded. Without an open transaction, it behaves like `isLast`.
+   * Only the commit may follow.
    *
    * INVARIANT: a failed statement has no effect. This excludes `or fail` of SQLite, which keeps the rows before the
    * refused one.
    */
   readonly commits?: boolean;
   /**
-   * The result is not needed. In a transaction, PostgreSQL gets the statement together with the next one, or at the
-   * latest with `commit`. If it fails, the next statement fails with its error.
+   * Marks a statement whose result is not needed. In a transaction, PostgreSQL gets the statement together with the
+   * next one, or at the latest with `commit`. If it fails, the next statement fails with its error.
    */
   readonly isDeferred?: boolean;
 }
 
-/** After its last statement, a unit of work may only commit. */
+/** A unit of work must commit right after its last statement. */
 export function statementAfterLast(): Error {
   return new Error('a statement follows the last statement of its unit of work');
 }
@@ -82,7 +82,7 @@ export interface UnitConnection extends DatabaseConnection {
   release(): void;
 }
 
-/** A dialect whose connections cost nothing until their first statement. */
+/** A dialect whose connections do no work until their first statement. */
 export interface OwnDialect extends Dialect {
   open(): UnitConnection;
   /** Runs a statement outside of transactions. */
@@ -122,7 +122,6 @@ function executorOf({ compiler, adapter }: Parts, through: ConnectionProvider, r
   return Object.assign(new DefaultQueryExecutor(compiler, adapter, through), { executeQuery: run });
 }
 
-/** The parts of a dialect. */
 export function partsOf(dialect: OwnDialect): Parts {
   return {
     config: { dialect },
@@ -145,7 +144,6 @@ interface Entered {
   readonly opened?: OpenTransaction;
 }
 
-/** An open transaction, or a savepoint in one. */
 interface OpenTransaction {
   readonly connection: UnitConnection;
   readonly state: { isOver: boolean };
@@ -203,7 +201,6 @@ export function holdsConnection(em: SqlEntityManager): boolean {
   return connectionOf(em)?.isHeld() ?? false;
 }
 
-/** The connection of an entity manager that is in a transaction. */
 export function connectionOf(em: SqlEntityManager): UnitConnection | undefined {
   return em.getTransactionContext<OrmTransaction & Entered>()?.opened?.connection;
 }

@@ -4,7 +4,7 @@ import { driverOf, type OwnDialect, type UnitConnection } from './own-kysely.ts'
 import { getTypeParser } from './postgres/pipelining.ts';
 import { type ConnectionTools, createUnitConnection, rememberNames } from './postgres/unit-connection.ts';
 
-/** A backend of PostgreSQL that works for us. */
+/** A PostgreSQL backend that is running a statement for this process. */
 interface ActiveBackend {
   readonly pid: number;
   /** Whether its commit has waited for a synchronous standby for longer than a healthy standby takes. */
@@ -64,7 +64,7 @@ function keepHung({ pool, ask, isPooledByTransaction }: HungOptions): HungConnec
     const active = await ask!<ActiveBackend>(activeBackends).catch(() => undefined);
     for (const [client, connection] of judged) {
       connection.isJudged = true;
-      // Without a response, for example because all connections are used up, no backend counts as finished.
+      // If PostgreSQL does not respond, for example because it has no free connection, no backend counts as finished.
       if (active !== undefined && !isAtWork(client, active)) connection.free();
     }
   }
@@ -94,7 +94,7 @@ function keepHung({ pool, ask, isPooledByTransaction }: HungOptions): HungConnec
         client.release(error);
       };
       kept.set(client, { isJudged: false, free });
-      // The response has arrived after all, or the connection has ended.
+      // The response arrived late, or the connection has ended.
       client.once('drain', free).once('end', free);
       void lookOnce();
     },
@@ -171,8 +171,7 @@ export function sessionOf(url: string, timeouts: PostgresTimeouts | undefined): 
 }
 
 /**
- * Creates a pool. Without `timeouts`, a statement may run for any time. Without `silenceMs`, a client waits for any
- * time.
+ * Creates a pool. Without `timeouts`, statements have no time limit. Without `silenceMs`, a client waits indefinitely.
  */
 export function postgresPool(
   config: PoolConfig,

@@ -100,7 +100,7 @@ export function certainInsertionWithId<Tables, Table extends keyof Tables>(
   return { compile: () => counted.compile(database) };
 }
 
-/** The number of the row that `insertionWithId` inserted. */
+/** The number of the row inserted by `insertionWithId`. */
 export function insertedId({
   rows: [row],
   insertId,
@@ -137,12 +137,14 @@ interface PairOfTables<First, Second> {
   readonly first: { readonly table: string; readonly columns: readonly (keyof First & string)[] };
   readonly second: {
     readonly table: string;
-    /** Every column with its type on PostgreSQL. */
     readonly types: Readonly<Record<keyof Second & string, ColumnDataType>>;
   };
 }
 
-/** Inserts both rows, or neither if the first row violates a unique index. Result: whether they were inserted. */
+/**
+ * Inserts both rows, or neither if the first row violates a unique index.
+ * @returns whether they were inserted.
+ */
 type InsertPair<First, Second> = (
   em: SqlEntityManager,
   first: First,

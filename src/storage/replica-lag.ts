@@ -2,7 +2,7 @@ import type { Database } from './open-database.ts';
 
 /** The interval at which the positions of primary and replica are compared. */
 const EVERY_MS = 250;
-/** The most positions of the primary that are kept. A replica that is further behind is not used anyway. */
+/** The maximum number of the primary's positions that are kept. A replica that is further behind is not used anyway. */
 const REMEMBERED = 40;
 
 /** The lag of a streaming replica of PostgreSQL. */

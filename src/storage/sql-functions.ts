@@ -2,7 +2,7 @@ import { JsonType, p, raw, UnderscoreNamingStrategy } from '@mikro-orm/core';
 import type { Database as SqliteHandle } from 'better-sqlite3';
 import { type AliasableExpression, type Kysely, PostgresAdapter, sql } from 'kysely';
 
-/** A property stored as JSON in a text column. Kysely sees the text. */
+/** A property stored as JSON in a text column. Kysely reads and writes it as text. */
 export function jsonText<Value>() {
   return p.json<Value>().columnType('text').$type<Value, string>();
 }

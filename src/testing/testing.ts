@@ -164,8 +164,8 @@ export interface UserSession extends Caller {
   readonly refreshToken: string;
   readonly identityToken: string;
   /**
-   * A token of the app's own login, which the sandbox simulates. Undefined for a user without a custom account, and if
-   * the app accepts tokens of another login.
+   * A token of the app's own login, which the sandbox simulates. Undefined if the user has no custom account, or if the
+   * app uses a different login.
    */
   readonly customToken: string | undefined;
   /** When the access token expires, by the clock of the sandbox, in Unix ms. */

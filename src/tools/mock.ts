@@ -31,14 +31,12 @@ function parsePrefer(header: string | undefined): Preference {
 /** The examples of one response, by name. Empty when the response has no body. */
 type Examples = ReadonlyMap<string, unknown>;
 
-/** The documented examples of one operation. */
 export interface OperationExamples {
   readonly requests: Examples;
   /** By status. */
   readonly responses: ReadonlyMap<string, Examples>;
 }
 
-/** The examples of every operation by operationId. */
 type ExampleBook = ReadonlyMap<string, OperationExamples>;
 
 interface ExampleAnswer {

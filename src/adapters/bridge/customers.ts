@@ -194,8 +194,8 @@ export function bridgeCustomers(client: BridgeClient): Customers {
  * Opens the customer if it has no id yet, and updates it.
  *
  * CHOICE: a customer is opened without data, under a key that is derived from the server's reference, and all known
- * data is sent afterwards. Each reference therefore has exactly one customer. The service's links by email could
- * return the customer of another user with the same email address; this way cannot.
+ * data is sent afterwards. Each reference therefore has exactly one customer. If customers were found by email address
+ * instead, the service could return the customer of another user with the same address.
  */
 async function openAndUpdate(
   client: BridgeClient,

@@ -30,8 +30,8 @@ import { routeOf } from './customers.ts';
 /** The maximum number of events that the service returns. */
 const PAGE = 100;
 /**
- * CHOICE: the maximum number of pages that the first reading of a history goes back. Older deposits are from before
- * the server's first account.
+ * CHOICE: the maximum number of pages to go back when a history is read for the first time. Older deposits were made
+ * before the server's first account existed.
  */
 const MAX_PAGES_BACK = 50;
 /** CHOICE: the polling interval of a history without new events, unless a notification announces some. */

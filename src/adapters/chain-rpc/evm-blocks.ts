@@ -100,7 +100,6 @@ export async function readHeader(
   return headerOf(readRecord('block', answer), number);
 }
 
-/** Whether a transaction of a block succeeded. */
 export async function hasSucceeded(read: Read, hash: string, blockHash: string): Promise<boolean> {
   const method = 'eth_getTransactionReceipt';
   const receipt = readRecord(method, await read(method, hash));

@@ -17,7 +17,6 @@ import { verifyLog } from './verify-log.ts';
 
 /** The result of a trim. */
 export interface Trimmed {
-  /** The number of records in the log. */
   readonly size: number;
   /** The index of the first record in the database. Earlier records are only in the export. */
   readonly kept_from: number;

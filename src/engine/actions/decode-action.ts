@@ -160,7 +160,6 @@ function asBigInt(value: number | undefined): bigint | undefined {
   return value === undefined ? undefined : BigInt(value);
 }
 
-/** The policy action of an export. */
 export function exportAction(isPhrase: boolean): PolicyAction {
   return { method: isPhrase ? 'exportSeedPhrase' : 'exportPrivateKey', units: [{ label: 'export' }] };
 }

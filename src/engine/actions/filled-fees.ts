@@ -68,8 +68,8 @@ export function feeExcess(asked: FeeFields, given: FeeFields, ceilings: EvmCeili
 
 /**
  * The part of a user operation's fee that is above a ceiling; undefined if none is. All of its gas counts, because
- * without a paymaster the account pays for it. Its tip has no ceiling of its own: where blocks have no base fee, the
- * tip is the price.
+ * without a paymaster the account pays for it. There is no separate ceiling for the tip, because the tip is the whole
+ * price where blocks have no base fee.
  *
  * @throws SigningInputError for a number that cannot be read.
  */

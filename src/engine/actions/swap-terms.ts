@@ -8,7 +8,6 @@ import { invalid, notSupported } from './request-terms-error.ts';
 
 export type SwapBody = QuoteWalletSwapRequest | ExecuteWalletSwapRequest;
 
-/** One side of a swap. */
 interface SwapSide {
   readonly chain: KnownChain;
   /** The token's address in the notation of the chain type; null for the native asset. */

@@ -188,7 +188,7 @@ export function transferCall({ tokenAddress, rawAmount, to }: Movement): BatchCa
   return { to: tokenAddress, value: 0n, data };
 }
 
-/** The fields of the transfer call in a transaction of its own. */
+/** The fields of a transaction that contains only the transfer call. */
 export function ethereumTransfer(
   movement: Movement,
 ): { readonly to: string; readonly value: string } | { readonly to: string; readonly data: string } {

@@ -31,7 +31,6 @@ interface QuorumMembers {
 /** A key quorum before its first change. Its digest is its reference, which is unique. */
 export interface QuorumBase extends QuorumMembers {
   readonly appId: string;
-  /** The id of the key quorum. */
   readonly id: string;
 }
 

@@ -16,7 +16,6 @@ export interface SignedPayload {
   readonly signatures: readonly string[];
 }
 
-/** The request that was signed. */
 export interface EvidentRequest {
   readonly method: string;
   /** The path from `/v1/` on: without origin, the path of a public base URL, `/api`, query and trailing slash. */

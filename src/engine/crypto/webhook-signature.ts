@@ -26,7 +26,6 @@ export interface WebhookHeaders {
   readonly 'svix-signature': string;
 }
 
-/** The input of a webhook signature. */
 export interface WebhookToSign {
   /** The message id, which is the same for all attempts. Receivers use it to detect duplicates. Contains no dot. */
   readonly id: string;

@@ -4,7 +4,6 @@ import { atPointer, type ConditionInput, PolicyFormatError, type ResolvedField }
 import { createFieldReader, type ReadField } from './evaluate.ts';
 import { readAs } from './values.ts';
 
-/** A field reference in an aggregation. */
 interface FieldInput {
   readonly field_source: string;
   readonly field: string;

@@ -50,7 +50,6 @@ export interface CompiledRule {
   readonly method: string;
   readonly action: RuleAction;
   readonly conditions: readonly CompiledCondition[];
-  /** The conditions that use a condition set. */
   readonly setConditions: readonly SetCondition[];
 }
 

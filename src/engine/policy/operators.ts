@@ -189,7 +189,6 @@ export function setCandidateKey({ exact, ignoringCase, numbers }: SetCandidate):
   return JSON.stringify([exact, ignoringCase, numbers]);
 }
 
-/** Whether this item of a set matches the candidate. */
 export function isItem(item: string, { exact, ignoringCase, numbers }: SetCandidate): boolean {
   const lower = item.toLowerCase();
   return exact.includes(item) || ignoringCase.includes(lower) || numbers.includes(numberKey(lower));

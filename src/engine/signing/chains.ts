@@ -262,7 +262,6 @@ async function isSecret(curve: CurveType, secret: Uint8Array): Promise<boolean> 
   return (await loadStarknet()).isStarkSecret(secret);
 }
 
-/** The RPC methods that the chain supports. */
 export function rpcMethodsOf(chainType: ChainType): readonly string[] {
   return chains[chainType].rpcMethods;
 }

@@ -51,7 +51,6 @@ const ACTIONS: readonly { readonly name: string; readonly skip: ReadAction }[] =
 ];
 const DELEGATES: readonly string[] = ['Delegate', 'DelegateV2'];
 
-/** The names of the actions by variant. */
 export const nearActionNames: readonly string[] = ACTIONS.map(({ name }) => name);
 
 /**

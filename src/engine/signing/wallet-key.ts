@@ -126,7 +126,6 @@ export function keyBytesOf(chainType: ChainType): number {
   return isFromPhrase(chainType) ? PHRASE_ENTROPY_BYTES : PRIVATE_KEY_BYTES;
 }
 
-/** Whether new keys of the chain type have a phrase. */
 export function isFromPhrase(chainType: ChainType): boolean {
   return chains[chainType].fromPhrase;
 }

@@ -165,7 +165,6 @@ interface DocumentedError {
   readonly data: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** The documented errors of each operation. */
 export type DocumentedErrors = ReadonlyMap<string, ReadonlyMap<ErrorCode, DocumentedError>>;
 
 /** The fields of an OpenAPI document that its errors need. */

@@ -12,7 +12,6 @@ import type { WebhookRequest, WebhookSender } from '../../ports/webhooks.ts';
 import type { SandboxFaultEffect } from '../generated/schemas.ts';
 import type { DocumentedErrors, FaultHit, FaultRule, FaultRules, Selection } from './fault-rules.ts';
 
-/** The effects of rules for requests. */
 export const requestEffects = [
   'latency',
   'error',
@@ -50,7 +49,6 @@ function selects(rule: FaultRule, { request, selection, documented }: Occasion):
   return code === undefined || rule.is_undocumented || documented().get(operation)?.has(code) === true;
 }
 
-/** The error code that a rule injects. */
 export function codeOf({ effect, code }: Pick<FaultRule, 'effect' | 'code'>): ErrorCode | undefined {
   if (effect === 'rate_limit') return 'too_many_requests';
   return code === null ? undefined : (code as ErrorCode);

@@ -1639,7 +1639,7 @@ export const divergences: readonly OperationDivergences[] = [
     "symbol": "findUsers"
    },
    {
-    "text": "a transaction of ours that is not a plain transfer of one asset is listed under the native asset, in which its fee is paid. Transfers known only from the chain are `confirmed`.",
+    "text": "one of our transactions that is not a plain transfer of one asset is listed under the native asset, in which its fee is paid. Transfers known only from the chain are `confirmed`.",
     "path": "src/domain/money/transactions/wallet-transactions.ts",
     "symbol": "listWalletTransactions"
    }

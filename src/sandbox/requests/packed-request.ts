@@ -2,7 +2,6 @@ import type { AnsweredRequest } from '../../ports/requests.ts';
 
 /** A queue of byte strings, stored outside of the JavaScript heap. */
 interface ByteQueue {
-  /** Adds a copy of the bytes. */
   add(bytes: Uint8Array): void;
   /**
    * Returns memory for up to `most` bytes, which the caller can write without a copy, from `offset` on. Undefined
@@ -124,7 +123,7 @@ export function packRequest(answered: AnsweredRequest, queue: ByteQueue): number
   const { rawBody, responseText = '' } = answered;
   const head = headOf(answered);
   const headers = headersOf(answered);
-  // One write for all parts: each call into native code takes as long as the writing of the headers.
+  // All parts are written in one call, because each call into native code takes as long as writing the headers.
   const text = head + headers + responseText;
   const most = NUMBERS_BYTES + rawBody.length + MOST_BYTES * text.length;
   const room = queue.room(most);

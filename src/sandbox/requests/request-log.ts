@@ -1,7 +1,6 @@
 import type { AnsweredRequest } from '../../ports/requests.ts';
 import { createByteQueue, packRequest, unpackRequest } from './packed-request.ts';
 
-/** The limits of a log. */
 interface RequestLogLimits {
   readonly requests: number;
   /** The maximum size of the stored requests, without two numbers for each. */
@@ -10,7 +9,6 @@ interface RequestLogLimits {
 
 const requestLogLimits: RequestLogLimits = { requests: 10_000, bytes: 32 * 1024 * 1024 };
 
-/** A recorded request and its position. */
 interface RecordedRequest {
   readonly sequence: number;
   readonly answered: AnsweredRequest;
@@ -28,7 +26,6 @@ export interface RequestLog {
   range(): { readonly oldest: number; readonly newest: number };
   /** Returns undefined when the request was dropped. */
   at(sequence: number): AnsweredRequest | undefined;
-  /** The newest request with this id. */
   find(id: string): RecordedRequest | undefined;
   /** Removes all requests and returns how many there were. */
   clear(): number;

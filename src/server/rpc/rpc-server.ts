@@ -39,9 +39,9 @@ const PREFLIGHT_SECONDS = '600';
 const PARSE_ERROR = -32_700;
 const INVALID_REQUEST = -32_600;
 
-/** CHOICE: the most open WebSockets of all ports. More connections are refused. */
+/** CHOICE: the maximum number of open WebSockets on all ports together. Further connections are refused. */
 const MOST_SOCKETS = 2_000;
-/** CHOICE: the most unread bytes of a client before its connection is dropped. */
+/** CHOICE: the connection of a client with more unread bytes than this is dropped. */
 const MOST_UNREAD_BYTES = 4 * 1_048_576;
 /** CHOICE: how many messages of a connection may wait before the server stops reading from it. */
 const MOST_WAITING = 100;
@@ -49,11 +49,11 @@ const HEARTBEAT_MS = 30_000;
 
 /** Upgrades connections to WebSockets with JSON-RPC. */
 export interface RpcSockets {
-  /** Refuses by throwing an ApiError in `admit`, which names the chain otherwise. */
+  /** `admit` returns the chain, or throws an ApiError to refuse the connection. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, admit: () => string): void;
 }
 
-/** WebSockets of every port. They close when the server stops. */
+/** Serves WebSockets on every port, and closes them when the server stops. */
 export function rpcSockets({ endpoint, log, newRequestId, stopping }: RpcServerOptions): RpcSockets {
   const server = new WebSocketServer({
     noServer: true,
@@ -191,7 +191,10 @@ export async function openRpcPort(
   const readBody = createBodyReader();
   const { endpoint, log, newRequestId } = options;
 
-  /** Refuses pages of other sites. Result: the chain that the request names. */
+  /**
+   * Refuses pages of other sites.
+   * @returns the chain that the request names.
+   */
   const admit = ({ headers, url = '/' }: IncomingMessage): string => {
     requireHost({ headers, route: undefined });
     const [, name] = /^\/([^/?]*)(?:\?.*)?$/.exec(url) ?? [];

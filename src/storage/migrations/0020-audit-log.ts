@@ -1,6 +1,6 @@
 import type { SchemaMigration } from './schema-migration.ts';
 
-// What operators did so far becomes the beginning of the audit log.
+// The records of operators' actions become the first records of the audit log.
 export const auditLog: SchemaMigration = {
   name: '0020-audit-log',
   postgres: `

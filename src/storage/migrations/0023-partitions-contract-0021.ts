@@ -1,11 +1,12 @@
 import type { SchemaMigration } from './schema-migration.ts';
 
-// Tables that only grow are partitioned by ranges of their key (src/storage/schema/partitions.ts). The rows so far become the
-// first partition, which is checked once for its bound: a few seconds per ten million rows, in which writers wait.
+// Tables that only grow are partitioned by ranges of their key (src/storage/schema/partitions.ts). The existing rows
+// become the first partition. The database checks its bound once, which takes a few seconds per ten million rows and
+// blocks writers.
 //
-// A unique index of a partitioned table contains the key of the partitions. Ids of events are drawn at random, and those
-// of deliveries are derived from event and endpoint, so nothing depends on an index without it. Servers of the version
-// before go on: no statement of theirs names such an index.
+// A unique index of a partitioned table contains the key of the partitions. Ids of events are drawn at random, and
+// those of deliveries are derived from event and endpoint, so nothing depends on an index without it. Servers of the
+// previous version keep working, because none of their statements names such an index.
 export const partitions: SchemaMigration = {
   name: '0023-partitions-contract-0021',
   postgres: `

@@ -1,9 +1,9 @@
 import type { SchemaMigration } from './schema-migration.ts';
 
 // Unlogged: a commit waits neither for the disk nor for a standby. After a crash the table is empty, so apps have their
-// whole allowance again. Only PostgreSQL has several processes that count together.
+// full allowance again. Only PostgreSQL has several processes that count together.
 //
-// NOTE: servers of the versions before count in a table of their own, `rate_limits`, which nothing else uses.
+// NOTE: servers of earlier versions count in another table, `rate_limits`, which nothing else uses.
 export const rateLevels: SchemaMigration = {
   name: '0027-rate-levels',
   postgres: `

@@ -1,7 +1,8 @@
 import type { SchemaMigration } from './schema-migration.ts';
 
-// A server finds the records of the changes that it has acknowledged, however many others were placed since. While the
-// index of an old table is built, records wait in `audit_pending` for their place; changes go on.
+// Lets a server find the records of the changes that it has acknowledged, however many records were added since. While
+// the index of an old table is built, new records wait in `audit_pending` for their place in the log. Changes are not
+// blocked.
 export const findAuditRecords: SchemaMigration = {
   name: '0028-find-audit-records',
   postgres: `

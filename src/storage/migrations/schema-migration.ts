@@ -1,8 +1,8 @@
 /** A step from one version of the schema to the next, in the SQL of each database. */
 export interface SchemaMigration {
   /**
-   * A number and the change, like the name of its file: `0002-add-cards`; with `-contract-0021` at its end if it removes
-   * something, which versions that know migration 21 no longer use.
+   * A number and the change, like the name of its file: `0002-add-cards`. The suffix `-contract-0021` means that it
+   * removes something that versions with migration 21 no longer use.
    */
   readonly name: string;
   readonly postgres: string;

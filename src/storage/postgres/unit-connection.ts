@@ -59,7 +59,7 @@ interface Statement extends CompiledQuery {
   readonly isPrepared: boolean;
 }
 
-/** `begin`, `commit` and the like, which are prepared like all other statements. */
+/** Makes `begin`, `commit` and similar commands prepared statements like all others. */
 function command(sql: string): Statement {
   return { ...CompiledQuery.raw(sql), isPrepared: true };
 }
@@ -111,7 +111,6 @@ export function createUnitConnection(
       : sendPipelined(client, named, silenceMs);
   }
 
-  /** Runs the statements and returns the results of all. */
   async function ask(queries: readonly Statement[]): Promise<readonly StatementResult[]> {
     const { results, error } = await send(queries);
     // The first result is that of `begin`.
@@ -222,7 +221,7 @@ export function createUnitConnection(
     }
   }
 
-  /** Runs the work when no other statement of this unit runs. */
+  /** Runs the work when no other statement of this unit is running. */
   async function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const entered = mutex.acquire();
     if (entered !== undefined) await entered;

@@ -15,8 +15,8 @@ interface IdentifiedDatabase {
 }
 
 /**
- * Identifies a PostgreSQL database. Loading a dump creates the table again, another cluster has another identifier, and
- * a recovery or a promotion begins a timeline. A copy of the disk keeps all three.
+ * Identifies a PostgreSQL database. Loading a dump creates a new table, a different cluster has a different identifier,
+ * and a recovery or a promotion starts a new timeline. A copy of the disk changes none of the three.
  *
  * NOTE: uses the timeline of the current log, because `pg_control_checkpoint` still has the old one for some time after
  * a promotion.

@@ -22,7 +22,7 @@ const ALL = 'reads and writes wait';
 const ALL_WHILE_READING = 'reads and writes wait while the table is read';
 const WRITES_WHILE_BUILDING = 'writes wait while the index is built';
 
-// The lock modes of PostgreSQL's documentation, section 13.3, in words. The first match counts.
+// The lock modes of PostgreSQL's documentation, section 13.3, in words. The first match wins.
 const kinds: readonly Kind[] = [
   { pattern: /^create (?:unlogged )?table (?:if not exists )?"(\w+)"/, lock: undefined },
   {
@@ -88,7 +88,7 @@ const kinds: readonly Kind[] = [
  */
 export function readStatements(postgres: string): MigrationStatement[] {
   const made = new Set<string>();
-  // The new name counts: a renamed table keeps its rows, and its old name may become that of a new table.
+  // Tables are tracked under their new name: a renamed table keeps its rows, and a new table may take its old name.
   const sources = new Map<string, string>();
   return splitStatements(postgres).map((text) => {
     const line = text.replaceAll(/\s+/g, ' ').toLowerCase();

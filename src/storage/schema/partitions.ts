@@ -3,9 +3,9 @@ import { type RawBuilder, sql } from 'kysely';
 import { isPostgres } from '../sql-functions.ts';
 
 // Tables that only grow are partitioned on PostgreSQL, so that old rows are dropped with their partition instead of
-// being deleted. A partition is a range of the key, which increases with every row, and not of the time. Primary keys
-// thus stay as they are, a page reads one or two partitions, and differing clocks put no row into a wrong partition.
-// Each range has about a week of rows.
+// being deleted. A partition is a range of the key, which increases with every row, rather than of the time. Primary
+// keys therefore stay unchanged, a page reads one or two partitions, and clock differences cannot put a row into the
+// wrong partition. Each range has about a week of rows.
 //
 // The default partition takes rows that no range covers, so writing never depends on this job.
 
@@ -21,7 +21,10 @@ export interface PartitionedTable {
 /** A table whose rows expire. */
 export interface ExpiringTable extends PartitionedTable {
   readonly keptMs: number;
-  /** An expression that tells whether a partition has rows that are needed. `beforeMs`: older rows have expired. */
+  /**
+   * An SQL expression: whether a partition contains rows that are still needed. Rows older than `beforeMs` have
+   * expired.
+   */
   isNeeded(partition: Partition, beforeMs: number): RawBuilder<boolean>;
 }
 
@@ -32,13 +35,13 @@ export interface Partition {
   readonly to: number;
 }
 
-/** About as many rows as a partition has. */
+/** A partition has about as many rows as are written in this time. */
 const SPAN_MS = 7 * 24 * 60 * 60 * 1000;
 
 /**
- * CHOICE: expired rows are dropped with their partition, at most a week late. They are deleted only where a partition
- * spans more than a week, because few rows are written. Result: how long after their expiry rows are deleted; 0 on
- * SQLite.
+ * CHOICE: expired rows are dropped with their partition, at most a week late. They are deleted individually only if few
+ * rows are written, so that a partition spans more than a week.
+ * @returns how long after their expiry rows are deleted; 0 on SQLite.
  */
 export function graceOf(em: SqlEntityManager): number {
   return isPostgres(em.getKysely()) ? SPAN_MS : 0;
@@ -69,7 +72,10 @@ export async function partitionsOf(em: SqlEntityManager, table: string): Promise
     .sort((one, other) => one.to - other.to);
 }
 
-/** Adds the next range when rows are written to the newest range. Result: whether a range was added. */
+/**
+ * Adds the next range when rows are written to the newest range.
+ * @returns whether a range was added.
+ */
 export async function extendPartitions(
   em: SqlEntityManager,
   partitioned: PartitionedTable,
@@ -80,7 +86,7 @@ export async function extendPartitions(
   const { table } = partitioned;
   const last = await rowAtEnd(em, partitioned, { end: 'desc' });
   if (last === undefined || last.key < (newest.from ?? 0)) return false;
-  // The rate of the previous range covers more than its first minutes.
+  // The newest range may be only minutes old, so measure the rate from the start of the range before it.
   const begin = (ranges.at(-2) ?? newest).from ?? 0;
   const first = await rowAtEnd(em, partitioned, { end: 'asc', from: begin });
   const size =
@@ -105,7 +111,10 @@ export async function extendPartitions(
   return true;
 }
 
-/** Drops the oldest partition whose rows have all expired. Result: whether there was one. */
+/**
+ * Drops the oldest partition whose rows have all expired.
+ * @returns whether there was one.
+ */
 export async function dropExpiredPartition(
   em: SqlEntityManager,
   expiring: ExpiringTable,
@@ -115,7 +124,7 @@ export async function dropExpiredPartition(
   const last = await rowAtEnd(em, expiring, { end: 'desc' });
   for (const partition of await partitionsOf(em, expiring.table)) {
     if (last === undefined || partition.to > last.key) return false;
-    // Check the newest row first, because the whole check reads a partly expired partition.
+    // Check the newest row first, because the full check reads the whole partition.
     const newest = await rowAtEnd(em, { ...expiring, table: partition.name }, { end: 'desc' });
     if (newest !== undefined && newest.atMs > beforeMs) return false;
     if (await dropPartition(em, partition, expiring.isNeeded(partition, beforeMs))) return true;
@@ -123,7 +132,10 @@ export async function dropExpiredPartition(
   return false;
 }
 
-/** Drops a partition, unless one of its rows is needed. Result: whether it was dropped. */
+/**
+ * Drops a partition, unless one of its rows is still needed.
+ * @returns whether it was dropped.
+ */
 export async function dropPartition(
   em: SqlEntityManager,
   { name }: Partition,

@@ -15,7 +15,7 @@ export interface CommitSync {
   free(): Promise<void> | undefined;
   /** Resolves once every earlier `flushed()` has settled; undefined if none waits. Never rejects. */
   settled(): Promise<void> | undefined;
-  /** Must be called when the database is closed. Closing syncs the rest. */
+  /** Must be called when the database is closed. Syncs the remaining commits. */
   close(): Promise<void>;
 }
 
@@ -37,7 +37,10 @@ const systemCalls: SyncCalls = {
   close: (descriptor) => promisify(close)(descriptor),
 };
 
-/** CHOICE: how long a commit waits for the disk. After that, its caller does not learn whether it survives. */
+/**
+ * CHOICE: how long a commit waits for the disk. After that, its caller gets an error, although the commit may be on
+ * disk.
+ */
 const LIMIT_MS = 10_000;
 
 /** The running sync, or the next one. */

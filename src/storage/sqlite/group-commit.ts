@@ -4,7 +4,6 @@ import type { SharedReads } from './shared-reads.ts';
 interface GroupedHandle {
   /** The path of the database; undefined for one in memory. */
   readonly file: string | undefined;
-  /** Runs a transaction command. */
   run(command: string): void;
   isInTransaction(): boolean;
   /** Resolves when every earlier commit is on disk. */
@@ -23,7 +22,7 @@ export interface GroupCommit {
   begin(): void;
   /**
    * Must be called before each statement of the open transaction, except plain reads and a statement with `commits`.
-   * From here on, the transaction can be rolled back without the others.
+   * From then on, the transaction can be rolled back without affecting the others.
    */
   protect(): void;
   /**
@@ -32,9 +31,9 @@ export interface GroupCommit {
   commit(hasWritten: boolean): Promise<void> | undefined;
   /** Rolls back the open transaction only. Resolves when everything that it has read is committed, or has failed. */
   rollback(): Promise<void> | undefined;
-  /** Throws if an error has ended the open transaction: SQLite would commit the next statement outside of it. */
+  /** Throws if an error has ended the open transaction, because SQLite would commit the next statement on its own. */
   requireOpen(): void;
-  /** An error, such as a full disk, has made SQLite roll back everything. */
+  /** Must be called after an error, such as a full disk, that made SQLite roll back everything. */
   lose(error: unknown): void;
   /** Must be called before a read outside transactions. The read sees everything that this handle has committed. */
   read(): void;
@@ -64,7 +63,7 @@ interface Committed {
 
 /**
  * CHOICE: after this many transactions, a group is committed before its turn of the event loop ends, so that a long
- * turn does not delay the first ones.
+ * turn does not delay the earliest transactions.
  */
 const MAX_TOGETHER = 64;
 
@@ -86,8 +85,8 @@ export function flushFile(file: string): void {
 
 /**
  * SQLite takes longer to commit than to run a short transaction, whether it commits one or many. The transactions of
- * one turn of the event loop are therefore committed together, at the end of the turn, or when the disk has finished
- * the commits before. The first transaction is SQLite's own; each later one is a savepoint in it. A transaction whose
+ * one turn of the event loop are therefore committed together: at the end of the turn, or once the disk has finished
+ * the previous commits. The first transaction is SQLite's own; each later one is a savepoint in it. A transaction whose
  * only change is a statement with `commits` needs no savepoint, because SQLite undoes a failed statement.
  *
  * INVARIANT: nothing is acknowledged, or read outside a transaction, before it is committed. If the commit fails, all

@@ -170,9 +170,9 @@ export async function replaceContent(file: string, image: Buffer): Promise<void>
 const IMAGES_AT_ONCE_LOCKED_MS = 10_000;
 
 /**
- * Copies several databases at one moment, while other processes use them. Writers of the first database wait for less
- * than a millisecond, and readers do not wait. The other databases are read while the first does not change, so the
- * copies contain no consequence of a later change.
+ * Copies several databases as of the same moment, while other processes use them. Writers of the first database wait
+ * for less than a millisecond, and readers do not wait. The other databases are read while the first does not change,
+ * so the copies contain no consequence of a later change.
  */
 export function imagesAtOnce([first, ...others]: readonly [string, ...string[]]): Buffer[] {
   const writer = open(first, false);
@@ -213,7 +213,7 @@ export function damageOf(file: string): string | undefined {
   }
 }
 
-/** The place of a database: in memory, where `open` creates another one, or in a file. */
+/** Where a database lives: in memory, where `open` creates another one, or in a file. */
 type Place = { readonly open: (image: Buffer) => SqliteHandle } | { readonly file: string };
 
 /** Saves and replaces the content of a database in use. Waits until no transaction is open. */

@@ -1,6 +1,5 @@
 /** The part of the handle that reads need. */
 interface ReadHandle {
-  /** Runs a transaction command. */
   run(command: string): void;
   isInTransaction(): boolean;
 }

@@ -129,7 +129,7 @@ export function sqliteDialect(slot: SqliteSlot): OwnDialect {
   };
   return {
     open,
-    // One object for all, because it has no state between statements.
+    // A single shared object, because it has no state between statements.
     execute: open().executeQuery,
     createDriver: () => driverOf({ open }, destroy),
     createQueryCompiler: () => new LocklessQueryCompiler(),
@@ -151,7 +151,7 @@ function createConnection(slot: SqliteSlot): UnitConnection {
   let hasWritten = false;
   let isObserved = false;
   let isApart = false;
-  // The first of several concurrent statements begins the transaction for all.
+  // The first of several concurrent statements begins the transaction for all of them.
   let opening: Promise<void> | undefined;
 
   function begin(): void {

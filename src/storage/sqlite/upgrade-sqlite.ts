@@ -30,7 +30,7 @@ export function upgradeSqlite(
   if (userVersion() === steps.length) return;
   handle.exec('begin immediate');
   try {
-    // Another process may have migrated the file since.
+    // Another process may have migrated the file in the meantime.
     const count = stepsOf(userVersion());
     if (count > steps.length) {
       const reason = `it is at version ${count} of the schema, expected at most ${steps.length}`;

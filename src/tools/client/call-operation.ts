@@ -22,7 +22,6 @@ const callable: ReadonlyMap<string, CallableOperation> = new Map(
   ].map((operation) => [operation.id, operation]),
 );
 
-/** Returns every operation that can be called, by id. */
 export function listOperations(): readonly CallableOperation[] {
   return [...callable.values()];
 }

@@ -90,7 +90,6 @@ export interface EventQuery {
   readonly where?: readonly string[] | undefined;
 }
 
-/** Fetches one page of events. */
 function fetchEvents(
   client: SandboxClient,
   query: EventQuery & { readonly after: string; readonly waitMs?: number; readonly limit?: number },
@@ -179,7 +178,6 @@ export function listRequests(
   return listPages((position) => fetchRequests(client, query, { after: position, waitMs: 0 }), after);
 }
 
-/** Fetches one request with its response. */
 export function fetchRequest(client: SandboxClient, id: string): Promise<RecordedExchange> {
   return client.call<RecordedExchange>('GET', `/requests/${encodeURIComponent(id)}`);
 }

@@ -87,7 +87,7 @@ function readReadyFile(file: string): SandboxPlace {
   }
   if (!URL.canParse(ready?.base_url)) throw new StartError(`expected a ready file, got \`${file}\``);
   const { base_url: url, ca_file: caFile } = ready;
-  // The ready file of `custos verify` names no app, because only its target knows the apps.
+  // The ready file of `custos verify` names no app, because only the target server knows its apps.
   const { app_id: appId = defaults.appId, app_secret: appSecret = defaults.appSecret } = ready;
   const place = {
     ...{ url, appId, appSecret, prefix: ready.prefix ?? defaults.prefix },

@@ -44,7 +44,6 @@ export interface SandboxClient {
   close(): void;
 }
 
-/** A request in the form in which it is sent. */
 export interface SentRequest {
   readonly method: string;
   /** The path and the query. */

@@ -160,7 +160,6 @@ function pathOf(name: string): string {
 
 export type { AddSandboxFaultRequest, SandboxFault };
 
-/** Adds a fault rule. */
 export function addFault(client: SandboxClient, body: AddSandboxFaultRequest): Promise<SandboxFault> {
   return client.call<SandboxFault>('POST', '/faults', { body });
 }
@@ -184,7 +183,6 @@ export async function listScenarios(client: SandboxClient): Promise<readonly San
   return (await client.call<SandboxScenarios>('GET', '/scenarios')).data;
 }
 
-/** Runs a scenario in a running sandbox. */
 export function runScenario(client: SandboxClient, name: string): Promise<SandboxScenarioRun> {
   return client.call<SandboxScenarioRun>('POST', `/scenarios/${encodeURIComponent(name)}`);
 }

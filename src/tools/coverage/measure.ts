@@ -79,7 +79,6 @@ export interface Row {
 
 export interface Measured {
   readonly rows: readonly Row[];
-  /** The number of counted requests. */
   readonly requests: number;
   /** The number of requests that match no operation of the contract. */
   readonly unknownRequests: number;

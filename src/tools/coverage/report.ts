@@ -239,7 +239,6 @@ function figureLines(measured: Measured): [title: string, share: string, percent
   });
 }
 
-/** Returns the published document of the contract. */
 export function contractDocument(): ContractDocument {
   return JSON.parse(readFileSync(join(packageRoot(), 'openapi', 'openapi.json'), 'utf8')) as ContractDocument;
 }

@@ -93,7 +93,6 @@ function search(operations: readonly Described[], text: string, limit: number): 
     }));
 }
 
-/** Words that the search ignores. */
 const stopWords = new Set([
   'a',
   'an',

@@ -18,7 +18,7 @@ export interface Verification {
 
 const MAX_FINDINGS = 1_000;
 
-/** Counts findings. The same finding about the same operation counts as one. */
+/** Counts findings, and merges equal findings about the same operation. */
 export function collectFindings() {
   const found = new Map<string, CountedFinding>();
   let [requests, judged] = [0, 0];

@@ -19,7 +19,6 @@ import type { Tables } from '../../tables.ts';
 // HOT: runs for every signature under an aggregation (bench `policy`).
 
 const MS_PER_SECOND = 1000;
-/** Methods that an aggregation can count. */
 const COUNTED_METHODS: ReadonlySet<string> = new Set(['eth_signTransaction', 'eth_signUserOperation']);
 
 /** Whether an aggregation may count an action. If not, its totals are `nothingCounted`. */
@@ -172,7 +171,6 @@ function isSameGroup(one: Group, other: Group): boolean {
   return one.aggregationId === other.aggregationId && one.groupKey === other.groupKey;
 }
 
-/** A group and its recorded sum. */
 interface GroupSum extends Group {
   readonly sum: bigint;
 }

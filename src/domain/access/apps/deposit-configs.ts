@@ -23,7 +23,6 @@ const MAX_ID = 64;
 
 const POINTER = `/settings/${DEPOSIT_CONFIGS_SETTING}`;
 
-/** The deposit configurations of an app. */
 export function readDepositConfigs(settings: AppSettings): readonly DepositConfig[] {
   return (settings[DEPOSIT_CONFIGS_SETTING] as readonly DepositConfig[] | null | undefined) ?? [];
 }

@@ -73,7 +73,6 @@ export async function openTestCode(
   return Buffer.from(await keyStore.open(toSealedKey(sealed), testCodeBinding(appId, id))).toString('utf8');
 }
 
-/** Whether a code is the one-time code of a test account. */
 export async function isTestCode(
   keyStore: KeyStore,
   appId: string,

@@ -11,7 +11,6 @@ when substr(value_lower, 1, 1) = '-' then '-0' || ltrim(substr(value_lower, 2), 
 when replace(value_lower, '.', '') <> value_lower then rtrim('0' || ltrim(value_lower, '0'), '0') \
 else '0' || ltrim(value_lower, '0') end`;
 
-/** One value of a condition set. */
 export const ConditionSetItemEntity = defineEntity({
   name: 'ConditionSetItem',
   tableName: 'condition_set_items',

@@ -12,7 +12,6 @@ const MAX_PAGE = 100;
 
 export type MemberKind = 'public_key' | 'user' | 'key_quorum';
 
-/** A key quorum with its members, as stored. */
 export interface StoredKeyQuorum {
   readonly id: string;
   readonly displayName: string | null;
@@ -104,15 +103,14 @@ export function keyQuorumView(quorum: StoredKeyQuorum): KeyQuorum {
   };
 }
 
-/** A member of a key quorum as it is stored. */
 export interface Member {
   readonly kind: MemberKind;
   readonly member: string;
 }
 
 /**
- * The ids of the key quorums in which a member counts: those that contain it, and those that contain such a key
- * quorum.
+ * The ids of the key quorums in which a member counts: those that contain the member, and those that contain one of
+ * those key quorums.
  */
 export function membershipsOf(database: Kysely<Tables>, { kind, member }: Member) {
   const direct = database

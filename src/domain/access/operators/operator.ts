@@ -81,7 +81,6 @@ export function includesRole(role: OperatorRole, needed: OperatorRole): boolean 
   return operatorRoles.indexOf(role) >= operatorRoles.indexOf(needed);
 }
 
-/** The context of recording. */
 interface RecordingContext extends UnitContext {
   readonly nowMs: number;
   readonly by: OperatorCaller;

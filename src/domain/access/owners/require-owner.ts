@@ -113,7 +113,6 @@ export function evidenceOf({ proof }: Pick<OperationContext, 'proof'>): Evidence
   };
 }
 
-/** An additional signer of a wallet. */
 export interface AdditionalSigner {
   /** The key quorum that may sign. */
   readonly signerId: string;

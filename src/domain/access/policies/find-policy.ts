@@ -21,7 +21,6 @@ type PolicyContext = Pick<OperationContext, 'app' | 'em'>;
 
 const MAX_PAGE = 100;
 
-/** A policy as stored. */
 export interface StoredPolicy {
   readonly id: string;
   readonly name: string;

@@ -176,7 +176,6 @@ export async function holdBack(
 /** An attempt fails if there is no response within this time. */
 export const ATTEMPT_TIMEOUT_MS = 15_000;
 
-/** A secret that signs deliveries. */
 export interface SigningSecret {
   /** `whsec_` and base64. */
   readonly text: string;

@@ -235,7 +235,6 @@ export function readWebhookSecrets(
     .execute();
 }
 
-/** Opens a stored secret. */
 export async function openWebhookSecret(keyStore: KeyStore, row: SecretRow): Promise<string> {
   const sealed = {
     sealedSecret: row.sealed_secret,

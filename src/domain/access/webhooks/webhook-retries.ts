@@ -44,7 +44,7 @@ function retryDelayMs(failures: number, deliveryId: string): number | undefined 
   return delayMs + Math.floor((delayMs / 10) * share);
 }
 
-/** An attempt that has ended. */
+/** A finished attempt. */
 export interface FinishedAttempt {
   readonly delivery: DueDelivery;
   readonly attempt: WebhookAttempt;

@@ -15,9 +15,7 @@ export const WebhookDeliveryEntity = defineEntity({
     eventType: p.text(),
     /** `pending`, `delivered` or `failed`. */
     status: p.text(),
-    /**
-     * Only while pending: the resource within whose deliveries the order is kept; null if the order does not matter.
-     */
+    /** Only while pending: the resource whose deliveries are sent in order. Null if the order does not matter. */
     orderKey: p.text().strictNullable(),
     /** Failed attempts since the start of the schedule. A replay restarts the schedule. */
     failures: p.integer(),
@@ -61,7 +59,7 @@ export const WebhookDeliveryEntity = defineEntity({
   ],
 });
 
-/** A URL that an app's events are sent to, and the process that serves it. */
+/** A URL to which an app's events are sent, and the process that currently serves it. */
 export const WebhookEndpointEntity = defineEntity({
   name: 'WebhookEndpoint',
   tableName: 'webhook_endpoints',

@@ -120,7 +120,6 @@ interface TrailOptions {
   inUnit<T>(work: (em: SqlEntityManager) => Promise<T>): Promise<T>;
 }
 
-/** The audit log of a server. */
 export interface StoredAuditTrail extends AuditTrail {
   /**
    * Reads the keys of the log, or creates them. Call it before the first record, and after the database was replaced.

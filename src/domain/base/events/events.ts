@@ -9,7 +9,6 @@ import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import { OutboxEventEntity } from './outbox-event.entity.ts';
 
-/** A recorded event. */
 export interface RecordedEvent {
   readonly sequence: number;
   readonly id: string;
@@ -165,7 +164,6 @@ export function recordEvent(context: EventContext, event: NewEvent): Promise<str
   return storeEvent(context, event, null);
 }
 
-/** A reference to a stored event. */
 interface StoredEvent {
   readonly id: string;
   readonly sequence: number;

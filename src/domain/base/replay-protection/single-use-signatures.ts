@@ -136,7 +136,9 @@ interface Row {
   readonly expires_at_ms: number | null;
 }
 
-/** Inserts the row unless the payload was used before. Returns who uses the payload. */
+/**
+ * Inserts the row unless the payload was used before. Returns the row of the request or intent that uses the payload.
+ */
 async function claim(em: SqlEntityManager, row: Row): Promise<'mine' | 'request' | 'intent'> {
   const database = em.getKysely<Tables>();
   const { numInsertedOrUpdatedRows } = await database

@@ -4,7 +4,6 @@ import { prepareQuery } from '../../prepared-query.ts';
 
 // KYSELY: one statement for any number of intents, which belong to a higher layer.
 
-/** A change of a resource with an owner. */
 export interface ResourceChange {
   readonly resource: 'wallet' | 'policy' | 'key quorum' | 'condition set';
   readonly id: string;

@@ -16,7 +16,6 @@ const checks: { readonly [Name in keyof Safeguards]: (value: unknown) => string 
   policy_parts_require_owner: expectBoolean,
 };
 
-/** Whether this is the name of a safeguard. */
 export function isSafeguard(name: string): name is keyof Safeguards {
   return Object.hasOwn(checks, name);
 }

@@ -39,12 +39,10 @@ export function quorumChangesBinding(quorum: SealingRow): SealBinding {
   return { purpose: 'key-quorum-changes', rowId: quorum.id, appId: quorum.app_id };
 }
 
-/** The binding of a webhook secret. */
 export function webhookSecretBinding(secret: SealingRow): SealBinding {
   return { purpose: 'webhook-secret', rowId: secret.id, appId: secret.app_id };
 }
 
-/** The binding of the one-time code of a test account. */
 export function testCodeBinding(appId: string, accountId: string): SealBinding {
   return { purpose: 'test-account-code', rowId: accountId, appId };
 }
@@ -64,7 +62,6 @@ export function depositInstructionsBinding(instructions: SealingRow): SealBindin
   return { purpose: 'deposit-instructions', rowId: instructions.id, appId: instructions.app_id };
 }
 
-/** The binding of a key of the audit log. */
 export function auditKeyBinding({ id }: Pick<SealingRow, 'id'>): SealBinding {
   return { purpose: id === 'checkpoints' ? 'audit-log-key' : 'audit-digest-key', rowId: id, appId: '' };
 }

@@ -49,8 +49,8 @@ const selectDue = prepareQuery(dueOf);
 /**
  * Claims due executions, most overdue first, by moving their next run.
  *
- * INVARIANT: for each wallet, chain and asset, only the oldest open execution is claimed. A later one would sweep the
- * same money while the transactions of the first are pending.
+ * INVARIANT: for each wallet, chain and asset, only the oldest open execution is claimed. A later execution would sweep
+ * the same money while the transactions of the first one are pending.
  *
  * @param busy chains whose executions are left out.
  */

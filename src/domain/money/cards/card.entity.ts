@@ -38,7 +38,6 @@ export const CardEntity = defineEntity({
     walletId: p.text(),
     caip2: p.text(),
     asset: p.text(),
-    /** The card's id at the issuer. */
     issuerCardId: p.text(),
     /** `active`, `inactive` or `canceled`. */
     status: p.text(),

@@ -51,7 +51,6 @@ export interface DepositPlan {
   readonly builds: readonly BuildTransaction[];
   /** Whether the planned transactions contain an approval of the amount before the deposit. */
   readonly isApproved: boolean;
-  /** The deposited asset and amount. */
   readonly deposited: { readonly caip2: string; readonly token: string; readonly rawAmount: bigint };
   /** The maximum cost of the gas in base units of the native asset, even if the gas is sponsored. */
   readonly cost: bigint;
@@ -146,7 +145,6 @@ async function planDeposit(
   return { builds, isApproved: approvals.length > 0 && builds.length > 1, deposited, cost };
 }
 
-/** The error for an address at which there is no vault. */
 function noVault(address: string): ApiError {
   return new ApiError('not_supported', `/vault_id: no vault that can be read is at \`${address}\``);
 }

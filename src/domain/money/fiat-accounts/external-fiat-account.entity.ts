@@ -12,7 +12,6 @@ export const ExternalFiatAccountEntity = defineEntity({
     entityId: p.text(),
     provider: p.text(),
     environment: p.text(),
-    /** The account's id at the provider. */
     providerAccountId: p.text(),
     /** The id of the user or organization at the provider when the account was registered. */
     customerId: p.text(),

@@ -17,7 +17,6 @@ import { prepareQuery } from '../../prepared-query.ts';
 import { FiatCustomerEntity, type StoredFiatCustomer, type StoredSnapshot } from './fiat-customer.entity.ts';
 import { customersOf, eventData, type FiatEntity, findFiatEntity } from './find-customer.ts';
 
-/** The part of a snapshot that is stored. */
 export function storedSnapshot(snapshot: CustomerSnapshot): StoredSnapshot {
   return {
     status: snapshot.status,

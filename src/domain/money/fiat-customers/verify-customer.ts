@@ -58,7 +58,6 @@ interface VerificationInput extends NamedProvider {
   readonly endorsements?: readonly string[] | undefined;
   readonly client_agreement_id?: string | undefined;
   readonly redirect_uri?: string | undefined;
-  /** Which links to make. */
   readonly links: readonly ('terms' | 'verification')[];
 }
 

@@ -239,7 +239,6 @@ function placeOf(body: CreateFiatDepositAccountRequest): FiatPlace {
   return { provider: body.provider, environment: environmentOf(body) };
 }
 
-/** The asset that deposits are converted into. */
 function readAsset(wallet: WalletRow, { source, destination }: CreateFiatDepositAccountRequest): KnownAsset {
   if (!providerCurrencies.includes(source.currency)) {
     const what = `the currency \`${source.currency}\` cannot be deposited`;

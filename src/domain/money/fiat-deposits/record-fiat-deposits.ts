@@ -15,7 +15,6 @@ import {
 
 type EventContext = Pick<OperationContext, 'em' | 'ids' | 'notes' | 'nowMs'>;
 
-/** Records that a deposit was received. */
 function recordDepositStarted(
   context: EventContext,
   account: StoredDepositAccount,
@@ -51,7 +50,6 @@ export function recordDepositCompleted(
   });
 }
 
-/** Records that a deposit was refunded. */
 function recordDepositFailed(
   context: EventContext,
   {
@@ -219,7 +217,7 @@ async function beginDeposit(
   return deposit;
 }
 
-/** The order of the states before the end. `completed` and `failed` are end states and have no rank. */
+/** The order of the states before a deposit ends. `completed` and `failed` are end states, so they are not listed. */
 const ranks: Readonly<Record<string, number>> = { received: 0, in_review: 1, delivering: 2, delivered: 3 };
 
 async function advance(

@@ -25,7 +25,7 @@ const selectRestore = prepareQuery<Account, { noticedAtMs: number; isAccepted: s
       .limit(1),
 );
 
-/** The highest nonce that a transaction of ours uses. */
+/** The highest nonce used by one of our transactions. */
 const selectHighestNonce = prepareQuery<Account, { highest: number | null }>((database, { caip2, address }) =>
   database
     .selectFrom((from) =>

@@ -107,7 +107,7 @@ export interface BuiltTransaction {
   readonly chain: AnyChain;
   /** The action that policies evaluate, decoded from the bytes to be signed. */
   readonly action: PolicyAction;
-  /** The sender's nonce. Undefined on chains without nonces, and for a nonce in a lane of its own. */
+  /** The sender's nonce. Undefined on chains without nonces, and for a nonce in a separate lane. */
   readonly nonce?: number | undefined;
   /** The transaction with a lower nonce that must reach the chain first. */
   readonly afterTransactionId?: string | undefined;
@@ -134,7 +134,6 @@ export interface SigningKey {
 }
 
 export interface SignedBytes {
-  /** The bytes to broadcast. */
   readonly bytes: Uint8Array;
   /**
    * The hash in the notation of the chain type. For a user operation it is the operation's hash, because the

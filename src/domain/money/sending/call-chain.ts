@@ -43,7 +43,7 @@ export async function callChain<T>(question: Promise<T>): Promise<T> {
   }
 }
 
-/** A balance that is too low at the address that pays, in base units. */
+/** The balance of a payer that is too low, and the amount it would need, in base units. */
 interface Shortfall {
   readonly caip2: string;
   readonly address: string;
@@ -53,7 +53,7 @@ interface Shortfall {
   readonly balance: bigint;
 }
 
-/** The refusal of a payment that exceeds a balance. */
+/** The error for a payment that exceeds the payer's balance. */
 export function insufficientFunds({ caip2, address, tokenAddress, needed, balance }: Shortfall): ApiError {
   const amounts = { raw_needed: String(needed), raw_balance: String(balance) };
   return new ApiError('insufficient_funds', undefined, {

@@ -26,12 +26,12 @@ export interface Account {
   readonly address: string;
 }
 
-/** A nonce that a transaction of ours uses. */
+/** A nonce used by one of our transactions. */
 interface HeldNonce {
   readonly nonce: number;
   /**
-   * The sender of the transaction. It is another account if the transaction only carries an authorization of this
-   * one.
+   * The sender of the transaction. It is a different account if the transaction only carries an authorization by this
+   * account.
    */
   readonly sender: string;
   /** The sender's nonce of the transaction; null for a user operation. */
@@ -48,8 +48,8 @@ interface HeldNonce {
 export interface FoundNonce {
   readonly nonce: number;
   /**
-   * The transaction of ours that must reach the chain first: it has the highest lower nonce among those that may stay
-   * unsent.
+   * Our transaction that must reach the chain first: of those that may stay unsent and have a lower nonce, the one with
+   * the highest nonce.
    */
   readonly afterTransactionId: string | undefined;
 }
@@ -205,7 +205,7 @@ interface NonceDraft {
   readonly pendingCount: bigint | undefined;
   /** Set if the caller specified the nonce. */
   readonly nonce?: number | undefined;
-  /** Whether the nonce counts in a lane of its own, which Tempo allows. */
+  /** Whether the nonce belongs to a separate nonce lane, which Tempo allows. */
   readonly hasOwnLane?: boolean;
   /** The result of `authorizationsOf`. */
   readonly authorizations: readonly HeldAuthorization[];

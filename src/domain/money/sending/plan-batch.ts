@@ -67,7 +67,7 @@ export async function planBatch(
 }
 
 /**
- * A call of a batch.
+ * Parses a call of a batch.
  *
  * @throws SigningInputError and ApiError invalid_data, with pointers under `at`.
  */

@@ -42,7 +42,6 @@ import {
   type SwapPlan,
 } from './plan-swap.ts';
 
-/** A swap of a wallet. */
 export interface WalletSwap extends SwapTerms {
   readonly recipient: string;
 }

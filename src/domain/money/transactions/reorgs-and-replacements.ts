@@ -85,7 +85,7 @@ export async function findFinalSibling(
   return sibling?.hash ?? undefined;
 }
 
-/** Whether the nonce of a stored request counts in a lane of its own, which Tempo allows. */
+/** Whether the nonce of a stored request belongs to a separate nonce lane, which Tempo allows. */
 function hasOwnLane(request: string | null): boolean {
   const { nonce_key: key } = JSON.parse(request ?? '{}') as { readonly nonce_key?: string | number };
   return key !== undefined && BigInt(key) !== 0n;

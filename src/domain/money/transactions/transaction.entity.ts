@@ -131,7 +131,6 @@ export const openStatuses = ['pending', 'broadcasted'] as const satisfies readon
 /** States that free the nonce, because the transaction was never included and never will be. */
 export const releasedStatuses = ['failed', 'provider_error'] as const satisfies readonly TransactionStatus[];
 
-/** States in which a transaction has no effect and never will. */
 export const neverHasEffect: ReadonlySet<string | null> = new Set<TransactionStatus>([
   ...releasedStatuses,
   'replaced',

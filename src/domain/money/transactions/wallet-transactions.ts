@@ -177,7 +177,7 @@ const MAX_PAGE = 100;
  * One page of the assets that a wallet sent and received on one chain, newest first. It contains our own transactions
  * and, if the chain has a list of transfers, other transfers.
  *
- * CHOICE: a transaction of ours that is not a plain transfer of one asset is listed under the native asset, in which
+ * CHOICE: one of our transactions that is not a plain transfer of one asset is listed under the native asset, in which
  * its fee is paid. Transfers known only from the chain are `confirmed`.
  *
  * @throws ApiError not_found; invalid_data; not_supported; unavailable.

@@ -107,7 +107,6 @@ interface ProviderFee {
   readonly amount: string;
 }
 
-/** An action whose steps have all ended. */
 export interface EndedSteps {
   readonly status: Exclude<WalletActionStatus, 'pending'>;
   readonly steps: readonly StoredStep[];
@@ -344,7 +343,6 @@ const actionTypes: Partial<Readonly<Record<WalletActionType, ActionType>>> = {
   swap: swapType,
 };
 
-/** The definition of a type. */
 export function actionTypeOf(type: WalletActionType): ActionType {
   const definition = actionTypes[type];
   assert(definition !== undefined, `no definition of actions of type ${type}`);

@@ -20,7 +20,6 @@ const LEASE_MS = 60_000;
 /** States of a transaction that is in a block and took effect. */
 export const includedStatuses = ['confirmed', 'finalized'] as const;
 
-/** A step that is due for a check. */
 interface DueStep {
   readonly appId: string;
   readonly actionId: string;
@@ -233,7 +232,6 @@ export async function getPayoutOfAction(em: SqlEntityManager, actionId: string):
   return row?.externalId ?? undefined;
 }
 
-/** Makes the waiting steps of an action due now. */
 export async function checkStepsNow(em: SqlEntityManager, actionId: string, nowMs: number): Promise<void> {
   await em.nativeUpdate(
     WalletActionStepEntity,
@@ -242,7 +240,6 @@ export async function checkStepsNow(em: SqlEntityManager, actionId: string, nowM
   );
 }
 
-/** Stops the checks of an action's steps. */
 export async function stopChecks(em: SqlEntityManager, actionId: string): Promise<void> {
   await em.nativeUpdate(
     WalletActionStepEntity,
@@ -311,7 +308,6 @@ export function payoutStepId(payout: {
   return [payout.provider, payout.environment, payout.id].join(':');
 }
 
-/** The payout that an external step refers to. */
 export function payoutOfStep(externalId: string): {
   provider: string;
   environment: FiatEnvironment;

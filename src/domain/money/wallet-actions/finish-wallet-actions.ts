@@ -16,7 +16,6 @@ import { actionStatusOf, failureOf, loadSteps, type StoredStep } from './wallet-
 /** The number of actions that are settled in one transaction. */
 const BATCH = 50;
 
-/** A settled wallet action. */
 export interface EndedAction {
   readonly id: string;
   /** The action as its operation now returns it. */

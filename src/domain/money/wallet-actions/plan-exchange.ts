@@ -14,7 +14,6 @@ export interface PlannedExchange {
   readonly quote: ExchangeQuote;
 }
 
-/** The request to the exchange. */
 export interface ExchangeRequest {
   readonly source: KnownAsset;
   readonly destination: KnownAsset;

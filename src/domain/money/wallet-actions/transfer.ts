@@ -87,7 +87,6 @@ async function planTransfer(
   return { asset, rawAmount, exchange, estimatedGas: gasOf(chain, estimatedFee), build };
 }
 
-/** The deposit to the exchange. */
 export function depositOf({ source, quote }: PlannedExchange): Omit<TransferOrder, 'from'> {
   return { asset: source, rawAmount: quote.rawInput, to: quote.depositAddress };
 }

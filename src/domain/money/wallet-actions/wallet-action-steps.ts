@@ -16,7 +16,6 @@ import {
 
 // KYSELY: steps are claimed with `skip locked` and moved by compare-and-set, and read with their transactions.
 
-/** A step that is one of our transactions. */
 interface TransactionStep {
   readonly actionId: string;
   readonly type: string;
@@ -215,7 +214,6 @@ const reasons: Partial<Readonly<Record<StepStatus, string>>> = {
   abandoned: 'The transaction was lost on its way to the chain.',
 };
 
-/** The failure reason of an action: the reason of its failed step. */
 export function failureOf(steps: readonly StoredStep[]): FailureReason {
   const failed = steps.map(failureOfStep).find((failure) => failure !== undefined);
   return failed ?? { message: 'The action failed.' };

@@ -3,7 +3,6 @@ import type { Selectable } from 'kysely';
 import type { WalletActionStatus, WalletActionType } from '../../../generated/schemas.ts';
 import type { Tables } from '../../tables.ts';
 
-/** One step of a wallet action. */
 export const WalletActionStepEntity = defineEntity({
   name: 'WalletActionStep',
   tableName: 'wallet_action_steps',
@@ -13,7 +12,7 @@ export const WalletActionStepEntity = defineEntity({
     position: p.integer().primary(),
     /** The contract's step type, for example `evm_transaction`. */
     type: p.text(),
-    // Only for a step that is a transaction of ours.
+    // Only for a step that is one of our transactions.
     /** The state of the step is the state of this transaction. */
     transactionId: p.text().strictNullable(),
     /** JSON of the movements that the transaction caused, once they are read. */

@@ -40,7 +40,6 @@ export function actionEventType({ type, status }: WalletActionRow): string {
   return actionTypeOf(type).events[status];
 }
 
-/** The event payload of an action. */
 export function actionEvent(row: WalletActionRow, steps?: readonly StoredStep[]): object {
   const { id, type, ...shown } = fieldsOf(row, steps);
   const { notInEvents, onlyInSuccess = [] } = actionTypeOf(row.type);

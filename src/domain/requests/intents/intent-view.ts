@@ -30,7 +30,6 @@ import type { IntentRow } from './intent.entity.ts';
 
 // KYSELY: intents are read as stored rows; they move from status to status by compare-and-set.
 
-/** A member's signature of an intent. */
 interface IntentSignature extends Member {
   readonly intentId: string;
   /** The key that verified the signature: the member itself, or one of the user's keys. */

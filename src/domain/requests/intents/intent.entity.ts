@@ -52,7 +52,6 @@ export const IntentEntity = defineEntity({
     /** The contract's intent type, for example `RULE`. */
     intentType: p.text(),
     status: p.text(),
-    /** The id of the proposed operation. */
     operationId: p.text(),
     /** JSON object of the operation's path parameters. */
     pathParameters: p.text(),

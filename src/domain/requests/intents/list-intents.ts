@@ -187,7 +187,9 @@ function isLive(signature: string, nowMs: number) {
       and user_keys.public_key = ${publicKey} and user_keys.expires_at_ms > ${nowMs})`;
 }
 
-/** Pending intents that the member has not signed, and of which a party is the member or contains it. */
+/**
+ * Pending intents that the member has not signed and that the member, or a party containing the member, may authorize.
+ */
 async function whereStillAsked(
   context: ListContext,
   query: IntentQuery,

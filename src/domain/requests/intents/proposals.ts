@@ -83,7 +83,7 @@ interface Proposal<Id extends OperationId, Row> {
   pathOf(subject: Subject<Row>, path: Operations[Id]['path']): Operations[Id]['path'];
   /** The `resource_id` of the intent; the subject's id when left out. */
   resourceId?(path: Operations[Id]['path']): string;
-  /** The additional signers who may authorize it. */
+  /** The additional signers who may authorize the request. */
   signers?(subject: Subject<Row>, input: ProposedInput<Id>): readonly AdditionalSigner[];
   /**
    * Refuses requests that the operation itself would refuse, as far as that does not depend on the time of execution.

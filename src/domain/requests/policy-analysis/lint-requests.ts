@@ -40,7 +40,6 @@ interface OtherWay {
   readonly requests: readonly TriedRequest[];
 }
 
-/** Requests that have the same effect. */
 export interface Effect {
   /** The requests whose methods have rules about this effect. */
   readonly calls: readonly TriedRequest[];

@@ -26,7 +26,6 @@ import {
 } from './explain-policy.ts';
 
 const MS_PER_SECOND = 1000;
-/** The longest window that an aggregation can have. */
 const LONGEST_WINDOW_MS = 259_200 * MS_PER_SECOND;
 
 /** Running totals of one wallet in a replay of past actions. */

@@ -209,7 +209,6 @@ function custodyOf(row: WalletRow): Pick<AccountWallet, 'custody'> {
 }
 
 const MAX_WALLETS = 5;
-/** The chain types whose balances are read. */
 const CHAIN_TYPES = new Set(['ethereum', 'solana']);
 
 /**

@@ -110,7 +110,6 @@ const EURO = 'eurc';
 /** The decimal places of a price in euros, enough for results that are exact to the cent. */
 const RATE_PLACES = 18;
 
-/** The value of an amount at a price. */
 export function worthOf(amount: Decimal, price: Decimal): Decimal {
   return multiply(amount, price);
 }

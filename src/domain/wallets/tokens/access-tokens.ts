@@ -139,7 +139,6 @@ function toJwk(kid: string, key: KeyObject): AppJwk {
   return { kty: 'EC', crv: 'P-256', x, y, kid, use: 'sig', alg: 'ES256' };
 }
 
-/** The lifetime of access and identity tokens. */
 export const TOKEN_LIFETIME_SECONDS = 3600;
 
 /**
@@ -265,7 +264,6 @@ function compactAccount(account: LinkedAccount): Record<string, unknown> {
   return { type: account.type, ...Object.fromEntries(members), lv: account.latest_verified_at };
 }
 
-/** The session that an access token belongs to. */
 interface UserSession {
   readonly userId: string;
   readonly sessionId: string;

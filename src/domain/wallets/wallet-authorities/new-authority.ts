@@ -173,7 +173,6 @@ export function policyIdsOf({
   return [...own, ...signers.flatMap(({ override_policy_ids: ids = [] }) => ids)];
 }
 
-/** The authority of a wallet whose id is known. */
 export function sealedFor(appId: string, walletId: string, planned: NewAuthority): SealedFor {
   if (planned === undefined) return {};
   if ('authority' in planned) return planned;

@@ -10,7 +10,6 @@ import { dropOldVolumes } from './use-log.ts';
 
 type UseRow = Selectable<Tables['wallet_uses']>;
 
-/** A recorded use of a wallet. */
 export interface RecordedUse {
   readonly sequence: number;
   readonly appId: string;

@@ -45,7 +45,6 @@ export function applicablePolicies(wallet: FoundWallet, signedBy: SignedBy): rea
 
 // HOT: runs for every signature (bench `stored`, `policy`).
 
-/** A request to use a wallet. */
 export interface WalletUse {
   /** The operation by its id: `walletRpc`, `rawSignWallet`, `exportWallet`, `transferFromWallet`. */
   readonly operation: string;
@@ -56,7 +55,7 @@ export interface WalletUse {
   readonly request: object;
 }
 
-/** A use that policies have evaluated. */
+/** A use after policies have evaluated it. */
 interface JudgedUse extends WalletUse {
   readonly walletId: string;
   readonly method: string;
@@ -78,7 +77,6 @@ function withBoundedTraces(decisions: readonly PolicyDecision[]): readonly Polic
   return isLong ? decisions.map(shortenTrace) : decisions;
 }
 
-/** The record of an evaluated use. */
 function useRecordOf(
   { app, requestId, nowMs }: Pick<OperationContext, 'app' | 'requestId' | 'nowMs'>,
   { walletId, operation, method, policyIds, request }: JudgedUse,
@@ -152,7 +150,7 @@ function keptText(value: unknown): string | null {
 /** A decoded request: the action that policies evaluate, and further data that the caller needs. */
 interface DecodedUse {
   readonly action: PolicyAction;
-  /** Whether the request only signs and then calls `record`, and before that neither changes nor locks anything. */
+  /** Whether the request only signs and then calls `record`, and changes and locks nothing before that. */
   readonly onlySigns?: boolean;
 }
 
@@ -164,7 +162,6 @@ interface UseRequest<Decoded extends DecodedUse> extends WalletUse {
   readonly mayBeSigner: boolean;
 }
 
-/** A use that was allowed. */
 interface AllowedUse<Decoded extends DecodedUse> {
   /** The result of `decode`. */
   readonly decoded: Decoded;

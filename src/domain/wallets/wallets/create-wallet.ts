@@ -87,7 +87,6 @@ async function admitEntity(context: CheckContext, entity: AssignWalletEntityRequ
   }
 }
 
-/** A new key, sealed for its future wallet. */
 export interface KeyOfWallet extends NewWalletKey, SealedFor {
   readonly walletId: string;
 }
@@ -149,7 +148,6 @@ async function storeSigners(
   await em.getKysely<Tables>().insertInto('wallet_signers').values(rows).execute();
 }
 
-/** Replaces the indexed signers of a wallet. */
 export async function replaceSigners(
   context: StoreContext,
   walletId: string,

@@ -26,7 +26,6 @@ import { MasterKeyCheckEntity, type WalletRow } from './wallet.entity.ts';
 
 // HOT: runs for every signature (bench `stored`, `policy`).
 
-/** The sealed key of a wallet. */
 export interface StoredWalletKey extends SealedKey {
   /** JSON of the `WalletAuthority` under which the key is sealed; null if it has none. */
   readonly authority: string | null;

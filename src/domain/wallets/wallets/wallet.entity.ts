@@ -109,7 +109,6 @@ export const WalletEntity = defineEntity({
     entityAssignedAtMs: p.bigint('number').strictNullable(),
     custodyProvider: p.text().strictNullable(),
     custodyProviderUserId: p.text().strictNullable(),
-    /** The chain name of a custodial wallet. */
     custodyChain: p.text().strictNullable(),
     createdAtMs: p.bigint('number'),
     exportedAtMs: p.bigint('number').strictNullable(),

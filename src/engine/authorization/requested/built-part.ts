@@ -9,7 +9,7 @@ import type { Fields } from './completed-fields.ts';
 import type { SignTask, WalletTask } from './match-task.ts';
 import type { ConfiguredCeilings } from './requested-fees.ts';
 
-/** The part of a task in an action that the server builds from a signed request. */
+/** The role of a task in an action that the server builds from a signed request. */
 export interface BuiltPart {
   /**
    * The role of the part. Each role is counted separately, so that a request for one payment cannot sign a second
@@ -129,7 +129,7 @@ function slotOf({ method, params }: SignTask): string | undefined {
     const { sender, nonce } = operation as Fields;
     return `operation ${numberOf(chainId)} ${contract} ${sender} ${numberOf(nonce)}`.toLowerCase();
   }
-  // Blockhashes and times have no order. With another one, it is another transaction.
+  // Blockhashes and times have no order. A transaction with a different blockhash or time is a different transaction.
   if (method === 'signTransaction' || method === 'tron_signTransaction' || method === 'spark_operation')
     return `${method} ${hash('sha256', canonicalJson(params), 'base64')}`;
   return undefined;

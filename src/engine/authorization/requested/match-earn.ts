@@ -67,7 +67,7 @@ export function partOfEarn(
   return { ...part, accounts: [...part.accounts, signed.account] };
 }
 
-/** An approval of zero, an approval of the amount, and the deposit. The task contains some of these. */
+/** Matches a task made of an approval of zero, an approval of the amount and the deposit, or some of them. */
 function partOfDeposit(body: Fields, signed: SignedCalls, { appId }: AskedOf): BuiltPart | undefined {
   const { calls, caip2 } = signed;
   const last = calls.at(-1);
@@ -105,7 +105,7 @@ function readApproval({ to, value, data }: BatchCall): Approval | undefined {
   return call?.name === 'approve' && value === 0n ? { ...call, token: to.toLowerCase() } : undefined;
 }
 
-/** A withdrawal of the amount to the wallet, or the redemption of all shares of the wallet. */
+/** Matches a withdrawal of the amount to the wallet, or the redemption of all the wallet's shares. */
 function partOfWithdrawal(body: Fields, signed: SignedCalls, { appId }: AskedOf): BuiltPart | undefined {
   const call = onlyCall(signed);
   if (call === undefined) return undefined;
@@ -121,7 +121,7 @@ function partOfWithdrawal(body: Fields, signed: SignedCalls, { appId }: AskedOf)
   };
 }
 
-/** The collection of all fees, to the wallet. */
+/** Matches the collection of all fees to the wallet. */
 function partOfCollection(body: Fields, signed: SignedCalls, { appId }: AskedOf): BuiltPart | undefined {
   const call = onlyCall(signed);
   if (call === undefined) return undefined;
@@ -136,7 +136,7 @@ function partOfCollection(body: Fields, signed: SignedCalls, { appId }: AskedOf)
   };
 }
 
-/** The claim of everything that the distributor owes the wallet. */
+/** Matches the claim of everything that the distributor owes the wallet. */
 function partOfClaim(body: Fields, signed: SignedCalls, asked: AskedOf): BuiltPart | undefined {
   const call = onlyCall(signed);
   const chain = chainNamed(String(body.chain));

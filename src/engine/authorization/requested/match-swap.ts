@@ -22,7 +22,6 @@ import type { SignTask } from './match-task.ts';
 // trust the server about the price: the minimum that arrives for a fixed input, and the maximum that is spent for a
 // fixed output.
 
-/** One call of a swap. */
 interface SwapCall {
   readonly kind: 'approve' | 'swap' | 'wrap' | 'pass on';
   /** The maximum that the call spends or allows, in base units of the source. */
@@ -42,7 +41,7 @@ interface Routed {
 const MOST_HOPS = 3;
 
 /**
- * The part of a task in the swap of the body; undefined for any other task.
+ * Determines which part of the requested swap a task is; undefined for any other task.
  *
  * @throws NotComparableError for a swap that no configured router makes.
  */
@@ -68,7 +67,7 @@ export function partOfSwap(
     ...roleOf(kinds),
     accounts: [...account, ...recipients],
     action(address) {
-      // An approval of zero does not show the cost of an exact output.
+      // An approval of zero does not reveal how much an exact output costs.
       const isSpentKnown = spent > 0n || terms.amountType === 'exact_input';
       const rawAmount = spent > 0n ? spent : terms.rawAmount;
       const decimals = source.asset?.decimals;
@@ -90,7 +89,7 @@ const APPROVALS = 2;
 
 function roleOf(kinds: readonly SwapCall['kind'][]): Pick<BuiltPart, 'role' | 'atOnce'> {
   if (kinds.every((kind) => kind === 'approve')) return { role: 'prepares', atOnce: APPROVALS };
-  // A batch that wraps first has the role of its last call, because only one role pays the recipient.
+  // A batch that first wraps the asset has the role of its last call, so that only one role pays the recipient.
   return { role: kinds.at(-1) === 'pass on' ? 'passes on' : 'pays', atOnce: 1 };
 }
 

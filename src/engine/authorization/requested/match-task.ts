@@ -92,7 +92,6 @@ export const builtMethods: Readonly<Record<string, string>> = {
 interface RequestedOf {
   /** The part of the path after the wallet. */
   readonly rest: string;
-  /** The chain type of the wallet. */
   readonly chainType: string;
   readonly appId: string;
   /** Undefined if the server itself has the keys. Transactions that it builds are then not compared. */

@@ -26,7 +26,6 @@ import type { BuiltPart } from './built-part.ts';
 import { builtMethods, type SignTask, type WalletTask } from './match-task.ts';
 import { requestedTransferAction } from './match-transfer.ts';
 
-/** The wallet that signs. */
 interface SigningWallet {
   readonly chainType: string;
   readonly address: string;

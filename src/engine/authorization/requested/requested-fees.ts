@@ -14,7 +14,6 @@ import type { WalletTask } from './match-task.ts';
 /** The operator's ceilings that replace the defaults, by chain. */
 export type ConfiguredCeilings = ReadonlyMap<string, Partial<EvmCeilings>>;
 
-/** A signed request about a wallet. */
 interface AskedOfWallet {
   readonly body: EvidentRequest['body'];
   /** The part of the path after the wallet. */

@@ -110,7 +110,6 @@ interface Place {
   readonly value: unknown;
 }
 
-/** The path to the values of a field. */
 interface FieldPath {
   readonly types: TypeMap;
   readonly lookedThrough: PolicyFacts['lookedThrough'];

@@ -37,7 +37,6 @@ function readAccount(account: SolanaAccount): Observation {
     : unreadable('the account is behind an address lookup table');
 }
 
-/** The program that an instruction calls. */
 export const solanaProgramInstruction: ConditionSource = {
   methods: METHODS,
   resolve({ field }) {

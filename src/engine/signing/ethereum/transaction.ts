@@ -32,7 +32,6 @@ export interface StandardTransaction {
   readonly authorization_list?: readonly SignedAuthorization[] | undefined;
 }
 
-/** A recoverable signature for the transaction envelopes. */
 interface EnvelopeSignature {
   readonly r: `0x${string}`;
   readonly s: `0x${string}`;
@@ -41,7 +40,6 @@ interface EnvelopeSignature {
 
 /** A validated transaction, which is encoded to 0x hex on demand. */
 export interface PreparedTransaction {
-  /** The bytes whose keccak256 is signed. */
   signingBytes(): `0x${string}`;
   /** The wire bytes. Without a signature they are for policy evaluation. */
   wireBytes(signature?: EnvelopeSignature): `0x${string}`;
@@ -49,7 +47,6 @@ export interface PreparedTransaction {
 
 type FeeField = 'gas_price' | 'max_fee_per_gas' | 'max_priority_fee_per_gas' | 'authorization_list';
 
-// The additional fields of each transaction type.
 const FIELDS_OF_TYPE: Readonly<Record<0 | 1 | 2 | 4, readonly FeeField[]>> = {
   0: ['gas_price'],
   1: ['gas_price'],
@@ -227,7 +224,6 @@ export interface EthereumTransactionView {
   readonly accessList: readonly { readonly address: string; readonly storageKeys: readonly string[] }[];
   /** 0x hex of r || s || parity, or the bytes of a Tempo signature; undefined while unsigned. */
   readonly signature: string | undefined;
-  /** Set only for Tempo transactions. */
   readonly tempo:
     | {
         readonly feeToken: string | undefined;

@@ -88,7 +88,6 @@ export interface TypedDataField {
 /** The members of each struct, in order. */
 export type Structs = ReadonlyMap<string, readonly TypedDataField[]>;
 
-/** The type of a member, parsed. */
 export type ParsedType =
   | { readonly kind: 'struct' | 'elementary'; readonly name: string }
   | { readonly kind: 'array'; readonly element: ParsedType; readonly length: number | undefined };

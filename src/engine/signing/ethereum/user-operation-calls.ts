@@ -89,7 +89,6 @@ export function decodeExecution(
   return read && { mode, calls: (read[0] as readonly AbiValue[]).map(accountCall) };
 }
 
-/** The call data with which an account makes one call. */
 export function encodeAccountCall({ to, value, data }: AccountCall): Uint8Array {
   const dataHex = AbiFunction.encodeData(execute, [to as `0x${string}`, value, bytesTo0xHex(data)]);
   return hexToBytes(dataHex.slice(2));

@@ -98,7 +98,6 @@ export function hashUserOperation(params: UserOperationParams): { hash: Uint8Arr
 
 type Operation = ReturnType<typeof readOperation>;
 
-/** The fields of an operation that the entry point hashes. */
 function hashedOperation({ version }: EntryPoint, operation: Operation, input: UserOperationInput): object {
   if (version === '0.6') return toVersion06(operation, input);
   if (version === '0.7') return operation;

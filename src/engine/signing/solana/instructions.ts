@@ -104,7 +104,6 @@ export const unreadTokenInstructions: Readonly<Record<number, string>> = {
   255: 'Batch',
 };
 
-/** The names that instructions of a program can have. */
 export const solanaInstructionNames: Readonly<Record<'system' | 'token', readonly string[]>> = {
   system: SYSTEM_LAYOUTS.map(({ name }) => name),
   token: TOKEN_LAYOUTS.map(({ name }) => name),

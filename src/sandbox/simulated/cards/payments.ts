@@ -288,7 +288,7 @@ function give(
     ...{ address: card.address, payer: issuerAddress(environment) },
     ...{ tokenAddress: card.token, decimals: card.decimals, rawAmount: rawOf(card, cents) },
   });
-  // INVARIANT: the issuer still has all the money that it took.
+  // INVARIANT: the issuer still holds all the money that it took.
   if (typeof paid === 'string') throw new Error(`the simulated issuer cannot pay back: ${paid}`);
   return paid;
 }

@@ -22,7 +22,6 @@ type NewSimulatedVault = Omit<VaultPlan, 'address'> & { readonly name: string };
 
 /** The vaults and rewards of simulated EVM chains, and the controls for testers. */
 export interface SimulatedEarn extends Incentives, VaultRates {
-  /** Adds a vault and returns its address. */
   addVault(caip2: string, vault: NewSimulatedVault): Promise<string>;
   /** Plans a vault that is deployed when the chain is first used. */
   planVault(caip2: string, plan: VaultPlan): void;

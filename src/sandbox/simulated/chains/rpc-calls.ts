@@ -1,6 +1,5 @@
 // The JSON-RPC calls of all kinds of chains.
 
-/** One JSON-RPC call. */
 export interface RpcCall {
   readonly method: string;
   readonly params: readonly unknown[];

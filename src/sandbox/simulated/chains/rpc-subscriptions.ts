@@ -2,8 +2,8 @@ import type { Log } from '../../../ports/runtime.ts';
 import { LIMIT_EXCEEDED, type RpcConnection, RpcError } from './rpc-calls.ts';
 import { makeTurns } from './turns.ts';
 
-/*
- * The subscriptions of one chain, whatever their contents: which connection has which, and when they are notified.
+/**
+ * Keeps track of the subscriptions of one chain: which connection has which subscriptions, and when they are notified.
  */
 
 /** CHOICE: the maximum number of subscriptions of a connection to a chain. */

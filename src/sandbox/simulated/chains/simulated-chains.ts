@@ -61,7 +61,6 @@ export interface SimulatedChains extends Chains {
    * first block.
    */
   steer(caip2: string, hash: string, effect: TransactionEffect): Promise<boolean>;
-  /** Returns the latest block of a chain. */
   head(caip2: string): Promise<Block>;
   /** Returns the included transactions of an EVM chain, newest first. */
   transactions(
@@ -82,7 +81,6 @@ export interface SimulatedChains extends Chains {
   fiat(options: FiatOptions): { providers: FiatProviders; controls: FiatControls };
   /** Creates card issuers whose cards spend from wallets on the simulated chains that `supports` accepts. */
   cards(options: CardOptions): { issuers: CardIssuers; controls: CardControls };
-  /** The prices, which are stored with the chains. */
   readonly prices: MovablePrices;
   /** Deletes all state. */
   reset(): Promise<void>;
@@ -253,7 +251,7 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     total: async (caip2, tokenAddress) => (await simulatedOf(caip2)).ledger.total(assetOf(tokenAddress)),
     async books() {
       const listed = (await used()).filter(
-        // What exists on a real chain is not known.
+        // It is not known which accounts exist on a real chain.
         (caip2) => /^(eip155|solana|tron):/.test(caip2) && !isForked(caip2),
       );
       if (listed.length === 0) return [];

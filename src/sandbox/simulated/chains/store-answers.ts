@@ -4,13 +4,12 @@ import Sqlite from 'better-sqlite3';
 
 /** CHOICE: the state of the 20 forks that were changed last is kept. */
 const MOST_FILES = 20;
-/** Larger answers are asked for again. */
+/** Larger answers are not stored and are fetched again. */
 const MOST_KEPT_CHARACTERS = 1_000_000;
 
 /** The answers of a node to calls, by a text that identifies the call. */
 interface Answers {
   find(key: string): unknown;
-  /** Returns the answer. */
   keep(key: string, answer: unknown): unknown;
   close(): void;
 }

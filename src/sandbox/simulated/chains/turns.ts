@@ -1,7 +1,7 @@
-/** The work of one call gives other work a turn after this long. */
+/** After this time, a call pauses so that other work can run. */
 const SLICE_MS = 10;
 
-/** Makes a function that waits for a turn of the event loop when the last one was long ago. */
+/** Makes a function that waits for the next turn of the event loop if the last wait was long ago. */
 export function makeTurns(): () => Promise<void> | undefined {
   let turnMs = performance.now() + SLICE_MS;
   return () => {

@@ -96,7 +96,7 @@ export interface Simulated<C extends AnyChain = AnyChain> {
   head(): Block;
   /** Mines blocks immediately and returns the latest one. */
   mine(count: number): Promise<Block>;
-  /** Ends what the chain has open besides the store. */
+  /** Closes everything that the chain has open besides the store. */
   close?(): void;
   /** The components of an EVM chain. */
   readonly evm?: EvmParts;

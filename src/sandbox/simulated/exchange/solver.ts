@@ -47,7 +47,7 @@ interface Supply {
  * Funds the solver's inventory of an asset from the faucet, once. Returns false when that would exceed the chain's
  * maximum supply.
  *
- * INVARIANT: apart from this inventory, the solver pays only from deposits that it received.
+ * INVARIANT: besides this inventory, the solver pays only from deposits that it has received.
  */
 export function ensureInventory(store: ChainStore, chain: Simulated, supply: Supply): boolean {
   const { caip2, tokenAddress, ...rest } = supply;

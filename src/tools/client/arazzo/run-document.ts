@@ -125,7 +125,6 @@ function failureOf({ condition, context = '', type }: Criterion, scope: Scope): 
   return [`expected ${condition}`, ...observed].join(', ');
 }
 
-/** A step that was run. */
 export interface PlayedStep extends SandboxScenarioStep {
   readonly workflow: string;
   readonly step: string;
@@ -145,7 +144,6 @@ export interface PlayedDocument {
 }
 
 export interface RunOptions {
-  /** Runs only this workflow and the workflows on which it depends. */
   readonly workflow?: string | undefined;
   readonly inputs?: Readonly<Record<string, unknown>>;
   readonly onStep?: (step: PlayedStep) => void;

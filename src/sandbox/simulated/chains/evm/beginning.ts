@@ -1,7 +1,7 @@
 import type { Genesis } from './contracts/genesis.ts';
 import { ZERO_WORD } from './state.ts';
 
-/** What a chain begins with: what is read where nothing is stored. Addresses are lower-case 0x hex. */
+/** The initial state of a chain, which is read where nothing is stored yet. Addresses are lower-case 0x hex. */
 export interface Beginning {
   code(address: string): Uint8Array;
   /** Slot and word: 64 hex digits. */

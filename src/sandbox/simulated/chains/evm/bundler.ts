@@ -34,7 +34,6 @@ interface Decoded {
   readonly plan: EvmPlan;
 }
 
-/** Simulates the bundler of one chain. */
 export function simulateBundler(parts: EvmParts): Bundler {
   const { pool, blocks, state, atHead } = parts;
   return {

@@ -26,7 +26,7 @@ export function simulateEvm(world: World, caip2: string, upstream?: Upstream): S
   return upstream === undefined ? simulated : continued(parts, simulated);
 }
 
-/** A chain that continues a real one: its methods wait for state that is missing. */
+/** For a chain that continues a real one, the methods wait until missing state has been fetched. */
 function continued(
   parts: EvmParts,
   { chain, ledger, fund, ...controls }: Simulated<EvmChain>,

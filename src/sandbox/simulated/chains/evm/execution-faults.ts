@@ -50,7 +50,7 @@ export function faultOf({ exceptionError, runState }: ExecResult): string | unde
   const { error } = exceptionError;
   // Only code reverts. A precompiled contract that refuses its input uses up its gas.
   if (error === errors.REVERT && runState === undefined) return 'precompiled contract failed';
-  // The name of an invalid JUMP is followed by details.
+  // For an invalid JUMP, the name is followed by details.
   if (error.startsWith(errors.INVALID_JUMP)) return faults[errors.INVALID_JUMP];
   if (error === errors.INVALID_OPCODE) return `invalid opcode: ${invalidName(runState)}`;
   if (error === errors.STACK_UNDERFLOW) {
@@ -60,9 +60,9 @@ export function faultOf({ exceptionError, runState }: ExecResult): string | unde
 }
 
 /**
- * The name of the invalid operation at which code has ended.
+ * The name of the invalid operation that ended the code.
  *
- * NOTE: once code has jumped, `opCode` is that of INVALID for all undefined operations.
+ * NOTE: after a jump, the machine reports every undefined operation as INVALID.
  */
 export function invalidName(
   state: Pick<NonNullable<ExecResult['runState']>, 'code' | 'programCounter'> | undefined,
@@ -71,7 +71,7 @@ export function invalidName(
   return code === INVALID ? 'INVALID' : `opcode 0x${code.toString(16)} not defined`;
 }
 
-/** The operations by how many operands they take. Source: Ethereum yellow paper, appendix H. */
+/** The operations, by their number of operands. Source: Ethereum yellow paper, appendix H. */
 const operandsOfOperations: Readonly<Record<number, readonly number[]>> = {
   // ISZERO, NOT, CLZ, BALANCE, CALLDATALOAD, EXTCODESIZE, EXTCODEHASH, BLOCKHASH, BLOBHASH, POP, MLOAD, SLOAD, JUMP,
   // TLOAD, SELFDESTRUCT
@@ -92,14 +92,14 @@ const operandsOfOperations: Readonly<Record<number, readonly number[]>> = {
 };
 
 function operandCount(opCode: number): number {
-  if (opCode >= 0x80 && opCode <= 0x8f) return opCode - 0x7f; // DUP
-  if (opCode >= 0x90 && opCode <= 0x9f) return opCode - 0x8e; // SWAP
-  if (opCode >= 0xa0 && opCode <= 0xa4) return opCode - 0x9e; // LOG
+  if (opCode >= 0x80 && opCode <= 0x8f) return opCode - 0x7f;
+  if (opCode >= 0x90 && opCode <= 0x9f) return opCode - 0x8e;
+  if (opCode >= 0xa0 && opCode <= 0xa4) return opCode - 0x9e;
   const found = Object.entries(operandsOfOperations).find(([, all]) => all.includes(opCode));
   return Number(found?.[0] ?? 0);
 }
 
-/** Why the outermost call failed. Undefined when it succeeded. */
+/** The reason why the outermost call failed; undefined when it succeeded. */
 export function revertOf(result: ExecResult, abis: Pick<Abis, 'error'>): RevertError | undefined {
   const fault = faultOf(result);
   if (fault === undefined) return undefined;
@@ -118,7 +118,7 @@ function reasonOf(data: string, abis: Pick<Abis, 'error'>): string {
   return `${REVERTED}: ${known.name}(${known.arguments.map(({ value }) => value).join(', ')})`;
 }
 
-/** What `Error(string)` or `Panic(uint256)` says. Undefined for other data. */
+/** The message of an `Error(string)` or `Panic(uint256)`; undefined for other data. */
 export function standardReasonOf(data: string): string | undefined {
   const parameters = `0x${data.slice(8)}` as const;
   try {
@@ -127,7 +127,7 @@ export function standardReasonOf(data: string): string | undefined {
     const code = AbiParameters.decode(panicInputs, parameters)[0];
     return panics[Number(code)] ?? `unknown panic code: 0x${code.toString(16)}`;
   } catch {
-    // The contract has encoded it wrongly.
+    // The contract has encoded the error incorrectly.
     return undefined;
   }
 }

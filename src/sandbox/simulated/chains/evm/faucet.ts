@@ -12,7 +12,7 @@ import { findBalanceSlot } from './token-slots.ts';
 /** The address that lists of transfers show as the sender of faucet deposits. */
 export const FAUCET_ADDRESS = '0x00000000000000000000000000000000000fa0ce';
 const MAX_AMOUNT = 2n ** 256n - 1n;
-/** The largest balance that the faucet leaves in a token of a real chain. */
+/** The maximum balance of an account in a token of a real chain after a deposit. */
 const MAX_TOKEN_AMOUNT = 2n ** 127n - 1n;
 
 /**
@@ -49,7 +49,7 @@ export async function fundContinued(parts: EvmParts, deposit: Deposit): Promise<
   const { address, slot } = found;
   return blocks.exclusively(() => {
     const block = blocks.head();
-    // The balance may have changed since it was found. Tokens keep flags in the bits above it.
+    // The balance may have changed since its slot was found. Some tokens keep flags in the bits above the balance.
     const word = numberIn(state.bytecode.word(address, slot));
     const rawBalance = (word & MAX_TOKEN_AMOUNT) + deposit.rawAmount;
     if (rawBalance > MAX_TOKEN_AMOUNT) {

@@ -34,7 +34,7 @@ const SLICE_MS = 10;
 const JUMPDEST = 0x5b;
 const REVERT = 0xfd;
 const JUMPS_PER_LOOK = 512;
-/** KECCAK256 of a long text, the operation that takes the longest for its gas. */
+/** KECCAK256 of a long input takes more time per gas than any other operation. */
 const KECCAK256 = 0x20;
 
 /** A call, or without `to` the creation of a contract. Addresses are lower-case 0x hex. */
@@ -278,7 +278,7 @@ function warm({ journal, precompiles }: EVM, { from, to, accessList, authorities
   }
 }
 
-/** An operation as it is, after which `pauseIfDue` is called. */
+/** Runs an operation unchanged, then calls `pauseIfDue`. */
 function pausingAfter(
   rules: Common,
   opcode: number,
@@ -299,10 +299,10 @@ function pausingAfter(
 }
 
 /**
- * REVERT as it is, except that it has no operands when its memory costs more gas than is left.
+ * Runs REVERT unchanged, but without operands if its memory would cost more gas than is left.
  *
- * NOTE: before the machine charges the gas, it reads the data of a REVERT for whoever observes the steps, however much
- * memory that takes.
+ * NOTE: the machine reads the data of a REVERT for observers of the steps before it charges the gas, and that data can
+ * take any amount of memory.
  */
 function boundedRevert(rules: Common): NonNullable<EVMOpts['customOpcodes']>[number] {
   const { handlers, dynamicGasHandlers } = getOpcodesForHF(rules);

@@ -61,7 +61,7 @@ export function makeEvmMachine(
     replacementOf({ sender, lane, nonce = 0, hash, plan }) {
       if (plan.sentinel !== 'replaced' || state.accounts.nonce(sender, lane) > nonce)
         return pool.ofNonce(sender, lane, nonce) ?? null;
-      // The transaction that replaces the sentinel's transaction does not exist. It only uses the nonce.
+      // The transaction that replaces the sentinel's transaction is not real. It only uses up the nonce.
       state.accounts.setNonce(sender, lane, nonce + 1);
       return sentinelReplacementHash(hash);
     },
@@ -214,7 +214,7 @@ function delegateAccounts(
   for (const { contract, chainId, nonce, authority } of authorizations) {
     const isHere = chainId === 0 || BigInt(chainId) === state.chainId;
     if (authority === null) continue;
-    // A trace shows each signer as it was, also of an authorization that is skipped.
+    // A trace shows the previous state of every signer, even if its authorization is skipped.
     const [next, balance] = [accounts.nonce(authority, ''), ledger.balance(authority, NATIVE)];
     const code = codeAt(state, authority);
     if (!isHere || nonce >= MAX_NONCE) continue;

@@ -63,7 +63,7 @@ export function makeEvmParts(world: World, caip2: string, upstream?: Upstream): 
     onAbandoned: forks.replace,
   });
   const { catchUp, atHead, exclusively, mine } = made;
-  // Each of them is repeated alone: a caller that sends something must not repeat the sending.
+  // Each method is retried separately, so that a caller that sends something does not send it again.
   const blocks =
     upstream === undefined ? made : { ...made, ...settled({ catchUp, atHead, exclusively, mine }) };
   const parts: EvmParts = {
@@ -91,7 +91,7 @@ export function forkBlockOf(store: ChainStore, caip2: string): number | undefine
   return makeContractState(store, caip2).get<number>(FORK, 'block');
 }
 
-/** Throws UpstreamUnavailableError when the stored chain continues another chain, or none. */
+/** @throws UpstreamUnavailableError when the stored chain continues a different chain, or none. */
 function requireSameFork({ upstream, contracts, caip2 }: EvmState): void {
   const stored = contracts.get<number>(FORK, 'block');
   if (stored === upstream?.block) return;

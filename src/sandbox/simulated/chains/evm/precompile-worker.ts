@@ -4,7 +4,6 @@ import { chainRules } from './chain-rules.ts';
 
 // The entry point of the thread that runs long precompiles, see `precompiles.ts`.
 
-/** A call of a precompile. */
 export interface PrecompileCall {
   /** 40 hex digits. */
   readonly address: string;

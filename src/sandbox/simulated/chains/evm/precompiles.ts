@@ -9,16 +9,16 @@ import type { PrecompileCall, PrecompileResult } from './precompile-worker.ts';
 
 /** Whether an input takes longer than a few milliseconds, by the number of the precompile. */
 const isLong: Readonly<Record<number, (data: Uint8Array) => boolean>> = {
-  2: ({ length }) => length > 500_000, // SHA-256
-  3: ({ length }) => length > 100_000, // RIPEMD-160
-  5: ({ length }) => length > 256, // modular exponentiation
-  8: ({ length }) => length > 0, // pairing on BN254
+  2: ({ length }) => length > 500_000,
+  3: ({ length }) => length > 100_000,
+  5: ({ length }) => length > 256,
+  8: ({ length }) => length > 0,
   // BLAKE2: the input begins with the number of rounds.
   9: ([first = 0, second = 0, third = 0]) => first + second > 0 || third > 0x40,
-  10: () => true, // KZG point evaluation
-  12: ({ length }) => length > 160, // sum of multiples in G1 of BLS12-381, 160 bytes each
-  14: ({ length }) => length > 288, // sum of multiples in G2 of BLS12-381, 288 bytes each
-  15: ({ length }) => length > 0, // pairing on BLS12-381
+  10: () => true,
+  12: ({ length }) => length > 160,
+  14: ({ length }) => length > 288,
+  15: ({ length }) => length > 0,
 };
 
 const CHECK_MS = 50;

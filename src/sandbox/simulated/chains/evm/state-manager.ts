@@ -10,7 +10,7 @@ import { codeAt } from './state.ts';
  * The state of an overlay, in the form that @ethereumjs/evm reads and writes.
  *
  * @param overlay returns the overlay of the running execution.
- * @param pause lets other work run, if it is time for that.
+ * @param pause lets other work run if a pause is due.
  */
 export function stateManagerOf(overlay: () => Overlay, pause: () => Promise<void>): StateManagerInterface {
   const hashes = new WeakMap<Uint8Array, Uint8Array>();

@@ -8,14 +8,14 @@ import type { EvmParts } from './parts.ts';
 import type { EvmState } from './state.ts';
 import { textOf } from './state-manager.ts';
 
-/*
- * Tokens of real chains keep balances in storage of their own layout. The slot of a balance is the one that `balanceOf`
- * reads and whose value it returns.
+/**
+ * Tokens of real chains store balances in different layouts. The slot of a balance is found by observing `balanceOf`:
+ * it reads that slot and returns its value.
  */
 
 /** A balance that no token has by chance. */
 const PROBE = 0x5eed_c0de_5eed_c0den;
-/** More slots than the balance of any known token depends on. */
+/** The maximum number of slots to try. No known token reads as many for a balance. */
 const MOST_SLOTS = 64;
 
 interface Slot {
@@ -43,7 +43,7 @@ export async function findBalanceSlot(parts: EvmParts, account: Account): Promis
   };
   const balance = await balanceOf(watched(interpreter, { tracer }), state, account);
   if (balance === undefined || read.length > MOST_SLOTS) return undefined;
-  // The balance is usually read last.
+  // `balanceOf` usually reads the balance last.
   for (const at of read.reverse()) {
     const probed = makeOverlay(state);
     probed.state.bytecode.setWord(at.address, at.slot, wordOf(PROBE));

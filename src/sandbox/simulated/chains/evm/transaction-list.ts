@@ -8,7 +8,6 @@ import { type EvmLog, type NewReceipt, type Receipt, receiptsBefore } from './re
 /** An included transaction, with its decoded call and events. Addresses are lower-case 0x hex. */
 export interface ListedTransaction
   extends Pick<NewReceipt, 'hash' | 'block' | 'sender' | 'recipient' | 'contract' | 'gasUsed'> {
-  /** The position in the list. */
   readonly position: string;
   readonly value: bigint;
   /** The calldata in 0x hex. */

@@ -5,11 +5,11 @@ import { openAnswers } from '../store-answers.ts';
 import type { Beginning } from './beginning.ts';
 
 /*
- * A simulated chain can continue a real one, its upstream. Missing state is read from a node and kept in a file for good.
- * Nothing is ever sent to the node.
+ * A simulated chain can continue a real one, its upstream. Missing state is fetched from a node and kept in a file
+ * permanently. No transaction is ever sent to the node.
  *
- * Executions and transactions of the store read state without waiting. A read whose answer is not in the file throws
- * MissingStateError; `settle` then asks the node and runs the work again.
+ * Executions and transactions of the store read state synchronously. A read whose value is not in the file throws
+ * MissingStateError; `settle` then fetches the value and runs the work again.
  */
 
 /** A real chain to continue. */
@@ -24,7 +24,7 @@ export interface ForkSource {
 export interface Upstream extends Beginning {
   readonly block: number;
   blockHash(number: number): string;
-  /** Calls a method about this block or earlier ones. Throws NodeError, UpstreamUnavailableError. */
+  /** Calls a method about this block or an earlier one. @throws NodeError, UpstreamUnavailableError */
   ask(method: string, params: readonly unknown[]): Promise<unknown>;
   close(): void;
 }
@@ -37,14 +37,14 @@ const SETTLE_MS = 60_000;
 const DELEGATION = '0xef0100';
 const NO_CODE = new Uint8Array();
 
-/** The node of a real chain is away, or does not answer about this chain. */
+/** The node of a real chain cannot be reached, or serves a different chain. */
 export class UpstreamUnavailableError extends ChainUnavailableError {
-  /** Recognized by `isUnavailable` and `unavailableThing` of `errors.ts`. */
+  /** Recognized by `isUnavailable` and `unavailableThing` in `errors.ts`. */
   readonly isUnavailable = true;
   readonly unavailable = 'the node of the forked chain';
 }
 
-/** A value of the real chain that is not known yet. */
+/** Thrown by a read of the real chain's state that has not been fetched yet. */
 class MissingStateError extends Error {
   readonly load: () => Promise<void>;
 
@@ -55,7 +55,10 @@ class MissingStateError extends Error {
   }
 }
 
-/** Runs work, again after each value that was missing. The work must have no effect before it has read everything. */
+/**
+ * Runs work, and runs it again after each missing value has been fetched. The work must have no effects until it has
+ * read everything.
+ */
 export async function settle<T>(work: () => T | Promise<T>): Promise<T> {
   const endMs = performance.now() + SETTLE_MS;
   for (;;) {
@@ -73,7 +76,6 @@ export async function settle<T>(work: () => T | Promise<T>): Promise<T> {
   }
 }
 
-/** The same methods, each of which is settled. */
 export function settled<T extends object>(methods: T): T {
   const entries = Object.entries(methods).map(([name, value]) => [
     name,
@@ -85,9 +87,9 @@ export function settled<T extends object>(methods: T): T {
 /**
  * Opens the state of a real chain.
  *
- * @param folder where the answers of nodes are kept.
- * @param begun the block at which the chain was continued before, if it was.
- * @throws UpstreamUnavailableError without the node, if it is needed.
+ * @param folder keeps the fetched values.
+ * @param begun the block at which an earlier run continued the chain, if any.
+ * @throws UpstreamUnavailableError if the node is needed and cannot be reached.
  */
 export async function openUpstream(
   { caip2, url, block }: ForkSource,
@@ -109,7 +111,7 @@ export async function openUpstream(
     }
   }
 
-  /** Asks for a value once, and keeps it. */
+  /** Fetches a value once, and keeps it. */
   async function load(method: string, params: readonly unknown[]): Promise<unknown> {
     const key = JSON.stringify([method, ...params]);
     const kept = answers.find(key);
@@ -123,7 +125,7 @@ export async function openUpstream(
     }
   }
 
-  /** A value that is known already. Throws MissingStateError. */
+  /** Returns a value that was fetched before. @throws MissingStateError */
   function read(
     method: string,
     params: readonly unknown[],
@@ -144,7 +146,7 @@ export async function openUpstream(
     try {
       return await load(method, params);
     } catch (error) {
-      // Nodes without an archive have no state of earlier blocks.
+      // Only archive nodes have the state of earlier blocks.
       if (error instanceof NodeError) throw unavailable(`${method} is refused: ${error.message}`);
       throw error;
     }
@@ -157,7 +159,7 @@ export async function openUpstream(
   }
 
   const methods = ['eth_getCode', 'eth_getBalance', 'eth_getTransactionCount'] as const;
-  /** All of an account is asked for at once. */
+  /** Fetches balance, nonce and code of an account together. */
   const account = (method: (typeof methods)[number], address: string): string => {
     const others = methods
       .filter((other) => other !== method)
@@ -175,7 +177,7 @@ export async function openUpstream(
     code(address) {
       const text = codeText(address);
       if (text === '0x' || text.startsWith(DELEGATION)) return NO_CODE;
-      // The same array each time, so that its hash is calculated once.
+      // Always returns the same array, so that its hash is calculated only once.
       const code = codes.get(address) ?? hexToBytes(text.slice(2));
       codes.set(address, code);
       return code;
@@ -185,7 +187,7 @@ export async function openUpstream(
       return text.startsWith(DELEGATION) ? `0x${text.slice(DELEGATION.length)}` : undefined;
     },
     word(address, slot) {
-      // An account without code has no storage: most new contracts need no question for each slot.
+      // An account without code has no storage, so nothing needs to be fetched for the slots of new contracts.
       if (codeText(address) === '0x') return '0'.repeat(64);
       return read('eth_getStorageAt', [address, `0x${slot}`, at])
         .slice(2)

@@ -57,7 +57,7 @@ export function preflight(
   if (isBlockhashChecked && !isAlive(plan.blockhash)) return { kind: 'refused', error: 'BlockhashNotFound' };
   if (plan.feePayer === FEE_PAYER_ADDRESS) refill(parts, plan);
   return rollBack(state.store, () => {
-    // As in the next block: a program that the latest one has deployed can be called.
+    // Execute as in the next block, so that programs deployed in the latest block can be called.
     const { number, seconds } = blocks.head();
     const run = runSolana(state, decoded, { executor, block: { number: number + 1, seconds } });
     inspect();

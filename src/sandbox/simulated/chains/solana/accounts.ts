@@ -101,7 +101,7 @@ export function tokenAccountOf({ owner: program, data }: SolanaAccount): TokenAc
   };
 }
 
-/** @param before the data so far, of which nodes keep the bytes of a key that is no longer there. */
+/** @param before the previous data. Like real nodes, the result keeps the bytes of a key that was removed. */
 export function tokenAccountBytes(account: TokenAccountData, before?: Uint8Array): Uint8Array {
   const bytes = Buffer.alloc(TOKEN_ACCOUNT_BYTES + account.extensions.length);
   if (before !== undefined) bytes.set(before);

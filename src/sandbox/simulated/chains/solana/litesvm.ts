@@ -11,12 +11,13 @@ import {
 import { LOOKUP_TABLE_PROGRAM, PRECOMPILES } from './plan.ts';
 import type { Executor, InnerInstruction, Outcome, Task } from './runtime.ts';
 
-/*
- * Transactions in the real virtual machine of Solana, of the optional package `litesvm`. The accounts of a transaction
- * are taken from the store of the chain, and what changed is returned: the machine keeps nothing that the store lacks.
+/**
+ * Runs transactions in Solana's real virtual machine, from the optional package `litesvm`. It reads the accounts of a
+ * transaction from the chain's store and returns the changes. The machine itself holds no state that is not in the
+ * store.
  */
 
-/** The part of the package that is used. It has no types of its own here, because it need not be installed. */
+/** The part of the package that is used. Its types are declared here, because the package may not be installed. */
 export interface LiteSvmModule {
   readonly LiteSVM: new () => LiteSvm;
   readonly Clock: new (
@@ -67,7 +68,7 @@ interface Failure {
   meta(): Metadata;
 }
 
-/** CHOICE: the machine is made anew when it has seen this many accounts or bytes of their data. */
+/** CHOICE: the machine is replaced by a new one after it has seen this many accounts, or bytes of account data. */
 const MOST_ACCOUNTS = 20_000;
 const MOST_BYTES = 256_000_000;
 const SLOTS_PER_EPOCH = 432_000n;
@@ -83,7 +84,7 @@ export function makeLiteSvmExecutor(
 ): Executor {
   const make = (): LiteSvm =>
     new LiteSVM().withSigverify(false).withBlockhashCheck(false).withTransactionHistory(0n);
-  /** Never changed: it tells which accounts the machine has from the start. */
+  /** Never changed. It shows which accounts exist in a new machine. */
   const fresh = make();
   const native = new Map<string, boolean>();
   let svm = make();
@@ -105,7 +106,7 @@ export function makeLiteSvmExecutor(
     bytes += data.length;
   }
 
-  /** Whether the account was different before. */
+  /** Returns whether the account has changed. */
   function sync(address: string, account: SolanaAccount): boolean {
     if (isNative(address) || isSame(known.get(address) ?? EMPTY_ACCOUNT, account)) return false;
     put(address, account);
@@ -180,7 +181,7 @@ export function makeLiteSvmExecutor(
           bytes += after.data.length;
           if (!isSame(account(address), after)) changed.set(address, after);
         } else if (after.lamports !== before) {
-          // The chain counts what was paid to an account that the machine has from the start.
+          // For an account that exists in every new machine, the chain stores only the lamports that were paid to it.
           changed.set(address, withLamports(account(address), after.lamports - before));
         }
       }

@@ -69,7 +69,7 @@ export function movementsIn({ resolved, outcome, account }: Given): Movement[] {
   return movements;
 }
 
-/** Moves the difference between the tracked lamports and the actual lamports. */
+/** Adds movements for the difference between tracked and actual lamports. */
 function settle(
   held: (address: string) => bigint,
   addresses: ReadonlySet<string>,

@@ -20,7 +20,6 @@ export interface Outcome {
   /** For each instruction, the instructions that it invoked, in order. */
   readonly inner: readonly (readonly InnerInstruction[])[];
   readonly returned: { readonly program: string; readonly data: Uint8Array } | null;
-  /** The accounts that it changed. */
   readonly changed: ReadonlyMap<string, SolanaAccount>;
 }
 
@@ -249,8 +248,8 @@ function requireAllowed(
 }
 
 /**
- * After a transaction, every writable account must be empty, have its rent exemption, or have had less before and not
- * gained.
+ * After a transaction, every writable account must be empty or rent-exempt, or must not have gained lamports if it was
+ * below the rent exemption before.
  */
 function rentError(
   { accounts }: ResolvedSolana,

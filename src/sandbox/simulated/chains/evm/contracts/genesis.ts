@@ -87,7 +87,7 @@ export function genesisOf(chain: Chain): Genesis {
   };
 }
 
-/** What the sandbox needs on a chain that continues a real one: everything else is the real chain's. */
+/** The state that the sandbox adds to a chain that continues a real one. Everything else comes from the real chain. */
 function continuedGenesis(): Genesis {
   const accounts = new Map(
     accountsOfWallets().map(([address, code]) => [address, { code, words: new Map<string, string>() }]),

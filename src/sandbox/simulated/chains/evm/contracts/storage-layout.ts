@@ -6,7 +6,6 @@ import { bytesToHex, hexToBytes, utf8ToBytes } from '../../../../../engine/crypt
  * State Variables in Storage".
  */
 
-/** The word of a number. */
 export function wordOf(value: bigint | number | boolean): string {
   return BigInt(value).toString(16).padStart(64, '0');
 }
@@ -34,7 +33,6 @@ export function elementSlot(slot: string, index: number): string {
   return wordOf(numberIn(bytesToHex(keccak_256(hexToBytes(slot)))) + BigInt(index));
 }
 
-/** The slots and words of a string. */
 export function stringWords(slot: string, text: string): [slot: string, word: string][] {
   const bytes = bytesToHex(utf8ToBytes(text));
   const length = bytes.length / 2;

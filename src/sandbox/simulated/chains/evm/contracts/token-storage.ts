@@ -30,7 +30,6 @@ const published: Readonly<Record<string, readonly [name: string, version: string
   USDT: ['Tether USD', '1'],
 };
 
-/** The initial storage of a token. */
 export function tokenWords({ decimals, symbol }: TokenTerms): [slot: string, word: string][] {
   const [name, version] = published[symbol] ?? [symbol, '1'];
   return [
@@ -94,7 +93,6 @@ export function withTokens(native: Ledger, bytecode: Pick<Bytecode, 'word' | 'se
   };
 }
 
-/** The allowances of tokens in the storage of their contracts. */
 export function tokenAllowances({
   word,
   setWord,

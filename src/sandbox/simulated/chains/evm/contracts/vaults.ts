@@ -55,7 +55,6 @@ export function borrowerOf(address: string): string {
   return derivedAddress(`borrower of ${address}`);
 }
 
-/** The address of the next vault. */
 export function vaultAddress(state: EvmState, name: string): string {
   return derivedAddress(`vault ${vaultsOn(state).length} ${name} on ${state.caip2}`);
 }

@@ -11,9 +11,9 @@ const MOST_FRAMES = 10_000;
 /** CHOICE: the inputs, outputs and logs of a trace have at most 10 MB together. */
 const MOST_BYTES = 10_000_000;
 const MOST_DEPTH = 1_024;
-/** More memory than all the gas of a block pays for. */
+/** More memory than the gas of a whole block can pay for. */
 const MOST_MEMORY = 8_000_000n;
-/** The gas that a call with value gets for nothing. */
+/** The gas that a call with value gets free of charge. */
 const STIPEND = 2_300n;
 
 interface Frame {
@@ -35,7 +35,7 @@ interface LogFrame {
   readonly address: string;
   readonly topics: readonly string[];
   readonly data: string;
-  /** How many calls the frame had made before. */
+  /** The number of earlier calls of the frame. */
   readonly position: string;
   /** The position in the whole transaction. */
   index: string;
@@ -56,7 +56,7 @@ export function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unk
   let count = 0;
   let bytes = 0;
 
-  /** Writes data in hex. Throws RpcError when the trace has too much. */
+  /** Writes data in hex. @throws RpcError when the trace contains too much data. */
   function hex(data: Uint8Array): string {
     bytes += data.length;
     if (bytes > MOST_BYTES) {
@@ -93,7 +93,7 @@ export function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unk
       },
       exit(result) {
         const ended = open.pop()!;
-        // A fault is that of the operation itself.
+        // The operation itself has failed.
         if (result.execResult.exceptionError === undefined) endBegun(ended);
         end(ended.frame, result, hex);
         const parent = open.at(-1);
@@ -172,7 +172,7 @@ function canPay({ gasLeft, opcode }: InterpreterStep): boolean {
 }
 
 function memoryOf({ memory }: InterpreterStep, offset: bigint, length: bigint): Uint8Array {
-  // Without the gas for so much memory, the operation fails.
+  // The operation will fail, because there is not enough gas for this much memory.
   if (length > MOST_MEMORY) return new Uint8Array();
   const data = new Uint8Array(Number(length));
   if (length > 0n && offset < BigInt(memory.length)) {
@@ -182,8 +182,8 @@ function memoryOf({ memory }: InterpreterStep, offset: bigint, length: bigint): 
 }
 
 /**
- * The frame of a call or creation as it begins, for a call that ends before its message. Undefined without the gas for
- * its operands.
+ * The frame of a call or creation that ends before its message starts. Undefined if there is not enough gas for its
+ * operands.
  */
 function begunBy(step: InterpreterStep, hex: ToHex): Frame | undefined {
   if (!canPay(step)) return undefined;
@@ -206,7 +206,7 @@ function begunBy(step: InterpreterStep, hex: ToHex): Frame | undefined {
   };
 }
 
-/** Geth shows that a contract destroys itself as a call without gas. */
+/** Geth shows the destruction of a contract as a call without gas. */
 function destructionBy(step: InterpreterStep): Frame | undefined {
   const [beneficiary] = operandsOf(step);
   if (beneficiary === undefined || !canPay(step)) return undefined;

@@ -41,7 +41,7 @@ export interface Call {
   readonly value: bigint;
   readonly data: Uint8Array;
   readonly gas: bigint;
-  /** What GASPRICE returns. */
+  /** The result of GASPRICE. */
   readonly gasPrice: bigint;
   readonly hasGas: boolean;
   readonly authorizationList: readonly EvmAuthorization[];

@@ -7,9 +7,7 @@ import { hashText, numberOf } from './calls.ts';
 import { knownBlock } from './logs.ts';
 import { quantity } from './views.ts';
 
-/*
- * A chain that continues a real one answers about the blocks of the real chain with what the node says.
- */
+/** For a chain that continues a real one, calls about the real chain's blocks are answered by its node. */
 
 /** The position of the block in the parameters of methods. */
 const blockAt: Readonly<Record<string, number>> = {
@@ -35,7 +33,7 @@ const byHash: ReadonlySet<string> = new Set([
 
 type Answer = { readonly result: unknown } | undefined;
 
-/** The real chain's answer to a call about its own blocks. Undefined for a call about later ones. Throws RpcError. */
+/** The real chain's answer to a call about its own blocks; undefined for a call about later blocks. @throws RpcError */
 export async function answerOfUpstream(parts: EvmParts, { method, params }: RpcCall): Promise<Answer> {
   const { upstream } = parts.state;
   if (upstream === undefined) return undefined;
@@ -50,16 +48,16 @@ export async function answerOfUpstream(parts: EvmParts, { method, params }: RpcC
   return { result: await ask(upstream, method, params.with(at, quantity(number))) };
 }
 
-/** The number of a block of the real chain. Undefined for a later or an unknown one. */
+/** The number of a block of the real chain; undefined for a later or unknown block. */
 function earlierBlock(parts: EvmParts, { block }: Upstream, given: unknown): number | undefined {
-  // Most calls name no block, or the latest.
+  // Most calls name no block, or the latest block.
   if (given == null || given === 'latest' || given === 'pending') return undefined;
   const number = knownBlock(parts, given);
   return number !== undefined && number <= block ? number : undefined;
 }
 
 /**
- * The real chain's answer to a call about a hash that this chain does not know. Throws RpcError.
+ * The real chain's answer to a call about a hash that this chain does not know. @throws RpcError
  *
  * @param own the answer of this chain.
  */
@@ -75,11 +73,11 @@ export async function orUpstream(
   const found = await ask(upstream, method, params);
   if (!isRecord(found)) return found;
   const block = found.blockNumber ?? found.number;
-  // The real chain has gone on since.
+  // The real chain has produced more blocks in the meantime.
   return block != null && numberOf(block, 'block') > BigInt(upstream.block) ? null : found;
 }
 
-/** The logs of the real chain that a filter selects, and the rest of the filter. Throws RpcError. */
+/** The logs of the real chain that a filter selects, and the remaining part of the filter. @throws RpcError */
 export async function logsOfUpstream(
   parts: EvmParts,
   filter: unknown,

@@ -16,7 +16,7 @@ interface Shown {
   storage?: Record<string, string>;
 }
 
-/** What an execution has read of an account, at one time. */
+/** The state of an account that an execution has read, at one moment. */
 interface Account {
   balance: bigint;
   nonce: number;
@@ -29,14 +29,17 @@ interface Options {
   readonly withStorage: boolean;
 }
 
-/** The accounts that a transaction uses, as they were before it, or what it changes. As geth's `prestateTracer`. */
+/**
+ * The accounts that a transaction uses, as they were before it, or only their changes. Works like geth's
+ * `prestateTracer`.
+ */
 export function stateTracer(config: Readonly<Record<string, unknown>>): ResultTracer {
   const { diffMode, disableCode, disableStorage, includeEmpty } = config;
   if (diffMode === true && includeEmpty === true) {
     throw invalid('cannot use diffMode with includeEmpty');
   }
   const options = { withCode: disableCode !== true, withStorage: disableStorage !== true };
-  // The machine also reads the slot of an operation that fails, for example because it costs too much.
+  // The machine reads the slot even if the operation then fails, for example because it costs too much gas.
   const used = new Set<string>();
   const begun: (string | undefined)[] = [];
   const noteUsed = (): void => {
@@ -81,7 +84,6 @@ export function stateTracer(config: Readonly<Record<string, unknown>>): ResultTr
   };
 }
 
-/** The key of a slot in the overlay. */
 function wordKey(address: string, slot: bigint): string {
   return `word ${address} ${slot.toString(16).padStart(64, '0')}`;
 }
@@ -94,7 +96,7 @@ function accountsOf(
   const accounts = new Map<string, [Account, Account]>();
   for (const [key, { original, value }] of overlay.cells()) {
     const [kind = '', address = '', second = ''] = key.split(' ');
-    // Fees are collected by an account that is not an address.
+    // The account that collects fees has no address.
     if (!/^0x[0-9a-f]{40}$/.test(address) || (kind === 'word' && !used.has(key))) continue;
     const none = (): Account => ({ balance: 0n, nonce: 0, code: new Uint8Array(), words: new Map() });
     const pair = accounts.get(address) ?? [none(), none()];
@@ -105,7 +107,7 @@ function accountsOf(
   return accounts;
 }
 
-/** Notes what a cell of an overlay says of an account, as `makeOverlay` names cells. */
+/** Adds one cell of an overlay to the state of its account. `makeOverlay` defines the names of cells. */
 function note(
   account: Account,
   { kind, second, value }: { kind: string; second: string; value: unknown },
@@ -136,7 +138,7 @@ function storageOf(words: Iterable<readonly [string, string]>): Record<string, s
   return Object.fromEntries([...words].map(([slot, word]) => [`0x${slot}`, `0x${word}`]));
 }
 
-/** The fields that have changed. Undefined if none has. */
+/** The fields that have changed; undefined if none have. */
 function changesOf(before: Account, after: Account, { withCode, withStorage }: Options): Shown | undefined {
   const hasNewCode = bytesToHex(before.code) !== bytesToHex(after.code);
   const words = [...after.words].filter(([slot, word]) => before.words.get(slot) !== word);

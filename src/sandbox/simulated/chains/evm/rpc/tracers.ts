@@ -24,7 +24,6 @@ interface Traced {
   readonly isReverted: boolean;
 }
 
-/** A tracer with its result. */
 export interface ResultTracer {
   readonly tracer: Tracer;
   resultOf(traced: Traced): unknown;
@@ -62,7 +61,7 @@ function stepTracer(options: Readonly<Record<string, unknown>>): ResultTracer {
   const { enableMemory, disableStack, disableStorage, limit } = options;
   const most = typeof limit === 'number' && limit > 0 ? Math.min(limit, MOST_STEPS) : MOST_STEPS;
   const structLogs: StepView[] = [];
-  /** What was read and written so far, by contract. */
+  /** The slots that were read and written so far, by contract. */
   const storages = new Map<string, Record<string, string>>();
   /** A read whose result is on the stack of the next step. */
   let reading: { readonly view: StepView; readonly contract: string; readonly slot: string } | undefined;
@@ -106,11 +105,11 @@ function stepTracer(options: Readonly<Record<string, unknown>>): ResultTracer {
         if (isFull()) return;
         reading = undefined;
         const last = structLogs.at(-1);
-        // A step does not say which undefined operation it is.
+        // A step does not reveal which undefined operation it is.
         if (last?.op === 'INVALID' && runState !== undefined) last.op = invalidName(runState);
         if (exceptionError !== undefined || runState === undefined) return;
         const { programCounter: pc, code, opCode, gasLeft, gasRefund, stack, env } = runState;
-        // Code that ends without an instruction to end stops.
+        // Code that ends without a halting instruction stops there.
         if (pc < code.length || code.length === 0 || endings.includes(opCode)) return;
         structLogs.push({
           ...{ pc, op: 'STOP', gas: Number(gasLeft), gasCost: 0, depth: env.depth + 1 },
@@ -128,7 +127,7 @@ function stepTracer(options: Readonly<Record<string, unknown>>): ResultTracer {
 /** STOP, RETURN, SELFDESTRUCT. */
 const endings: readonly number[] = [0x00, 0xf3, 0xff];
 
-/** The gas of an operation, with the gas that a call passes on. */
+/** The gas cost of an operation, including the gas that a call passes on. */
 function costOf({ opcode: { name, fee, dynamicFee }, gasLeft, stack }: InterpreterStep): bigint {
   const cost = dynamicFee ?? BigInt(fee);
   if (!/^(CALL|CALLCODE|DELEGATECALL|STATICCALL)$/.test(name) || gasLeft < cost) return cost;

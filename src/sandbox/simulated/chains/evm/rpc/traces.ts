@@ -125,7 +125,7 @@ export async function execute(
   return runEvm(interpreter, overlay, plan, { gasPrice, block, isIncluded: false });
 }
 
-/** Throws RpcError as geth does for a call that no block could include as a transaction. */
+/** @throws RpcError like geth, for a call that no block could include as a transaction. */
 export function requireIncludable({ ledger }: EvmState, call: Call): void {
   const { from: sender, to, value, data, accessList, authorizationList: authorizations } = call;
   const calls = [{ to, value, data: bytesTo0xHex(data) }];

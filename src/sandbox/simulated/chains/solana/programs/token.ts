@@ -62,7 +62,6 @@ const INCINERATOR = '1nc1nerator11111111111111111111111111111111';
  */
 const IMMUTABLE_OWNER = Uint8Array.of(2, 7, 0, 0, 0);
 
-/** The size of an associated token account. */
 export function accountSize(program: string): number {
   return program === TOKEN_2022_PROGRAM ? TOKEN_ACCOUNT_BYTES + IMMUTABLE_OWNER.length : TOKEN_ACCOUNT_BYTES;
 }

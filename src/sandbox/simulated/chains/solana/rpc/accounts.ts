@@ -293,7 +293,6 @@ export async function tokenAccountsByOwner(
   return found;
 }
 
-/** Returns the balance of a token account. */
 export function tokenAccountBalance({ state }: SolanaParts, address: string) {
   const account = state.account(address);
   if (account.lamports === 0n) throw invalid('Invalid param: could not find account');

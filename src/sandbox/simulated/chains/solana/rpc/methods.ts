@@ -244,7 +244,7 @@ function slots(first: number, last: number): number[] {
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => first + at);
 }
 
-/** Accounts with their data, of which an answer has a limited number of bytes. */
+/** Returns accounts with their data. A response contains a limited number of bytes of data. */
 async function shownAccounts(
   parts: SolanaParts,
   addresses: readonly unknown[],
