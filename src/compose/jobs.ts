@@ -170,7 +170,7 @@ function withHeartbeat(jobs: JobRunner, alive: Heartbeat, log: Log): JobRunner {
       await alive
         .leave()
         .catch((err: unknown) =>
-          log.warn({ err }, 'failed to sign off; other processes will take over its work later'),
+          log.warn({ err }, 'failed to deregister this process; others will take over its work later'),
         );
     },
   };

@@ -86,7 +86,7 @@ function backlogReader({ sampled }: Gauges, { services, openUnit }: Watched) {
   return sampled({
     ...{ everyMs: READ_EVERY_MS, waitMs: WAIT_MS },
     read: async () => readBacklog((await openUnit(false)).em, services.clock.now()),
-    onFailure: (err) => services.log.warn({ err }, 'metrics: the backlog could not be read'),
+    onFailure: (err) => services.log.warn({ err }, 'metrics: failed to read the backlog'),
   });
 }
 
@@ -100,7 +100,7 @@ function headReaders({ sampled }: Gauges, { services, chains }: Watched) {
         const seconds = await latestSecondsOf(services.chains, caip2);
         return seconds === undefined ? undefined : services.machine.now() / 1000 - seconds;
       },
-      onFailure: (err) => services.log.warn({ err, caip2 }, 'metrics: the head of a chain could not be read'),
+      onFailure: (err) => services.log.warn({ err, caip2 }, 'metrics: failed to read the head of a chain'),
     }),
   }));
 }

@@ -71,7 +71,7 @@ export function sandboxPages({ config, inspectorFolder, caPem, log }: PagesOptio
 /** Reads the inspector's files by path. All are read at once, so that a build in between does not mix two versions. */
 function readInspector(folder: string, admit: Page['admit'], log: Log): ReadonlyMap<string, Page> {
   if (!existsSync(join(folder, START))) {
-    log.warn({ folder }, 'the inspector is not built; `npm run build` builds it');
+    log.warn({ folder }, 'the inspector is not built; run `npm run build`');
     return new Map();
   }
   return new Map(

@@ -29,7 +29,7 @@ export async function openReplica(
     kind: 'postgres',
     url: replicaUrl,
     poolSize: databasePoolSize,
-    onConnectionError: (err) => log.warn({ err }, 'a connection to the replica broke'),
+    onConnectionError: (err) => log.warn({ err }, 'lost a connection to the replica'),
   });
   const lag = watchReplica({
     ...{ primary, replica, now },

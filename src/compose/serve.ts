@@ -89,7 +89,7 @@ export async function startProduction(
   const jwks = createHttpJwks(clock);
   let restores: RestoreWatch | undefined;
   const onConnectionError = (err: Error): void => {
-    log.warn({ err }, 'a connection to the database broke');
+    log.warn({ err }, 'lost a connection to the database');
     restores?.doubt();
   };
   const count = countFailures(metrics);
@@ -181,7 +181,7 @@ export async function startProduction(
     await beside?.jobs.stop();
     await services.uses
       .flush()
-      .catch((err: unknown) => log.error({ err }, 'uses of wallets were not recorded'));
+      .catch((err: unknown) => log.error({ err }, 'failed to record uses of wallets'));
     await telemetry?.close();
     await replica?.close();
     await Promise.all([
@@ -192,7 +192,7 @@ export async function startProduction(
   };
   const closeAll = async (): Promise<void> => {
     if (await isDoneWithin(STOP_MS, finish())) return;
-    log.error({}, 'shutdown timed out; work in progress is left to the next start');
+    log.error({}, 'shutdown timed out; the next start resumes the work in progress');
   };
   try {
     await requireMigrated(database);

@@ -154,7 +154,7 @@ export async function startWorkers(config: ServeConfig, args: readonly string[])
   };
   if (workers.length < count) {
     await close();
-    throw new StartError('a worker did not start; its last lines say why');
+    throw new StartError('a worker did not start; see its last log lines');
   }
   const { url: baseUrl, admin: adminUrl } = await workers[0]!.current()!.addresses;
   log.info({ url: baseUrl, admin: adminUrl, workers: count }, 'ready');

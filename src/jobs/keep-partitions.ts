@@ -23,7 +23,7 @@ export function keepPartitions({ services, inUnit }: JobContext): Job {
       for (const table of expiring) {
         if (await dropOldest(inUnit, table, nowMs)) dropped += 1;
       }
-      if (dropped > 0) services.log.debug({ dropped }, 'dropped partitions that had expired');
+      if (dropped > 0) services.log.debug({ dropped }, 'dropped expired partitions');
       return dropped > 0;
     },
   };

@@ -12,7 +12,10 @@ export function pullBack({ services, inUnit }: JobContext): Job {
     async run() {
       const found = await inUnit((em) => pullBackChecks(em, services.clock.now()));
       if (found > 0)
-        services.log.warn({ rows: found }, 'the clock went back; work that waited for it is due now');
+        services.log.warn(
+          { rows: found },
+          'the clock was set back; work scheduled by the wrong clock is due now',
+        );
       return false;
     },
   };

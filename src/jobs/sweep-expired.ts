@@ -53,7 +53,7 @@ export function sweepExpired({ services, inUnit }: JobContext): Job {
       dropped += await inUnit((em) => dropExpiredOauth(em, { nowMs, machineMs: services.machine.now() }));
       const uses = await inUnit((em) => dropExpiredUses(em, nowMs));
       dropped += uses;
-      if (dropped > 0) services.log.debug({ dropped }, 'swept what had expired');
+      if (dropped > 0) services.log.debug({ dropped }, 'deleted expired rows');
       return hasMore || uses === USES_AT_ONCE;
     },
   };

@@ -250,7 +250,7 @@ function runSelfTest(key: KeyObject, entropy: Entropy): void {
   }
 }
 
-/** Opens the seal of a policy or a key quorum. Result: the name of its secret. */
+/** Opens the seal of a policy or a key quorum, and returns the name of its secret. */
 type OpenAnySeal = (seal: SentSeal, binding: Required<SealBinding>) => Promise<string>;
 
 const MAX_OPENED = 1_000;

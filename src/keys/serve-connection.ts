@@ -68,7 +68,7 @@ export function sharedMemory(mostBytes = MOST_HELD_BYTES): SharedMemory {
       while (total > mostBytes) {
         const [greediest] = [...held].reduce((most, each) => (each[1] > most[1] ? each : most));
         release(greediest);
-        greediest.destroy(new FrameError('the connections hold more than they may'));
+        greediest.destroy(new FrameError('the connections of this signer hold too many bytes'));
       }
     },
   };
@@ -212,7 +212,7 @@ function endWhenStuck(
     unread = writer.unsent === 0 || writer.taken !== takenBefore ? 0 : unread + 1;
     [framesBefore, takenBefore] = [reader.frames, writer.taken];
     if (arriving >= MOST_SECONDS) stream.destroy(new FrameError('a frame did not arrive in time'));
-    else if (unread >= MOST_SECONDS) stream.destroy(new FrameError('answers are not read'));
+    else if (unread >= MOST_SECONDS) stream.destroy(new FrameError('the peer does not read its answers'));
   }, 1_000);
   timer.unref();
   stream.once('close', () => clearInterval(timer));

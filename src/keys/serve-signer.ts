@@ -207,7 +207,7 @@ export async function claimSocket({ path, isForGroup }: SocketPlace): Promise<vo
 const inMemory: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
 
 /**
- * Requires a folder that only this user can write. Result: whether a restart of the machine empties it.
+ * Requires a folder that only this user can write. Returns whether a restart of the machine empties it.
  *
  * @throws StartError
  */

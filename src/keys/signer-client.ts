@@ -77,7 +77,10 @@ export async function openSignerKeyStore(
   function warnOfOthers({ contracts: known = contracts }: Hello): void {
     const missing = contracts.filter((each) => !known.includes(each));
     if (missing.length === 0) return;
-    log.warn({ missing }, 'the signer lacks contracts of this server: owned wallets cannot use them');
+    log.warn(
+      { missing },
+      'the signer does not know these contracts, so owned wallets cannot use them; add them to its settings',
+    );
   }
 
   async function reopen(): Promise<Current | undefined> {
@@ -98,10 +101,13 @@ export async function openSignerKeyStore(
     try {
       if (checkKeys === undefined) throw new Error('expected the same keys while the server starts');
       await checkKeys(keyStoreOf(() => offered, callsOf(call)));
-      log.info({ master_key_ids: offered.masterKeyIds }, 'the signer has other keys; they were checked');
+      log.info(
+        { master_key_ids: offered.masterKeyIds },
+        'the signer restarted with different keys; they open the stored data',
+      );
       return true;
     } catch (err) {
-      log.error({ err }, 'the signer was restarted with other keys that cannot be used');
+      log.error({ err }, 'the signer restarted with keys that do not open the stored data; it is not used');
       return false;
     }
   }
@@ -125,15 +131,19 @@ export async function openSignerKeyStore(
       if (current === undefined) continue;
       restarted?.resolve();
       restarted = undefined;
-      log.info({}, 'the signer is back');
+      log.info({}, 'reconnected to the signer');
       warnOfOthers(current.connection.hello);
     }
   }
 
-  /** A signer that has announced its end still answers the calls it has. Result: the pause until the next signer. */
+  /**
+   * A signer that has announced its end still answers the calls it has.
+   *
+   * @returns the pause until the next signer.
+   */
   async function leave({ connection, link }: Current, pauseMs: number): Promise<number> {
     if (connection.hasEnded() || isClosed) {
-      if (!isClosed) log.warn({ restart_in_ms: pauseMs }, 'the signer has ended');
+      if (!isClosed) log.warn({ restart_in_ms: pauseMs }, 'lost the connection to the signer; reconnecting');
       connection.close();
       await link.end();
       return pauseMs;

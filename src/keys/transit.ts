@@ -185,7 +185,7 @@ async function lookUp(client: TransitClient): Promise<{ ttlMs: number; isRenewab
   return { ttlMs: secondsOf(data?.ttl, 'ttl') * 1000, isRenewable: data?.renewable === true };
 }
 
-/** Result: how long the token is still valid, ms. */
+/** Returns how long the token is still valid, ms. */
 async function renew(client: TransitClient): Promise<number> {
   const { auth } = parsed<{ auth?: { lease_duration?: unknown } }>(
     await client.send('auth/token/renew-self', {}),

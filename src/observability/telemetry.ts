@@ -292,7 +292,7 @@ function reportTo(log: Log): (error: unknown) => void {
   const warn = (fields: object): void => {
     if (performance.now() - loggedAtMs < LOG_EVERY_MS) return;
     loggedAtMs = performance.now();
-    log.warn(fields, 'the collector did not accept telemetry, which is dropped');
+    log.warn(fields, 'the collector rejected telemetry; it was dropped');
   };
   const report = (error: unknown): void => {
     const { code, name } = error as { readonly code?: unknown; readonly name?: string };

@@ -182,7 +182,7 @@ export async function answerMessage(
     } catch (error) {
       if (error instanceof RpcTimeError) return failure(id, INVALID_PARAMS, error.message);
       if (isUnavailable(error)) return failure(id, SERVER_ERROR, (error as Error).message);
-      context.log.error({ err: error, method, caip2 }, 'a call of JSON-RPC failed');
+      context.log.error({ err: error, method, caip2 }, 'a JSON-RPC call failed');
       return failure(id, INTERNAL_ERROR, 'internal error');
     }
   }

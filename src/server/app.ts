@@ -116,7 +116,7 @@ function withoutFailures(find: FindReferencePage, log: Log): FindReferencePage {
     try {
       return await find(path);
     } catch (error) {
-      log.error({ err: error, path }, 'a page of the reference cannot be read');
+      log.error({ err: error, path }, 'failed to read a reference page; is the installation complete?');
       return undefined;
     }
   };

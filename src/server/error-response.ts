@@ -20,12 +20,12 @@ export function answerError(error: unknown, state: RefusedState, log: Log): Answ
     return answerError(unavailable(message), state, log);
   }
   if (!(error instanceof ApiError)) {
-    log.error({ request_id: requestId, err: error }, 'the request failed');
+    log.error({ request_id: requestId, err: error }, 'request failed with an internal error');
     const failure = new ApiError('internal_error', undefined, { data: { request_id: requestId } });
     return { status: failure.status, body: failure.toBody() };
   }
   if (error.status === 500) {
-    log.error({ request_id: requestId, err: error }, 'the request failed');
+    log.error({ request_id: requestId, err: error }, 'request failed with an internal error');
   }
   return {
     status: error.status,

@@ -269,7 +269,7 @@ function attempt<T>(log: Log, work: () => T): T | undefined {
   try {
     return work();
   } catch (err) {
-    log.error({ err }, 'a request could not be explained or recorded');
+    log.error({ err }, 'failed to explain or record a request');
     return undefined;
   }
 }

@@ -239,7 +239,7 @@ function makeNode({ caip2, log, checkChain, observe }: NodesOptions, url: string
     breaker: new ConsecutiveBreaker(FAILURES_UNTIL_BREAK),
   });
   breaker.onBreak(() => log.warn({ caip2, node: name }, 'node does not respond; skipping it for a while'));
-  breaker.onReset(() => log.info({ caip2, node: name }, 'a node responds again'));
+  breaker.onReset(() => log.info({ caip2, node: name }, 'node responds again'));
   const call = async (method: string, params: readonly unknown[], timeoutMs: number): Promise<unknown> => {
     const startedMs = performance.now();
     let hasFailed = false;

@@ -81,7 +81,8 @@ async function requireContinued(
   checkpoint: Checkpoint,
   before: Checkpoint | undefined,
 ): Promise<number> {
-  if (before === undefined) throw new StartError('the folder has a checkpoint of another log');
+  if (before === undefined)
+    throw new StartError('the folder has a checkpoint of a different log; export to a new folder');
   if (before.size > checkpoint.size) {
     throw new StartError(
       `the folder has ${before.size} records, the database only ${checkpoint.size}: the log was truncated`,

@@ -128,7 +128,7 @@ function serve(
       if (socket.isPaused && waiting <= MOST_WAITING / 2) socket.resume();
     });
     last.catch((error: unknown) => {
-      log.error({ err: error }, 'a message of a WebSocket failed');
+      log.error({ err: error }, 'failed to handle a WebSocket message');
       socket.terminate();
     });
   });

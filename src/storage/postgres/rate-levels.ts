@@ -32,7 +32,7 @@ delete from rate_levels where key in (
   where level <= extract(epoch from clock_timestamp() - at) * per_second
   limit 10000 for update skip locked)`;
 
-/** Adds the points to the shared levels in one statement. Result: the new levels, by key. */
+/** Adds the points to the shared levels in one statement. Returns the new levels, by key. */
 export async function settleRateLevels(
   pool: RateLevelsPool,
   granted: readonly GrantedPoints[],

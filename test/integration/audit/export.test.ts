@@ -193,7 +193,9 @@ describe.each(databaseKinds)('an export from %s', (kind) => {
     );
     await tampered.rollback();
     writeFileSync(join(copy, 'checkpoint'), 'nonsense');
-    await expect(exportFrom(fork(), copy)).rejects.toThrow('the folder has a checkpoint of another log');
+    await expect(exportFrom(fork(), copy)).rejects.toThrow(
+      'the folder has a checkpoint of a different log; export to a new folder',
+    );
     expect(existsSync(join(copy, 'checkpoint.new'))).toBe(false);
   });
 

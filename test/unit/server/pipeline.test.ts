@@ -176,7 +176,7 @@ describe('errors', () => {
     expect(server.log.lines).toContainEqual({
       level: 'error',
       fields: { request_id: 'request-1', err: bug },
-      message: 'the request failed',
+      message: 'request failed with an internal error',
     });
   });
 
@@ -383,7 +383,7 @@ test('a record or an explanation that fails costs the client nothing', async () 
     200,
   );
   const failures = server.log.lines.filter(
-    ({ message }) => message === 'a request could not be explained or recorded',
+    ({ message }) => message === 'failed to explain or record a request',
   );
   expect(failures).toHaveLength(3);
 });

@@ -76,7 +76,7 @@ export async function planReindex(
   } catch (err) {
     context.log.warn(
       { err, wallet: wallet.id, caip2: chain.caip2 },
-      'the balance of a wallet could not be read',
+      'failed to read the balance of a wallet',
     );
     return { rawBalance: undefined, newest: undefined };
   }

@@ -70,7 +70,7 @@ export async function runExecution(context: RunContext, execution: StoredExecuti
       return;
     }
     if (!isFinal && !(error instanceof ApiError)) {
-      services.log.error({ err: error, execution: execution.id }, 'an execution failed');
+      services.log.error({ err: error, execution: execution.id }, 'an automation failed');
     }
     await end(context, execution, { status: 'failed', reason: reasonOf(error) });
   }

@@ -75,7 +75,7 @@ async function balanceOf(
     const [holding] = await askBalances({ chains }, [{ chain: asset.chain, address, assets: [asset] }]);
     return decimalText(fromRaw(holding?.rawAmount ?? 0n, asset.decimals));
   } catch (err) {
-    log.warn({ err, caip2 }, 'the balance of a card could not be read');
+    log.warn({ err, caip2 }, 'failed to read the balance of a card');
     return undefined;
   }
 }

@@ -144,7 +144,10 @@ export async function deleteFiatAccount(
       await found?.removeBankAccount(customerId, providerAccountId);
     } catch (err) {
       // Leaving it registered is harmless: only our payouts use it there, and they no longer find it here.
-      log.warn({ err, account: accountId }, 'a removed bank account stays registered with the provider');
+      log.warn(
+        { err, account: accountId },
+        'failed to remove a bank account at the provider, where it stays registered',
+      );
     }
   });
 }

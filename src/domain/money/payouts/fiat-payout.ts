@@ -215,7 +215,10 @@ function cancelAtProvider(
 ): void {
   if (idempotencyKey !== undefined) return;
   provider.cancelPayout(payoutId).catch((err: unknown) => {
-    log.warn({ err, payout: payoutId }, 'a payout that was refused stays open at the provider');
+    log.warn(
+      { err, payout: payoutId },
+      'failed to cancel a refused payout at the provider, where it stays open',
+    );
   });
 }
 

@@ -121,7 +121,7 @@ export async function decodeEthereumTransaction(serialized: string): Promise<Eth
     const { type, envelope, reencoded } = decodeStandard(prefix, hex);
     if (reencoded === hex) return toView(type, envelope);
   } catch {
-    // refused below
+    // The bytes are refused below.
   }
   throw new InvalidTransactionError('', 'expected a serialized transaction in canonical encoding');
 }

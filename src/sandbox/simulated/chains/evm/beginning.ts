@@ -6,7 +6,7 @@ export interface Beginning {
   code(address: string): Uint8Array;
   /** Slot and word: 64 hex digits. */
   word(address: string, slot: string): string;
-  /** The native asset of an account. */
+  /** The balance of the native asset. */
   native(address: string): bigint;
   nonce(address: string): number;
   /** The contract that the account delegates to (EIP-7702). */
