@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { aliceKey, bobKey, carolKey } from '../../mocks/authorization-keys.ts';
+import { aliceKey, bobKey, carolKey, keyNames } from '../../mocks/authorization-keys.ts';
 import { policyAnalysis } from '../admin/policy-analysis.ts';
 import type { SandboxConfig } from '../config/config.ts';
 import { packageRoot, packageVersion } from '../config/package-root.ts';
@@ -195,6 +195,7 @@ export async function controlPlane(
     prices: chains.prices,
     reset,
     snapshots: options.snapshots,
+    keyNames,
     seededKeys: {
       alice: { name: 'alice', publicKey: aliceKey.publicKey },
       bob: { name: 'bob', publicKey: bobKey.publicKey },

@@ -272,6 +272,8 @@ export interface ControlContext extends PolicyAnalysis {
   /** Returns the sandbox, its clock and its seeded entropy to the state after the start. */
   reset(): Promise<void>;
   readonly snapshots: ControllableSnapshots;
+  /** The people who have the keys of the seed data, by public key. */
+  readonly keyNames: ReadonlyMap<string, string>;
   readonly seededKeys: { readonly alice: SeededKey; readonly bob: SeededKey };
   /**
    * Runs the jobs that act on everything due at the clock's current time, without the maintenance jobs. Waits at most

@@ -65,6 +65,16 @@ interface AssetBooks {
   readonly held: Readonly<Record<string, bigint>>;
 }
 
+/** The amount of an asset that an address holds, in base units. */
+interface AddressHolding {
+  readonly caip2: string;
+  readonly address: string;
+  readonly rawAmount: bigint;
+  readonly decimals: number;
+  /** The asset whose price it has, as `prices` names it. */
+  readonly pricedAs: string;
+}
+
 /** An open JSON-RPC connection, which can send notifications to the client. */
 export interface RpcConnection {
   /** Aborted when the connection closes. */
@@ -163,6 +173,8 @@ export interface ControllableChains {
   abis(): Promise<ControllableAbis>;
   /** Returns the holdings of every asset, in base units. */
   books(): Promise<readonly AssetBooks[]>;
+  /** Returns what addresses hold of the assets with a price, on the EVM, Solana and Tron chains in use. */
+  holdings(addresses: readonly string[]): Promise<readonly AddressHolding[]>;
   /** The vaults and rewards of EVM chains. */
   readonly earn: ControllableEarn;
   /** Mines blocks on one chain, or on every chain in use; returns the latest block numbers. */

@@ -705,6 +705,16 @@ export const definition: Definition = {
         "responses": {}
       }
     },
+    "/_sandbox/wallets": {
+      "get": {
+        "operationId": "listSandboxWallets",
+        "tags": [
+          "resources"
+        ],
+        "summary": "List wallets of all apps",
+        "responses": {}
+      }
+    },
     "/_sandbox/scenarios": {
       "get": {
         "operationId": "listScenarios",

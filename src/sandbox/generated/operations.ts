@@ -470,6 +470,22 @@ export interface Operations {
     body: undefined;
     response: schemas.SandboxTransactions;
   };
+  /** List wallets of all apps */
+  listSandboxWallets: {
+    path: {};
+    query: {
+      /** Continue after this cursor, the `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** Maximum number to return. Defaults to 100. */
+      limit?: number | undefined;
+      /** Return only wallets with this text in their name, external id, address or id. Upper and lower case of ASCII letters are the same. */
+      search?: string | undefined;
+      /** Return only wallets of this app. */
+      app_id?: string | undefined;
+    };
+    body: undefined;
+    response: schemas.SandboxWallets;
+  };
   /** List the scenarios */
   listScenarios: {
     path: {};
@@ -1419,6 +1435,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "GET",
     path: "/_sandbox/transactions",
     tag: "chains",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  listSandboxWallets: {
+    id: "listSandboxWallets",
+    method: "GET",
+    path: "/_sandbox/wallets",
+    tag: "resources",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,

@@ -11,6 +11,7 @@ import * as fiat from '../handlers/fiat.ts';
 import * as operators from '../handlers/operators.ts';
 import * as policies from '../handlers/policies.ts';
 import * as requests from '../handlers/requests.ts';
+import * as resources from '../handlers/resources.ts';
 import * as sandbox from '../handlers/sandbox.ts';
 import * as scenarios from '../handlers/scenarios.ts';
 import * as snapshots from '../handlers/snapshots.ts';
@@ -66,6 +67,7 @@ export const registry: Handlers = {
   listRequests: requests.listRequests,
   listSandboxActions: sandbox.listSandboxActions,
   listSandboxTransactions: chains.listSandboxTransactions,
+  listSandboxWallets: resources.listSandboxWallets,
   listScenarios: scenarios.listScenarios,
   listSnapshots: snapshots.listSnapshots,
   listUpcoming: clock.listUpcoming,

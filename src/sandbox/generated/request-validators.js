@@ -3718,6 +3718,7 @@ const requestValidators = {
  listRequests: { params: params.listRequests },
  listSandboxActions: { params: params.listSandboxActions },
  listSandboxTransactions: { params: params.listSandboxTransactions },
+ listSandboxWallets: { params: params.listSandboxWallets },
  listScenarios: { params: params.listScenarios },
  listSnapshots: { params: params.listSnapshots },
  listUpcoming: { params: params.listUpcoming },

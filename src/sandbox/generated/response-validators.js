@@ -8474,6 +8474,644 @@ function validateSandboxTransaction(data, { instancePath = "", parentData, paren
 }
 
 const schemaSandboxTransaction = { "$id": "SandboxTransaction", "type": "object", "required": ["id", "app_id", "wallet_id", "caip2", "transaction_hash", "status", "created_at_ms"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "app_id": { "type": "string", "maxLength": 200 }, "wallet_id": { "type": "string", "maxLength": 200 }, "caip2": { "type": "string", "maxLength": 200 }, "transaction_hash": { "type": ["string", "null"], "maxLength": 200 }, "status": { "type": "string", "maxLength": 200 }, "created_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 } } };
+function validateSandboxWallets(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
+    validateSandboxWallets.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data" || key0 === "next_cursor")) {
+      validateSandboxWallets.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        if (data0.length > 1e3) {
+         validateSandboxWallets.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/maxItems", keyword: "maxItems", params: { limit: 1e3 }, message: "must NOT have more than 1000 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data0.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs4 = errors;
+          if (!validateSandboxWallet(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateSandboxWallet.errors : vErrors.concat(validateSandboxWallet.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs4 === errors;
+          if (!valid1) {
+           break;
+          }
+         }
+        }
+       } else {
+        validateSandboxWallets.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.next_cursor !== void 0) {
+       let data2 = data.next_cursor;
+       const _errs5 = errors;
+       if (typeof data2 !== "string" && data2 !== null) {
+        validateSandboxWallets.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/type", keyword: "type", params: { type: schemaSandboxWallets.properties.next_cursor.type }, message: "must be string,null" }];
+        return false;
+       }
+       if (errors === _errs5) {
+        if (typeof data2 === "string") {
+         if (ucs2length(data2) > 100) {
+          validateSandboxWallets.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+          return false;
+         }
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxWallets.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxWallets.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxWallets = { "$id": "SandboxWallets", "type": "object", "required": ["data", "next_cursor"], "additionalProperties": false, "properties": { "data": { "type": "array", "maxItems": 1e3, "items": { "$ref": "SandboxWallet" } }, "next_cursor": { "type": ["string", "null"], "maxLength": 100 } } };
+function validateSandboxWallet(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.name === void 0 && (missing0 = "name") || data.external_id === void 0 && (missing0 = "external_id") || data.chain_type === void 0 && (missing0 = "chain_type") || data.address === void 0 && (missing0 = "address") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.archived_at_ms === void 0 && (missing0 = "archived_at_ms") || data.owner === void 0 && (missing0 = "owner") || data.policies === void 0 && (missing0 = "policies") || data.worth_usd === void 0 && (missing0 = "worth_usd")) {
+    validateSandboxWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!hasOwnProperty.call(schemaSandboxWallet.properties, key0)) {
+      validateSandboxWallet.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      let data0 = data.id;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 200) {
+         validateSandboxWallet.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+         return false;
+        }
+       } else {
+        validateSandboxWallet.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.app_id !== void 0) {
+       let data1 = data.app_id;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 200) {
+          validateSandboxWallet.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+          return false;
+         }
+        } else {
+         validateSandboxWallet.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.name !== void 0) {
+        let data2 = data.name;
+        const _errs6 = errors;
+        if (typeof data2 !== "string" && data2 !== null) {
+         validateSandboxWallet.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: schemaSandboxWallet.properties.name.type }, message: "must be string,null" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.external_id !== void 0) {
+         let data3 = data.external_id;
+         const _errs8 = errors;
+         if (typeof data3 !== "string" && data3 !== null) {
+          validateSandboxWallet.errors = [{ instancePath: instancePath + "/external_id", schemaPath: "#/properties/external_id/type", keyword: "type", params: { type: schemaSandboxWallet.properties.external_id.type }, message: "must be string,null" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.chain_type !== void 0) {
+          let data4 = data.chain_type;
+          const _errs10 = errors;
+          if (errors === _errs10) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 200) {
+             validateSandboxWallet.errors = [{ instancePath: instancePath + "/chain_type", schemaPath: "#/properties/chain_type/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+             return false;
+            }
+           } else {
+            validateSandboxWallet.errors = [{ instancePath: instancePath + "/chain_type", schemaPath: "#/properties/chain_type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.address !== void 0) {
+           const _errs12 = errors;
+           if (typeof data.address !== "string") {
+            validateSandboxWallet.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.created_at_ms !== void 0) {
+            let data6 = data.created_at_ms;
+            const _errs14 = errors;
+            if (!(typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6))) {
+             validateSandboxWallet.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+             return false;
+            }
+            if (errors === _errs14) {
+             if (typeof data6 == "number" && isFinite(data6)) {
+              if (data6 > 9007199254740991 || isNaN(data6)) {
+               validateSandboxWallet.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 }, message: "must be <= 9007199254740991" }];
+               return false;
+              } else {
+               if (data6 < 0 || isNaN(data6)) {
+                validateSandboxWallet.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                return false;
+               }
+              }
+             }
+            }
+            var valid0 = _errs14 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.archived_at_ms !== void 0) {
+             let data7 = data.archived_at_ms;
+             const _errs16 = errors;
+             if (!(typeof data7 == "number" && (!(data7 % 1) && !isNaN(data7)) && isFinite(data7)) && data7 !== null) {
+              validateSandboxWallet.errors = [{ instancePath: instancePath + "/archived_at_ms", schemaPath: "#/properties/archived_at_ms/type", keyword: "type", params: { type: schemaSandboxWallet.properties.archived_at_ms.type }, message: "must be integer,null" }];
+              return false;
+             }
+             if (errors === _errs16) {
+              if (typeof data7 == "number" && isFinite(data7)) {
+               if (data7 > 9007199254740991 || isNaN(data7)) {
+                validateSandboxWallet.errors = [{ instancePath: instancePath + "/archived_at_ms", schemaPath: "#/properties/archived_at_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 }, message: "must be <= 9007199254740991" }];
+                return false;
+               } else {
+                if (data7 < 0 || isNaN(data7)) {
+                 validateSandboxWallet.errors = [{ instancePath: instancePath + "/archived_at_ms", schemaPath: "#/properties/archived_at_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                 return false;
+                }
+               }
+              }
+             }
+             var valid0 = _errs16 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.owner !== void 0) {
+              let data8 = data.owner;
+              const _errs18 = errors;
+              const _errs19 = errors;
+              let valid1 = false;
+              let passing0 = null;
+              const _errs20 = errors;
+              if (!validateSandboxOwner(data8, { instancePath: instancePath + "/owner", parentData: data, parentDataProperty: "owner", rootData })) {
+               vErrors = vErrors === null ? validateSandboxOwner.errors : vErrors.concat(validateSandboxOwner.errors);
+               errors = vErrors.length;
+              }
+              var _valid0 = _errs20 === errors;
+              if (_valid0) {
+               valid1 = true;
+               passing0 = 0;
+              }
+              const _errs21 = errors;
+              if (data8 !== null) {
+               const err0 = { instancePath: instancePath + "/owner", schemaPath: "#/properties/owner/oneOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+               if (vErrors === null) {
+                vErrors = [err0];
+               } else {
+                vErrors.push(err0);
+               }
+               errors++;
+              }
+              var _valid0 = _errs21 === errors;
+              if (_valid0 && valid1) {
+               valid1 = false;
+               passing0 = [passing0, 1];
+              } else {
+               if (_valid0) {
+                valid1 = true;
+                passing0 = 1;
+               }
+              }
+              if (!valid1) {
+               const err1 = { instancePath: instancePath + "/owner", schemaPath: "#/properties/owner/oneOf", keyword: "oneOf", params: { passingSchemas: passing0 }, message: "must match exactly one schema in oneOf" };
+               if (vErrors === null) {
+                vErrors = [err1];
+               } else {
+                vErrors.push(err1);
+               }
+               errors++;
+               validateSandboxWallet.errors = vErrors;
+               return false;
+              } else {
+               errors = _errs19;
+               if (vErrors !== null) {
+                if (_errs19) {
+                 vErrors.length = _errs19;
+                } else {
+                 vErrors = null;
+                }
+               }
+              }
+              var valid0 = _errs18 === errors;
+             } else {
+              var valid0 = true;
+             }
+             if (valid0) {
+              if (data.policies !== void 0) {
+               let data9 = data.policies;
+               const _errs23 = errors;
+               if (errors === _errs23) {
+                if (Array.isArray(data9)) {
+                 if (data9.length > 100) {
+                  validateSandboxWallet.errors = [{ instancePath: instancePath + "/policies", schemaPath: "#/properties/policies/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+                  return false;
+                 } else {
+                  var valid2 = true;
+                  const len0 = data9.length;
+                  for (let i0 = 0; i0 < len0; i0++) {
+                   const _errs25 = errors;
+                   if (!validateSandboxNamed(data9[i0], { instancePath: instancePath + "/policies/" + i0, parentData: data9, parentDataProperty: i0, rootData })) {
+                    vErrors = vErrors === null ? validateSandboxNamed.errors : vErrors.concat(validateSandboxNamed.errors);
+                    errors = vErrors.length;
+                   }
+                   var valid2 = _errs25 === errors;
+                   if (!valid2) {
+                    break;
+                   }
+                  }
+                 }
+                } else {
+                 validateSandboxWallet.errors = [{ instancePath: instancePath + "/policies", schemaPath: "#/properties/policies/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                 return false;
+                }
+               }
+               var valid0 = _errs23 === errors;
+              } else {
+               var valid0 = true;
+              }
+              if (valid0) {
+               if (data.worth_usd !== void 0) {
+                let data11 = data.worth_usd;
+                const _errs26 = errors;
+                if (typeof data11 !== "string" && data11 !== null) {
+                 validateSandboxWallet.errors = [{ instancePath: instancePath + "/worth_usd", schemaPath: "#/properties/worth_usd/type", keyword: "type", params: { type: schemaSandboxWallet.properties.worth_usd.type }, message: "must be string,null" }];
+                 return false;
+                }
+                var valid0 = _errs26 === errors;
+               } else {
+                var valid0 = true;
+               }
+              }
+             }
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxWallet.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxWallet.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxWallet = { "$id": "SandboxWallet", "type": "object", "required": ["id", "app_id", "name", "external_id", "chain_type", "address", "created_at_ms", "archived_at_ms", "owner", "policies", "worth_usd"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "app_id": { "type": "string", "maxLength": 200 }, "name": { "type": ["string", "null"] }, "external_id": { "type": ["string", "null"] }, "chain_type": { "type": "string", "maxLength": 200 }, "address": { "type": "string" }, "created_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "archived_at_ms": { "type": ["integer", "null"], "minimum": 0, "maximum": 9007199254740991 }, "owner": { "oneOf": [{ "$ref": "SandboxOwner" }, { "type": "null" }] }, "policies": { "type": "array", "maxItems": 100, "items": { "$ref": "SandboxNamed" } }, "worth_usd": { "type": ["string", "null"] } } };
+function validateSandboxNamed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name")) {
+    validateSandboxNamed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "id" || key0 === "name")) {
+      validateSandboxNamed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      let data0 = data.id;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 200) {
+         validateSandboxNamed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+         return false;
+        }
+       } else {
+        validateSandboxNamed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.name !== void 0) {
+       let data1 = data.name;
+       const _errs4 = errors;
+       if (typeof data1 !== "string" && data1 !== null) {
+        validateSandboxNamed.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: schemaSandboxNamed.properties.name.type }, message: "must be string,null" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxNamed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxNamed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxNamed = { "$id": "SandboxNamed", "type": "object", "required": ["id", "name"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "name": { "type": ["string", "null"] } } };
+function validateSandboxOwner(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.key_quorum_id === void 0 && (missing0 = "key_quorum_id") || data.display_name === void 0 && (missing0 = "display_name") || data.threshold === void 0 && (missing0 = "threshold") || data.size === void 0 && (missing0 = "size") || data.members === void 0 && (missing0 = "members")) {
+    validateSandboxOwner.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "key_quorum_id" || key0 === "display_name" || key0 === "threshold" || key0 === "size" || key0 === "members")) {
+      validateSandboxOwner.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.key_quorum_id !== void 0) {
+      let data0 = data.key_quorum_id;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 200) {
+         validateSandboxOwner.errors = [{ instancePath: instancePath + "/key_quorum_id", schemaPath: "#/properties/key_quorum_id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+         return false;
+        }
+       } else {
+        validateSandboxOwner.errors = [{ instancePath: instancePath + "/key_quorum_id", schemaPath: "#/properties/key_quorum_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.display_name !== void 0) {
+       let data1 = data.display_name;
+       const _errs4 = errors;
+       if (typeof data1 !== "string" && data1 !== null) {
+        validateSandboxOwner.errors = [{ instancePath: instancePath + "/display_name", schemaPath: "#/properties/display_name/type", keyword: "type", params: { type: schemaSandboxOwner.properties.display_name.type }, message: "must be string,null" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.threshold !== void 0) {
+        let data2 = data.threshold;
+        const _errs6 = errors;
+        if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2))) {
+         validateSandboxOwner.errors = [{ instancePath: instancePath + "/threshold", schemaPath: "#/properties/threshold/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+         return false;
+        }
+        if (errors === _errs6) {
+         if (typeof data2 == "number" && isFinite(data2)) {
+          if (data2 < 0 || isNaN(data2)) {
+           validateSandboxOwner.errors = [{ instancePath: instancePath + "/threshold", schemaPath: "#/properties/threshold/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+           return false;
+          }
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.size !== void 0) {
+         let data3 = data.size;
+         const _errs8 = errors;
+         if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3))) {
+          validateSandboxOwner.errors = [{ instancePath: instancePath + "/size", schemaPath: "#/properties/size/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+          return false;
+         }
+         if (errors === _errs8) {
+          if (typeof data3 == "number" && isFinite(data3)) {
+           if (data3 < 0 || isNaN(data3)) {
+            validateSandboxOwner.errors = [{ instancePath: instancePath + "/size", schemaPath: "#/properties/size/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+            return false;
+           }
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.members !== void 0) {
+          let data4 = data.members;
+          const _errs10 = errors;
+          if (errors === _errs10) {
+           if (Array.isArray(data4)) {
+            var valid1 = true;
+            const len0 = data4.length;
+            for (let i0 = 0; i0 < len0; i0++) {
+             const _errs12 = errors;
+             if (!validateSandboxMember(data4[i0], { instancePath: instancePath + "/members/" + i0, parentData: data4, parentDataProperty: i0, rootData })) {
+              vErrors = vErrors === null ? validateSandboxMember.errors : vErrors.concat(validateSandboxMember.errors);
+              errors = vErrors.length;
+             }
+             var valid1 = _errs12 === errors;
+             if (!valid1) {
+              break;
+             }
+            }
+           } else {
+            validateSandboxOwner.errors = [{ instancePath: instancePath + "/members", schemaPath: "#/properties/members/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+            return false;
+           }
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxOwner.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxOwner.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxOwner = { "$id": "SandboxOwner", "type": "object", "required": ["key_quorum_id", "display_name", "threshold", "size", "members"], "additionalProperties": false, "properties": { "key_quorum_id": { "type": "string", "maxLength": 200 }, "display_name": { "type": ["string", "null"] }, "threshold": { "type": "integer", "minimum": 0 }, "size": { "type": "integer", "minimum": 0 }, "members": { "type": "array", "items": { "$ref": "SandboxMember" } } } };
+function validateSandboxMember(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.type === void 0 && (missing0 = "type") || data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name")) {
+    validateSandboxMember.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "type" || key0 === "id" || key0 === "name")) {
+      validateSandboxMember.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.type !== void 0) {
+      let data0 = data.type;
+      const _errs2 = errors;
+      if (typeof data0 !== "string") {
+       validateSandboxMember.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      if (!(data0 === "public_key" || data0 === "user" || data0 === "key_quorum")) {
+       validateSandboxMember.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/enum", keyword: "enum", params: { allowedValues: schemaSandboxMember.properties.type.enum }, message: "must be equal to one of the allowed values" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.id !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.id !== "string") {
+        validateSandboxMember.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.name !== void 0) {
+        let data2 = data.name;
+        const _errs6 = errors;
+        if (typeof data2 !== "string" && data2 !== null) {
+         validateSandboxMember.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: schemaSandboxMember.properties.name.type }, message: "must be string,null" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxMember.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxMember.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxMember = { "$id": "SandboxMember", "type": "object", "required": ["type", "id", "name"], "additionalProperties": false, "properties": { "type": { "type": "string", "enum": ["public_key", "user", "key_quorum"] }, "id": { "type": "string" }, "name": { "type": ["string", "null"] } } };
 function validateSandboxScenarios(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -10845,6 +11483,7 @@ const responseValidators = {
  listRequests: { 200: validateRecordedRequests, 400: validateError, 404: validateError, 500: validateError },
  listSandboxActions: { 200: validateSandboxActions, 400: validateError, 500: validateError },
  listSandboxTransactions: { 200: validateSandboxTransactions, 400: validateError, 500: validateError },
+ listSandboxWallets: { 200: validateSandboxWallets, 400: validateError, 500: validateError },
  listScenarios: { 200: validateSandboxScenarios, 500: validateError },
  listSnapshots: { 200: validateSandboxSnapshots, 500: validateError },
  listUpcoming: { 200: validateSandboxUpcoming, 400: validateError, 500: validateError },

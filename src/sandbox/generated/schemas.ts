@@ -1125,8 +1125,32 @@ export type SandboxFiatDeposit = {
   state: string;
 };
 
+export type SandboxMember = {
+  type: "public_key" | "user" | "key_quorum";
+  /** The public key in base64, the user id or the key quorum id. */
+  id: string;
+  /** The person of the seed data who has the key, the user's email address or other login, or the display name of the key quorum. Null if it has none. */
+  name: string | null;
+};
+
 /** MFA method. */
 export type SandboxMfaMethod = "sms" | "totp" | "passkey" | "email";
+
+export type SandboxNamed = {
+  id: string;
+  name: string | null;
+};
+
+/** A key quorum that owns a resource. */
+export type SandboxOwner = {
+  key_quorum_id: string;
+  display_name: string | null;
+  /** Number of members that must sign. */
+  threshold: number;
+  /** Number of members. */
+  size: number;
+  members: SandboxMember[];
+};
 
 /** A payout at the simulated bank. */
 export type SandboxPayout = {
@@ -1368,6 +1392,30 @@ export type SandboxVerificationPage = {
   rejection_reasons: string[];
   /** The URL at which the customer continues; null if the app gave none. */
   redirect_uri: string | null;
+};
+
+export type SandboxWallet = {
+  id: string;
+  app_id: string;
+  /** The display name. */
+  name: string | null;
+  external_id: string | null;
+  chain_type: string;
+  address: string;
+  created_at_ms: number;
+  /** Null for a wallet in use. */
+  archived_at_ms: number | null;
+  /** Null for a wallet that needs no signature. */
+  owner: SandboxOwner | null;
+  policies: SandboxNamed[];
+  /** The worth in US dollars of its balances on all simulated chains, as a decimal with two places, or `0`. Assets without a price and assets of test networks count as nothing. Null for chain types without prices. */
+  worth_usd: string | null;
+};
+
+export type SandboxWallets = {
+  data: SandboxWallet[];
+  /** Cursor of the next page; null on the last page. */
+  next_cursor: string | null;
 };
 
 export type SaveSnapshotRequest = {

@@ -4,7 +4,7 @@ import { issuerAddress } from '../cards/parts.ts';
 import { solverOn, toLedger } from '../exchange/solver.ts';
 import { treasuryAddress } from '../fiat/treasury.ts';
 import { DISTRIBUTOR_ADDRESS } from './evm/contracts/addresses.ts';
-import { type Holding, tokenBooks } from './evm/contracts/tokens.ts';
+import { type Holding, tokenBooks, tokensOn } from './evm/contracts/tokens.ts';
 import { borrowerOf, vaultsOn } from './evm/contracts/vaults.ts';
 import type { EvmState } from './evm/state.ts';
 import { FEE_ACCOUNT, NATIVE } from './ledger.ts';
@@ -12,7 +12,7 @@ import { NATIVE_MINT } from './solana/accounts.ts';
 import { NO_ONE } from './solana/movements.ts';
 import { PAYMASTER_ADDRESS } from './sponsors.ts';
 import type { ChainStore } from './store.ts';
-import type { Simulated } from './world.ts';
+import type { Simulated, World } from './world.ts';
 
 /** The kind of account that holds an asset. */
 type Holder =
@@ -40,6 +40,16 @@ export interface AssetBooks {
    */
   readonly minted: bigint;
   readonly held: Readonly<Partial<Record<Holder, bigint>>>;
+}
+
+/** The amount of an asset that an address holds, in base units. */
+export interface AddressHolding {
+  readonly caip2: string;
+  readonly address: string;
+  readonly rawAmount: bigint;
+  readonly decimals: number;
+  /** The lower-case name of the asset that has the same price. */
+  readonly pricedAs: string;
 }
 
 interface TransferRow {
@@ -116,6 +126,83 @@ function storedBalances(store: ChainStore, caip2: string): Holding[] {
     )
     .map((row) => ({ ...row, amount: BigInt(row.amount) }));
 }
+
+type Tokens = Pick<World, 'store' | 'knownTokens' | 'nativeSymbol'>;
+
+/**
+ * Returns what addresses hold of the assets of one chain that have a name.
+ *
+ * NOTE: on a chain that continues a real one, only the native balances that have changed are known.
+ */
+export function holdingsOf(
+  tokens: Tokens,
+  simulated: Pick<Simulated, 'chain' | 'evm'>,
+  addresses: readonly string[],
+): AddressHolding[] {
+  const { caip2 } = simulated.chain;
+  const byOwner = new Map(addresses.map((address) => [toLedger(caip2, address), address]));
+  const owners = JSON.stringify([...byOwner.keys()]);
+  const termsOf = namedAssetsOn(tokens, simulated);
+  return [
+    ...balancesOf(tokens.store, caip2, owners),
+    ...tokenBalancesOf(tokens.store, simulated, owners),
+  ].flatMap(({ owner, asset, amount }) => {
+    const terms = amount === 0n ? undefined : termsOf(asset);
+    if (terms === undefined) return [];
+    return [{ caip2, address: byOwner.get(owner)!, rawAmount: amount, ...terms }];
+  });
+}
+
+/** @param owners a JSON array of owners, because a statement has at most 32,766 parameters. */
+function balancesOf(store: ChainStore, caip2: string, owners: string): Holding[] {
+  return store
+    .all<{ owner: string; asset: string; amount: string }>(
+      `select owner, asset, amount from balances
+         where caip2 = ? and owner in (select value from json_each(?))
+       union all select owner, mint, amount from token_accounts
+         where caip2 = ? and owner in (select value from json_each(?))`,
+      ...[caip2, owners, caip2, owners],
+    )
+    .map((row) => ({ ...row, amount: BigInt(row.amount) }));
+}
+
+/** The balances of tokens that are in the storage of contracts. */
+function tokenBalancesOf(
+  store: ChainStore,
+  { chain, evm }: Pick<Simulated, 'chain' | 'evm'>,
+  owners: string,
+): Holding[] {
+  if (evm === undefined || evm.state.upstream !== undefined) return [];
+  const received = store.all<{ owner: string; asset: string }>(
+    `select distinct recipient as owner, asset from transfers
+     where caip2 = ? and recipient in (select value from json_each(?)) and asset <> ''`,
+    ...[chain.caip2, owners],
+  );
+  return received.map(({ owner, asset }) => ({
+    ...{ owner, asset, amount: evm.state.ledger.balance(owner, asset) },
+  }));
+}
+
+/** The decimals and the price of the assets of a chain that have a name. */
+function namedAssetsOn(
+  tokens: Tokens,
+  { chain: { caip2 }, evm }: Pick<Simulated, 'chain' | 'evm'>,
+): (asset: string) => { readonly decimals: number; readonly pricedAs: string } | undefined {
+  const native = tokens.nativeSymbol(caip2);
+  const own =
+    evm === undefined
+      ? tokens
+          .knownTokens()
+          .filter((token) => token.caip2 === caip2)
+          .map(({ address, decimals, symbol }) => ({ address, decimals, pricedAs: symbol.toLowerCase() }))
+      : tokensOn(evm.state);
+  const named = new Map(own.map(({ address, decimals, pricedAs }) => [address, { decimals, pricedAs }]));
+  named.set(NATIVE, { decimals: nativeDecimals[caip2.slice(0, caip2.indexOf(':'))] ?? 18, pricedAs: native });
+  if (caip2.startsWith('solana:')) named.set(NATIVE_MINT, { decimals: 9, pricedAs: native });
+  return (asset) => named.get(asset);
+}
+
+const nativeDecimals: Readonly<Record<string, number>> = { eip155: 18, solana: 9, tron: 6 };
 
 /** The accounts of the simulated bank that the faucet has funded, in the ledger's notation. */
 async function treasuriesOn(store: ChainStore, caip2: string): Promise<readonly string[]> {

@@ -9,7 +9,7 @@ import type { ExchangeParts } from '../exchange/exchange.ts';
 import type { FiatParts } from '../fiat/parts.ts';
 import { type FiatControls, simulateFiatProviders } from '../fiat/providers.ts';
 import { type MovablePrices, movablePrices } from '../prices.ts';
-import type { AssetBooks } from './books.ts';
+import type { AddressHolding, AssetBooks } from './books.ts';
 import { kindOf } from './chain-kinds.ts';
 import { type SimulatedEarn, simulateEarn } from './earn.ts';
 import type { Abis } from './evm/abis.ts';
@@ -73,6 +73,8 @@ export interface SimulatedChains extends Chains {
   total(caip2: string, tokenAddress: string | null): Promise<bigint>;
   /** Returns the holdings of every asset on the EVM, Solana and Tron chains in use. */
   books(): Promise<readonly AssetBooks[]>;
+  /** Returns what addresses hold of the assets with a price, on the EVM, Solana and Tron chains in use. */
+  holdings(addresses: readonly string[]): Promise<readonly AddressHolding[]>;
   /** The vaults and rewards of simulated EVM chains. */
   readonly earn: SimulatedEarn;
   /** Creates an exchange for assets on the simulated chains that `supports` accepts. */
@@ -142,6 +144,10 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     tokenList ??= knownTokens();
     return tokenList;
   };
+  const assetNames = {
+    knownTokens: tokens,
+    nativeSymbol: (caip2: string): string => options.nativeSymbol?.(caip2) ?? 'eth',
+  };
   const open = loadOnce(async (): Promise<ChainStore> => {
     const { openChainStore } = await import('./store.ts');
     return openChainStore(file, options.image);
@@ -172,10 +178,9 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
     const make = loadOnce(async (): Promise<Simulated> => {
       const [store, simulate] = await Promise.all([open(), kind.load()]);
       const upstream = await upstreamOf(store, caip2);
-      const nativeSymbol = (named: string): string => options.nativeSymbol?.(named) ?? 'eth';
       const plannedVaults = (named: string) =>
         [...planned].filter(([key]) => key.startsWith(`${named} `)).map(([, plan]) => plan);
-      const named = { knownTokens: tokens, nativeSymbol, plannedVaults, abis };
+      const named = { ...assetNames, plannedVaults, abis };
       const common = { store, clock, log, confirmAfterMs, drawFault, liteSvm, ...named };
       return simulate(common, caip2, upstream);
     });
@@ -259,6 +264,15 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       return (
         await Promise.all(listed.map(async (caip2) => booksOf(store, await simulatedOf(caip2))))
       ).flat();
+    },
+    async holdings(addresses) {
+      const listed = (await used()).filter((caip2) => /^(eip155|solana|tron):/.test(caip2));
+      if (listed.length === 0 || addresses.length === 0) return [];
+      const [store, { holdingsOf }] = await Promise.all([open(), import('./books.ts')]);
+      const lists = await Promise.all(
+        listed.map(async (caip2) => holdingsOf({ store, ...assetNames }, await caughtUp(caip2), addresses)),
+      );
+      return lists.flat();
     },
     earn: simulateEarn({
       ...{ open, planned, chain: caughtUp },
