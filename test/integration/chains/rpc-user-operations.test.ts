@@ -1,17 +1,20 @@
 import {
   createClient,
   createPublicClient,
+  decodeErrorResult,
   encodeFunctionData,
   erc20Abi,
   type Hex,
   http,
   parseEther,
+  parseEventLogs,
   publicActions,
 } from 'viem';
 import {
   bundlerActions,
   createBundlerClient,
   createPaymasterClient,
+  entryPoint08Abi,
   entryPoint08Address,
   toSimple7702SmartAccount,
 } from 'viem/account-abstraction';
@@ -55,7 +58,7 @@ test('an account without funds delegates itself and sends sponsored operations',
   const hash = await bundler.sendUserOperation({ calls: [call], authorization: await authorize() });
   const receipt = await bundler.waitForUserOperationReceipt({ hash });
   expect(receipt).toMatchObject({ success: true, userOpHash: hash });
-  expect(receipt.logs).toMatchObject([{ address: token }]);
+  expect(receipt.logs).toMatchObject([{ address: token }, { address: entryPoint08Address.toLowerCase() }]);
   expect(receipt.receipt.status).toBe('success');
   expect(await client.getCode({ address: account.address })).toMatch(/^0xef0100/);
   const found = await bundler.getUserOperation({ hash });
@@ -82,6 +85,48 @@ test('an account without a paymaster pays for its operation itself', async () =>
   const { success, actualGasCost } = await bundler.waitForUserOperationReceipt({ hash });
   expect(success).toBe(true);
   expect(await client.getBalance({ address: account.address })).toBe(parseEther('1') - 9n - actualGasCost);
+});
+
+test('the entry point reports an operation whose call reverts', async () => {
+  const { account, bundler, authorize } = await makeAccount();
+  const data = encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [stranger, 2n] });
+  const token: Hex = `0x${'7d'.repeat(20)}`;
+  await sandbox.faucet(account.address, {
+    chain: 'base',
+    token_address: token,
+    amount: '0.000001',
+    decimals: 6,
+  });
+  const gas = { callGasLimit: 100_000n, verificationGasLimit: 100_000n, preVerificationGas: 50_000n };
+  const hash = await bundler.sendUserOperation({
+    ...{ calls: [{ to: token, data }], authorization: await authorize(), ...gas },
+  });
+  const { success, reason, receipt, actualGasCost, actualGasUsed, nonce } =
+    await bundler.waitForUserOperationReceipt({ hash });
+  expect({ success, status: receipt.status, to: receipt.to }).toEqual({
+    ...{ success: false, status: 'success', to: entryPoint08Address.toLowerCase() },
+  });
+  const events = parseEventLogs({ abi: entryPoint08Abi, logs: receipt.logs });
+  expect(events.map(({ eventName }) => eventName)).toEqual([
+    ...['BeforeExecution', 'UserOperationRevertReason', 'UserOperationEvent'],
+  ]);
+  const { args } = parseEventLogs({
+    abi: entryPoint08Abi,
+    eventName: 'UserOperationEvent',
+    logs: receipt.logs,
+  })[0]!;
+  expect(args).toMatchObject({
+    ...{
+      userOpHash: hash,
+      sender: account.address,
+      success,
+      nonce: BigInt(nonce),
+      actualGasCost,
+      actualGasUsed,
+    },
+    paymaster: expect.stringMatching(/fa7e5$/i),
+  });
+  expect(decodeErrorResult({ data: reason as Hex })).toMatchObject({ errorName: 'Error' });
 });
 
 test('operations that cannot be included are refused with the codes of ERC-7769', async () => {

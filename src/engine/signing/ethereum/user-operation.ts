@@ -1,5 +1,5 @@
 import * as UserOperation from 'ox/erc4337/UserOperation';
-import { bytesToUtf8, hexToBytes, utf8ToBytes } from '../../crypto/encoding.ts';
+import { bytesTo0xHex, bytesToUtf8, hexToBytes, utf8ToBytes } from '../../crypto/encoding.ts';
 import { parseEvmAddress, parseHexText, parseQuantity, type Quantity } from '../fields.ts';
 import { InvalidTransactionError } from '../signing-errors.ts';
 import { hashPersonalMessage, signDigestHex } from './signer.ts';
@@ -235,6 +235,8 @@ function toVersion06(operation: Operation, input: UserOperationInput) {
 export interface SponsoredOperation {
   readonly user_operation: UserOperationInput & { readonly signature: string };
   readonly authorization?: SignedAuthorization | undefined;
+  /** The entry point, if it is not 0.8. */
+  readonly entry_point?: string | undefined;
 }
 
 /** The params of `eth_signUserOperation` for entry point 0.8. */
@@ -246,6 +248,15 @@ export function sponsoredOperationParams({
   readonly operation: UserOperationInput;
 }): UserOperationParams {
   return { contract: ENTRY_POINT_ADDRESS, chain_id: chainId, user_operation: operation };
+}
+
+/** The hash of an operation, 0x hex. */
+export function hashSponsoredOperation(
+  { user_operation, entry_point }: SponsoredOperation,
+  chainId: bigint,
+): string {
+  const contract = entry_point ?? ENTRY_POINT_ADDRESS;
+  return bytesTo0xHex(hashUserOperation({ contract, chain_id: Number(chainId), user_operation }).hash);
 }
 
 /** The bytes that are stored and sent to the bundler: UTF-8 JSON. */

@@ -17,6 +17,9 @@
 /** The paymaster of every EVM chain. */
 export const PAYMASTER_ADDRESS = '0x00000000000000000000000000000000000fa7e5';
 
+/** The account that sends the user operations of every EVM chain to the entry point. */
+export const BUNDLER_ADDRESS = '0x0000000000000000000000000000000000b0d1e5';
+
 /** CHOICE: a fixed, public key for the fee payer of every Solana chain, because it protects only simulated funds. */
 export const FEE_PAYER_SEED = new Uint8Array(32).fill(0xfa);
 export const FEE_PAYER_ADDRESS = '51T5ZJJd816Xi3M3yf81j9AAXsRWJBNTmKystogP5jw9';

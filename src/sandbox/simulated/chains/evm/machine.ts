@@ -1,11 +1,16 @@
 import { bytesTo0xHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
 import { contractAddress } from '../../../../engine/signing/ethereum/signer.ts';
-import { SIMPLE_ACCOUNT_ADDRESS } from '../../../../engine/signing/ethereum/smart-accounts.ts';
+import {
+  ENTRY_POINT_ADDRESS,
+  SIMPLE_ACCOUNT_ADDRESS,
+} from '../../../../engine/signing/ethereum/smart-accounts.ts';
 import type { Machine } from '../blocks.ts';
 import { type Movement, NATIVE, RevertError } from '../ledger.ts';
 import type { Block, Execution, Pool, PoolEntry } from '../pool.ts';
+import { BUNDLER_ADDRESS } from '../sponsors.ts';
 import { buyGas, canAfford } from './gas-payment.ts';
 import type { Interpreter } from './interpreter.ts';
+import { logsOfBundle } from './operation-events.ts';
 import { makeOverlay, type Overlay } from './overlay.ts';
 import type { EvmPlan, PlannedAuthorization } from './plan.ts';
 import { readsOf } from './reads.ts';
@@ -114,14 +119,20 @@ export async function include(
   const run = await runEvm(interpreter, overlay, plan, { gasPrice: gas.price, block, isIncluded: true });
   const fee = gas.settle(run.gasUsed);
   const [call] = plan.calls;
-  return {
-    execution: { fee, failure: run.revert?.message, movements: run.movements },
-    receipt: {
-      ...{ hash: entry.hash, block, sender: plan.sender, recipient: call?.to ?? null },
-      contract: call?.to === null ? contractAddress(plan.sender, nonce) : null,
-      ...{ gasUsed: run.gasUsed, gasPrice: gas.price, isReverted: run.revert !== undefined, logs: run.logs },
-    },
+  const execution = { fee, failure: run.revert?.message, movements: run.movements };
+  const paid = { hash: entry.hash, block, gasUsed: run.gasUsed, gasPrice: gas.price };
+  const receipt: NewReceipt = {
+    ...{ ...paid, sender: plan.sender, recipient: call?.to ?? null },
+    contract: call?.to === null ? contractAddress(plan.sender, nonce) : null,
+    ...{ isReverted: run.revert !== undefined, logs: run.logs },
   };
+  if (!lane.startsWith(OPERATION_LANE)) return { execution, receipt };
+  // The transaction of a bundle succeeds, whatever becomes of its operations.
+  const bundle = { contract: ENTRY_POINT_ADDRESS, chainId: state.chainId, bytes: plan.operation! };
+  const result = { succeeds: !receipt.isReverted, gasCost: fee, gasUsed: run.gasUsed };
+  const logs = logsOfBundle(bundle, { ...result, logs: run.logs, failure: execution.failure });
+  const ends = { sender: BUNDLER_ADDRESS, recipient: ENTRY_POINT_ADDRESS };
+  return { execution, receipt: { ...receipt, ...ends, isReverted: false, logs } };
 }
 
 type Runnable = Pick<

@@ -16,6 +16,7 @@ import { PAYMASTER_ADDRESS } from '../../sponsors.ts';
 import { bundleOf } from '../bundler.ts';
 import { dryRun } from '../dry-run.ts';
 import { type Interpreter, type Watch, watched } from '../interpreter.ts';
+import { findOperation } from '../operation-events.ts';
 import type { EvmParts } from '../parts.ts';
 import { findReceipt } from '../receipts.ts';
 import { addressOf, bytesOf, hashText, numberOf, REVERTED, SERVER_ERROR } from './calls.ts';
@@ -115,16 +116,26 @@ export function userOperationReceipt(parts: EvmParts, [hash]: readonly unknown[]
   const receipt = bundleHash === undefined ? undefined : findReceipt(parts.state, bundleHash);
   if (operation === undefined || receipt === undefined) return null;
   const { sender, nonce, paymaster } = operation.user_operation;
-  const status = parts.pool.status(receipt.hash, parts.blocks);
-  return {
+  const found = findOperation(receipt.logs, hashText(hash));
+  const logs = logViews(parts, receipt);
+  const of = {
     ...{ userOpHash: hashText(hash), entryPoint: entryPoints()[0], sender, nonce },
     ...(paymaster === undefined ? {} : { paymaster }),
-    actualGasCost: quantity(receipt.gasUsed * receipt.gasPrice),
-    actualGasUsed: quantity(receipt.gasUsed),
-    success: !receipt.isReverted,
-    ...(status?.kind === 'reverted' ? { reason: status.reason } : {}),
-    logs: logViews(parts, receipt),
     receipt: receiptView(parts, receipt),
+  };
+  // Data folders of older versions have operations without events.
+  if (found === undefined) {
+    return {
+      ...of,
+      actualGasCost: quantity(receipt.gasUsed * receipt.gasPrice),
+      actualGasUsed: quantity(receipt.gasUsed),
+      ...{ success: !receipt.isReverted, logs },
+    };
+  }
+  return {
+    ...{ ...of, actualGasCost: quantity(found.gasCost), actualGasUsed: quantity(found.gasUsed) },
+    ...{ success: found.succeeds, logs: logs.slice(...found.logs) },
+    ...(found.reason === undefined ? {} : { reason: found.reason }),
   };
 }
 
