@@ -86,8 +86,8 @@ export interface RpcConnection {
 interface RpcCaller {
   /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
-  /** The time at which its execution must end, in milliseconds of `performance.now()`. */
-  readonly endsAtMs: number;
+  /** Whether its execution must end. */
+  readonly isLate: () => boolean;
   /** Undefined for plain HTTP. */
   readonly connection?: RpcConnection | undefined;
 }

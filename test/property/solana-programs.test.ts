@@ -361,7 +361,7 @@ async function rpc(
   method: string,
   ...params: unknown[]
 ): Promise<unknown> {
-  const caller = { signal: new AbortController().signal, endsAtMs: Number.POSITIVE_INFINITY };
+  const caller = { signal: new AbortController().signal, isLate: () => false };
   const outcome = await chains.rpc(caip2, { method, params }, caller);
   if ('error' in outcome) throw new Error(`${method}: ${JSON.stringify(outcome.error)}`);
   return outcome.result;

@@ -162,7 +162,7 @@ test('token accounts and mints of an older store of Solana get their data', asyn
   const options = { file: ':memory:', image: olderSolanaStore(), clock, confirmAfterMs: 0 };
   const chains = openSimulatedChains(options);
   const ask = async (method: string, ...params: unknown[]) => {
-    const caller = { signal: new AbortController().signal, endsAtMs: Number.POSITIVE_INFINITY };
+    const caller = { signal: new AbortController().signal, isLate: () => false };
     return chains.rpc(solana, { method, params }, caller);
   };
   expect(await ask('getAccountInfo', holder, { encoding: 'jsonParsed' })).toMatchObject({

@@ -275,7 +275,7 @@ describe('bounds', () => {
     return longest;
   }
 
-  test('a batch of endless loops ends after five seconds', async () => {
+  test('a batch of endless loops ends after five seconds of the processor', async () => {
     const calls = Array(50).fill({ jsonrpc: '2.0', id: 1, method: 'eth_call', params: [endless, 'latest'] });
     const startMs = performance.now();
     let errors: { error: { message: string } }[] = [];
@@ -283,7 +283,7 @@ describe('bounds', () => {
       const response = await fetch(url, { method: 'POST', body: JSON.stringify(calls) });
       errors = (await response.json()) as typeof errors;
     });
-    expect(performance.now() - startMs).toBeLessThan(12_000);
+    expect(performance.now() - startMs).toBeLessThan(25_000);
     expect(errors.at(-1)).toMatchObject({ error: { code: -32_002 } });
     // Generous, for a busy machine: an execution gives others a turn every 10 ms.
     expect(stallMs).toBeLessThan(500);

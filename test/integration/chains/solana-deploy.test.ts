@@ -53,7 +53,7 @@ beforeAll(async () => {
 afterAll(() => chains.close());
 
 async function rpc<T>(method: string, ...params: unknown[]): Promise<T> {
-  const caller = { signal: new AbortController().signal, endsAtMs: Number.POSITIVE_INFINITY };
+  const caller = { signal: new AbortController().signal, isLate: () => false };
   const outcome = await chains.rpc(caip2, { method, params }, caller);
   if ('error' in outcome) throw new Error(`${outcome.error.message} ${JSON.stringify(outcome.error.data)}`);
   return outcome.result as T;

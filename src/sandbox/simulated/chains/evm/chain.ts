@@ -9,7 +9,6 @@ import { NATIVE } from '../ledger.ts';
 import { tempoChains } from '../sponsors.ts';
 import { movementsOf, type Simulated, transfersAfter, transfersOf, type World } from '../world.ts';
 import { acceptTransaction } from './accept-transaction.ts';
-import { simulateBundler } from './bundler.ts';
 import { tokenAt } from './contracts/tokens.ts';
 import { dryRun, dryRunAll } from './dry-run.ts';
 import { fundContinued, fundEvm } from './faucet.ts';
@@ -18,6 +17,7 @@ import { type EvmParts, makeEvmParts } from './parts.ts';
 import { decodeSigned } from './plan.ts';
 import { codeAt } from './state.ts';
 import { settle, settled, type Upstream } from './upstream.ts';
+import { simulateBundler } from './user-operations/bundler.ts';
 
 /** Simulates one EVM chain. Addresses are lower-case hex internally. */
 export function simulateEvm(world: World, caip2: string, upstream?: Upstream): Simulated<EvmChain> {

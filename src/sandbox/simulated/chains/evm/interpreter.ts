@@ -17,7 +17,6 @@ import type { Block } from '../pool.ts';
 import { hasNativeAsset } from '../sponsors.ts';
 import type { Abis } from './abis.ts';
 import { chainRules } from './chain-rules.ts';
-import { callEntryPoint } from './entry-point.ts';
 import { revertOf } from './execution-faults.ts';
 import type { Forks } from './forks.ts';
 import type { Overlay } from './overlay.ts';
@@ -26,6 +25,7 @@ import { type EvmLog, TRANSFER_TOPIC } from './receipts.ts';
 import { hashOf } from './state.ts';
 import { stateManagerOf, textOf } from './state-manager.ts';
 import { settle, settled, type Upstream } from './upstream.ts';
+import { callEntryPoint } from './user-operations/entry-point.ts';
 
 // Bytecode runs in @ethereumjs/evm on top of an overlay.
 

@@ -10,12 +10,12 @@ import type { Block, Execution, Pool, PoolEntry } from '../pool.ts';
 import { BUNDLER_ADDRESS } from '../sponsors.ts';
 import { buyGas, canAfford } from './gas-payment.ts';
 import type { Interpreter } from './interpreter.ts';
-import { logsOfBundle } from './operation-events.ts';
 import { makeOverlay, type Overlay } from './overlay.ts';
 import type { EvmPlan, PlannedAuthorization } from './plan.ts';
 import { readsOf } from './reads.ts';
 import { type EvmLog, type NewReceipt, storeReceipt } from './receipts.ts';
 import { codeAt, type EvmState } from './state.ts';
+import { logsOfBundle } from './user-operations/events.ts';
 
 /** The gas limit of a block, which is also the maximum gas of one call. */
 export const BLOCK_GAS_LIMIT = 30_000_000n;

@@ -237,11 +237,11 @@ function requireLatest(parts: EvmParts, block: unknown): void {
 }
 
 /** Ends an execution when its caller disconnects, or when it takes too long. */
-function watchOf({ signal, endsAtMs }: RpcCaller): Watch {
+function watchOf({ signal, isLate }: RpcCaller): Watch {
   return {
     check() {
       if (signal.aborted) throw new RpcError(SERVER_ERROR, 'execution aborted (the caller has left)');
-      if (performance.now() > endsAtMs) throw new RpcError(SERVER_ERROR, 'execution aborted (timeout = 5s)');
+      if (isLate()) throw new RpcError(SERVER_ERROR, 'execution aborted (timeout = 5s)');
     },
   };
 }

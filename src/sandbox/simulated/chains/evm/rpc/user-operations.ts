@@ -13,12 +13,12 @@ import { decodeAccountCalls } from '../../../../../engine/signing/ethereum/user-
 import type { Bundler } from '../../../../../ports/chains.ts';
 import { invalid, isRecord, RpcError } from '../../rpc-calls.ts';
 import { PAYMASTER_ADDRESS } from '../../sponsors.ts';
-import { bundleOf } from '../bundler.ts';
 import { dryRun } from '../dry-run.ts';
 import { type Interpreter, type Watch, watched } from '../interpreter.ts';
-import { findOperation } from '../operation-events.ts';
 import type { EvmParts } from '../parts.ts';
 import { findReceipt } from '../receipts.ts';
+import { bundleOf } from '../user-operations/bundler.ts';
+import { findOperation } from '../user-operations/events.ts';
 import { addressOf, bytesOf, hashText, numberOf, REVERTED, SERVER_ERROR } from './calls.ts';
 import { logViews, quantity, receiptView } from './views.ts';
 

@@ -235,7 +235,7 @@ export async function programAccounts(
   const turn = makeTurns();
   for (;;) {
     // Filters may exclude almost all accounts, so the number of results does not bound the scan.
-    if (caller.signal.aborted || performance.now() > caller.endsAtMs) {
+    if (caller.signal.aborted || caller.isLate()) {
       throw new RpcError(SCAN_ERROR, 'accounts scan aborted: the time of the call is over');
     }
     const addresses = parts.state.ownedBy(owner, { after, limit: ACCOUNTS_PER_READ });

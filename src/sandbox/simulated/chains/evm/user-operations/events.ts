@@ -1,10 +1,10 @@
-import { bytesToHex, hexToBytes, utf8ToBytes } from '../../../../engine/crypto/encoding.ts';
+import { bytesToHex, hexToBytes, utf8ToBytes } from '../../../../../engine/crypto/encoding.ts';
 import {
   decodeSponsoredOperation,
   hashSponsoredOperation,
-} from '../../../../engine/signing/ethereum/user-operation.ts';
-import { addressWord, numberIn, wordOf } from './contracts/storage-layout.ts';
-import type { EvmLog } from './receipts.ts';
+} from '../../../../../engine/signing/ethereum/user-operation.ts';
+import { addressWord, numberIn, wordOf } from '../contracts/storage-layout.ts';
+import type { EvmLog } from '../receipts.ts';
 
 // The events of the entry point. Source: account-abstraction, IEntryPoint.sol.
 

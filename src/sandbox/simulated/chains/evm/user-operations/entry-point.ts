@@ -1,7 +1,7 @@
 import type { ExecResult } from '@ethereumjs/evm';
-import { bytesToHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
-import { OPERATION_LANE } from './machine.ts';
-import type { EvmState } from './state.ts';
+import { bytesToHex, hexToBytes } from '../../../../../engine/crypto/encoding.ts';
+import { OPERATION_LANE } from '../machine.ts';
+import type { EvmState } from '../state.ts';
 
 /*
  * The entry point returns the next nonce, which clients read before they build a user operation. It does not run

@@ -1,24 +1,24 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
-import { bytesTo0xHex, hexToBytes, utf8ToBytes } from '../../../../engine/crypto/encoding.ts';
-import { recoverDigestSigner } from '../../../../engine/signing/ethereum/any-transaction.ts';
+import { bytesTo0xHex, hexToBytes, utf8ToBytes } from '../../../../../engine/crypto/encoding.ts';
+import { recoverDigestSigner } from '../../../../../engine/signing/ethereum/any-transaction.ts';
 import {
   ENTRY_POINT_ADDRESS,
   SIMPLE_ACCOUNT_ADDRESS,
-} from '../../../../engine/signing/ethereum/smart-accounts.ts';
+} from '../../../../../engine/signing/ethereum/smart-accounts.ts';
 import {
   decodeSponsoredOperation,
   hashUserOperation,
-} from '../../../../engine/signing/ethereum/user-operation.ts';
-import { decodeAccountCalls } from '../../../../engine/signing/ethereum/user-operation-calls.ts';
-import { InvalidTransactionError } from '../../../../engine/signing/signing-errors.ts';
-import type { BroadcastOutcome, Bundler, ChainStatus } from '../../../../ports/chains.ts';
-import { decodeOrRefuse, refuse } from '../decode-or-refuse.ts';
-import { PAYMASTER_ADDRESS } from '../sponsors.ts';
-import { fundEvm } from './faucet.ts';
-import { canAfford } from './gas-payment.ts';
-import { BLOCK_GAS_LIMIT, OPERATION_LANE } from './machine.ts';
-import type { EvmParts } from './parts.ts';
-import { type EvmPlan, gasBefore, planAuthorizations, sentinelAmong } from './plan.ts';
+} from '../../../../../engine/signing/ethereum/user-operation.ts';
+import { decodeAccountCalls } from '../../../../../engine/signing/ethereum/user-operation-calls.ts';
+import { InvalidTransactionError } from '../../../../../engine/signing/signing-errors.ts';
+import type { BroadcastOutcome, Bundler, ChainStatus } from '../../../../../ports/chains.ts';
+import { decodeOrRefuse, refuse } from '../../decode-or-refuse.ts';
+import { PAYMASTER_ADDRESS } from '../../sponsors.ts';
+import { fundEvm } from '../faucet.ts';
+import { canAfford } from '../gas-payment.ts';
+import { BLOCK_GAS_LIMIT, OPERATION_LANE } from '../machine.ts';
+import type { EvmParts } from '../parts.ts';
+import { type EvmPlan, gasBefore, planAuthorizations, sentinelAmong } from '../plan.ts';
 
 /** CHOICE: a refill adds 10 units of the native asset. */
 const REFILL = 10n ** 19n;
