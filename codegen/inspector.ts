@@ -21,7 +21,7 @@ export async function bundleInspector(): Promise<{
   readonly files: readonly BuiltFile[];
   /** Paths relative to the project's root. */
   readonly inputs: readonly string[];
-  /** The files that a browser loads before the page of requests is drawn. */
+  /** The files that a browser loads before its first page is drawn. */
   readonly firstLoad: readonly string[];
 }> {
   const result = await build({

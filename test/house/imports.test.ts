@@ -139,7 +139,7 @@ const purePackages =
   /^(@noble|@scure|@hpke|ox)\/|^(ox|secp256k1\/lib\/index\.js|ripple-binary-codec|canonicalize|lru-cache)$|^node:(crypto|util|module|assert|buffer)(\/|$)/;
 
 // Modules that may know which chains and assets have a name and how addresses are written, and nothing else that is pure.
-const knowAssets = ['api', 'sandbox'];
+const knowAssets = ['api', 'sandbox', 'inspector'];
 
 // Packages with one module of their own.
 const packageModules: Record<string, string[]> = {

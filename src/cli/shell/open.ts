@@ -4,23 +4,24 @@ import { addSandboxAddressOptions, type SandboxClientFlags, withSandbox } from '
 
 /** Pages of the inspector, by the first segment of their addresses. */
 export const inspectorPages: readonly string[] = [
+  'home',
   'requests',
-  'wallets',
-  'actions',
-  'transactions',
-  'chains',
   'events',
   'webhooks',
+  'wallets',
+  'transactions',
+  'actions',
+  'users',
+  'policies',
+  'intents',
+  'apps',
   'clock',
   'faults',
   'snapshots',
   'scenarios',
-  'intents',
-  'policies',
-  'users',
-  'apps',
-  'coverage',
+  'chains',
   'api',
+  'coverage',
 ];
 
 const pages: Readonly<Record<string, string>> = {

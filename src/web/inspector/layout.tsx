@@ -1,9 +1,17 @@
 import { useComputed, useSignal, useSignalEffect } from '@preact/signals';
+import { BookOpen, ChevronRight, Menu, Search, Shield } from 'lucide';
 import type { ComponentType } from 'preact';
 import { useRef } from 'preact/hooks';
-import { type PageEntry, pages } from './pages.ts';
+import { absence, clock } from './clock-feed.ts';
+import { groups, type PageEntry, pages } from './pages.ts';
+import { openPalette, PaletteDialog } from './palette-dialog.tsx';
+import { Icon } from './parts/icon.tsx';
+import { Failure } from './parts/states.tsx';
+import { isDense, setDense } from './parts/virtual-table.tsx';
+import { unseen } from './requests/request-feed.tsx';
 import { route } from './router.tsx';
 import { hrefOf } from './routes.ts';
+import { dateAndTime } from './texts.ts';
 
 /** The navigation, and the page that the address names. */
 export function Layout() {
@@ -30,38 +38,32 @@ export function Layout() {
       <button type="button" class="skip" onClick={() => main.current?.focus()}>
         Skip to the page
       </button>
-      <header class="top">
-        <a class="name" href={hrefOf('requests')}>
-          Custos
-        </a>
-        <Navigation current={page.value?.id} />
-        <a class="docs" href="/docs">
-          API reference
-        </a>
-      </header>
+      <Side current={page.value?.id} />
       <main id="main" tabIndex={-1} ref={main}>
-        {failure.value !== '' && <p role="alert">{failure.value}</p>}
+        <Failure message={failure.value} />
         {page.value === undefined && <Unknown />}
         {opened.value !== undefined && opened.value.entry === page.value && <opened.value.Page />}
       </main>
+      <PaletteDialog />
     </>
   );
 }
 
-/** The list of pages. In a narrow window, a button opens it. */
-function Navigation({ current }: { readonly current: string | undefined }) {
+/** The groups of pages. In a narrow window, a button opens them. */
+function Side({ current }: { readonly current: string | undefined }) {
   const isOpen = useSignal(false);
   const close = (): void => {
     isOpen.value = false;
   };
   const title = pages.find(({ id }) => id === current)?.title ?? 'Pages';
   return (
-    <nav
-      aria-label="Pages"
-      onKeyDown={({ key }) => {
-        if (key === 'Escape') close();
-      }}
-    >
+    <header class="side">
+      <a class="brand" href={hrefOf('home')}>
+        <Icon of={Shield} /> Custos
+      </a>
+      <button type="button" class="find" onClick={openPalette}>
+        <Icon of={Search} /> <span>Find or do…</span> <kbd>Ctrl K</kbd>
+      </button>
       <button
         type="button"
         class="menu"
@@ -72,18 +74,72 @@ function Navigation({ current }: { readonly current: string | undefined }) {
           isOpen.value = !isOpen.value;
         }}
       >
-        {title} <span aria-hidden="true">{isOpen.value ? '▴' : '▾'}</span>
+        <Icon of={Menu} /> {title}
       </button>
-      <ul id="pages" class={isOpen.value ? 'open' : ''}>
-        {pages.map(({ id, title }) => (
-          <li key={id}>
-            <a href={hrefOf(id)} aria-current={id === current ? 'page' : undefined} onClick={close}>
-              {title}
-            </a>
-          </li>
+      <nav
+        id="pages"
+        aria-label="Pages"
+        class={isOpen.value ? 'open' : ''}
+        onKeyDown={({ key }) => {
+          if (key === 'Escape') close();
+        }}
+      >
+        {groups.map((group) => (
+          <details key={group.title} open>
+            <summary>
+              <Icon of={ChevronRight} /> {group.title}
+            </summary>
+            <ul>
+              {group.pages.map(({ id, title: name, icon }) => (
+                <li key={id}>
+                  <a href={hrefOf(id)} aria-current={id === current ? 'page' : undefined} onClick={close}>
+                    <Icon of={icon} /> {name}
+                    {id === 'requests' && id !== current && unseen.value > 0 && (
+                      <span class="new" title={`${unseen.value} new requests`}>
+                        {unseen.value > 999 ? '999+' : unseen.value}
+                      </span>
+                    )}
+                  </a>
+                </li>
+              ))}
+            </ul>
+          </details>
         ))}
-      </ul>
-    </nav>
+      </nav>
+      <Foot />
+    </header>
+  );
+}
+
+/** Whether the sandbox responds, its clock, and the height of rows. */
+function Foot() {
+  const now = clock.value;
+  return (
+    <div class="foot">
+      {absence.value === '' ? (
+        <span class="live">Connected</span>
+      ) : (
+        <span class="live away" title={absence.value}>
+          No response
+        </span>
+      )}
+      {now !== undefined && (
+        <a href={hrefOf('clock')} title="The clock of the sandbox, in UTC">
+          {dateAndTime(now.now_ms).slice(0, 19)} {now.frozen && '(frozen)'}
+        </a>
+      )}
+      <label>
+        <input
+          type="checkbox"
+          checked={isDense.value}
+          onChange={({ currentTarget }) => setDense(currentTarget.checked)}
+        />{' '}
+        Dense rows
+      </label>
+      <a href="/docs" class="named">
+        <Icon of={BookOpen} /> API reference
+      </a>
+    </div>
   );
 }
 
@@ -92,7 +148,7 @@ function Unknown() {
     <div class="page">
       <h1>There is no such page</h1>
       <p>
-        <a href={hrefOf('requests')}>Requests</a>
+        <a href={hrefOf('home')}>Home</a>
       </p>
     </div>
   );

@@ -1,3 +1,24 @@
+import {
+  Activity,
+  ArrowLeftRight,
+  Bug,
+  Camera,
+  CirclePlay,
+  Clock,
+  FileCode2,
+  Grid3x3,
+  House,
+  type IconNode,
+  Link,
+  ListChecks,
+  PenLine,
+  Radio,
+  ScrollText,
+  SlidersHorizontal,
+  Users,
+  Wallet,
+  Webhook,
+} from 'lucide';
 import type { ComponentType } from 'preact';
 
 /** A page of the inspector. Its code is loaded when the page is opened. */
@@ -6,26 +27,58 @@ export interface PageEntry {
   readonly id: string;
   /** The title in the navigation and of the window. */
   readonly title: string;
+  readonly icon: IconNode;
   readonly load: () => Promise<{ readonly Page: ComponentType }>;
 }
 
-/** The pages in the order of the navigation. */
-export const pages: readonly PageEntry[] = [
-  { id: 'requests', title: 'Requests', load: () => import('./pages/requests.tsx') },
-  { id: 'wallets', title: 'Wallets', load: () => import('./pages/wallets.tsx') },
-  { id: 'actions', title: 'Actions', load: () => import('./pages/actions.tsx') },
-  { id: 'transactions', title: 'Transactions', load: () => import('./pages/transactions.tsx') },
-  { id: 'chains', title: 'Chains', load: () => import('./pages/chains.tsx') },
-  { id: 'events', title: 'Events', load: () => import('./pages/events.tsx') },
-  { id: 'webhooks', title: 'Webhooks', load: () => import('./pages/webhooks.tsx') },
-  { id: 'clock', title: 'Clock', load: () => import('./pages/clock.tsx') },
-  { id: 'faults', title: 'Faults', load: () => import('./pages/faults.tsx') },
-  { id: 'snapshots', title: 'Snapshots', load: () => import('./pages/snapshots.tsx') },
-  { id: 'scenarios', title: 'Scenarios', load: () => import('./pages/scenarios.tsx') },
-  { id: 'intents', title: 'Intents', load: () => import('./pages/intents.tsx') },
-  { id: 'policies', title: 'Policies', load: () => import('./pages/policies.tsx') },
-  { id: 'users', title: 'Users', load: () => import('./pages/users.tsx') },
-  { id: 'apps', title: 'Apps', load: () => import('./pages/apps.tsx') },
-  { id: 'coverage', title: 'Coverage', load: () => import('./pages/coverage.tsx') },
-  { id: 'api', title: 'API', load: () => import('./pages/api.tsx') },
+/** The pages in the groups and in the order of the navigation. */
+export const groups: readonly { readonly title: string; readonly pages: readonly PageEntry[] }[] = [
+  {
+    title: 'Observe',
+    pages: [
+      { id: 'home', title: 'Home', icon: House, load: () => import('./pages/home.tsx') },
+      { id: 'requests', title: 'Requests', icon: Activity, load: () => import('./pages/requests.tsx') },
+      { id: 'events', title: 'Events', icon: Radio, load: () => import('./pages/events.tsx') },
+      { id: 'webhooks', title: 'Webhooks', icon: Webhook, load: () => import('./pages/webhooks.tsx') },
+    ],
+  },
+  {
+    title: 'Assets',
+    pages: [
+      { id: 'wallets', title: 'Wallets', icon: Wallet, load: () => import('./pages/wallets.tsx') },
+      {
+        ...{ id: 'transactions', title: 'Transactions', icon: ArrowLeftRight },
+        load: () => import('./pages/transactions.tsx'),
+      },
+      { id: 'actions', title: 'Actions', icon: ListChecks, load: () => import('./pages/actions.tsx') },
+    ],
+  },
+  {
+    title: 'Access',
+    pages: [
+      { id: 'users', title: 'Users', icon: Users, load: () => import('./pages/users.tsx') },
+      { id: 'policies', title: 'Policies', icon: ScrollText, load: () => import('./pages/policies.tsx') },
+      { id: 'intents', title: 'Intents', icon: PenLine, load: () => import('./pages/intents.tsx') },
+      { id: 'apps', title: 'Apps', icon: SlidersHorizontal, load: () => import('./pages/apps.tsx') },
+    ],
+  },
+  {
+    title: 'Control',
+    pages: [
+      { id: 'clock', title: 'Clock', icon: Clock, load: () => import('./pages/clock.tsx') },
+      { id: 'faults', title: 'Faults', icon: Bug, load: () => import('./pages/faults.tsx') },
+      { id: 'snapshots', title: 'Snapshots', icon: Camera, load: () => import('./pages/snapshots.tsx') },
+      { id: 'scenarios', title: 'Scenarios', icon: CirclePlay, load: () => import('./pages/scenarios.tsx') },
+      { id: 'chains', title: 'Chains', icon: Link, load: () => import('./pages/chains.tsx') },
+    ],
+  },
+  {
+    title: 'Contract',
+    pages: [
+      { id: 'api', title: 'API', icon: FileCode2, load: () => import('./pages/api.tsx') },
+      { id: 'coverage', title: 'Coverage', icon: Grid3x3, load: () => import('./pages/coverage.tsx') },
+    ],
+  },
 ];
+
+export const pages: readonly PageEntry[] = groups.flatMap((group) => group.pages);

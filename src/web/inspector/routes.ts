@@ -6,7 +6,7 @@ export interface Route {
   readonly query: Readonly<Record<string, string>>;
 }
 
-/** Parses the part of an address from `#` on. The default page is the page of requests. */
+/** Parses the part of an address from `#` on. The default page is Home. */
 export function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#?\/?/, '').split('?', 2);
   const [page = '', ...rest] = path
@@ -14,7 +14,7 @@ export function parseRoute(hash: string): Route {
     .filter((segment) => segment !== '')
     .map(decode);
   return {
-    page: page === '' ? 'requests' : page,
+    page: page === '' ? 'home' : page,
     path: rest,
     query: Object.fromEntries(new URLSearchParams(query)),
   };

@@ -1,3 +1,25 @@
+import type { WalletChainType } from '../../generated/schemas.ts';
+
+/** The chain types on which a wallet can be created. */
+export const chainTypes: readonly WalletChainType[] = [
+  'ethereum',
+  'solana',
+  'tron',
+  'bitcoin-segwit',
+  'bitcoin-taproot',
+  'cosmos',
+  'stellar',
+  'sui',
+  'aptos',
+  'movement',
+  'ton',
+  'starknet',
+  'near',
+  'spark',
+  'xrpl',
+  'pearl',
+];
+
 /** An asset that the faucet offers. */
 export interface FaucetAsset {
   readonly chain: string;

@@ -55,6 +55,8 @@ describe.skipIf(browserPath === undefined)('the page of requests in a browser', 
       await page.keyboard.press('Enter');
       await page.waitForSelector('.why');
       expect(page.url()).toMatch(/#\/requests\/[0-9a-f-]{36}\?text=walletRpc$/);
+      expect([await accessibilityFaults(page), await isTooWide(page)]).toEqual([[], false]);
+      await page.getByRole('tab', { name: 'Signature' }).click();
       expect(await page.locator('.quorum').textContent()).toContain('0 of 1, 1 missing');
       expect(await page.locator('[aria-label="Payload to be signed"]').textContent()).toContain(
         'personal_sign',

@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { argv, exit } from 'node:process';
 import type { Page } from 'playwright-core';
 import { bobKey } from '../../../mocks/authorization-keys.ts';
 import { call, refusal } from '../call.ts';
@@ -9,11 +10,16 @@ import { startWebhookReceiver } from '../webhook-receiver.ts';
 import { openWindow, startBrowser } from './browser.ts';
 import { builtInspector } from './built-inspector.ts';
 
-// Takes a screenshot of each page of the inspector, wide and light, and narrow and dark, and stores it in
-// `docs/inspector/`. It then measures how long the page of requests takes with 10,000 requests. It needs an installed
-// browser: node test/support/inspector/write-screenshots.ts
+// Takes screenshots of the pages of the inspector. It needs an installed browser.
+//
+//   node test/support/inspector/write-screenshots.ts
+//     stores those of the documents in `docs/inspector/`: wide and light, and narrow and dark. It then measures how
+//     long the page of requests takes with 10,000 requests.
+//   node test/support/inspector/write-screenshots.ts <folder> [page...]
+//     stores all pages, or the named ones, in both widths and both schemes.
 
-const folder = join(import.meta.dirname, '..', '..', '..', 'docs', 'inspector');
+const [chosenFolder, ...chosenPages] = argv.slice(2);
+const folder = chosenFolder ?? join(import.meta.dirname, '..', '..', '..', 'docs', 'inspector');
 const MOST_REQUESTS = 10_000;
 const hello = { method: 'personal_sign', params: { message: 'Hello', encoding: 'utf-8' } } as const;
 
@@ -89,6 +95,7 @@ interface Shown {
 const press = (name: string) => (page: Page) => page.getByRole('button', { name, exact: true }).click();
 const openFirst = (page: Page) => page.locator('.rows .row').first().click();
 const pages: Readonly<Record<string, Shown>> = {
+  home: { path: 'home' },
   requests: { path: 'requests' },
   request: { path: `requests/${await latest('/requests')}` },
   wallet: { path: `wallets/${alice.id}` },
@@ -108,20 +115,28 @@ const pages: Readonly<Record<string, Shown>> = {
   apps: { path: 'apps/custossandboxapp000000000' },
   api: { path: 'api/walletRpc' },
 };
-for (const look of [
+const looks = [
   { width: 1280, scheme: 'light' },
   { width: 390, scheme: 'dark' },
-] as const) {
+  { width: 1280, scheme: 'dark' },
+  { width: 390, scheme: 'light' },
+] as const;
+for (const look of looks.slice(0, chosenFolder === undefined ? 2 : 4)) {
   await using window = await openWindow(browser, look);
   for (const [name, { path, arrange }] of Object.entries(pages)) {
+    if (chosenPages.length > 0 && !chosenPages.includes(name)) continue;
     await window.page.goto(`${sandbox.baseUrl}/#/${path}`);
     await window.page.waitForSelector('h1', { state: 'attached' });
     await window.page.waitForTimeout(1000);
     await arrange?.(window.page);
     await window.page.waitForTimeout(500);
-    await window.page.screenshot({ path: join(folder, `${name}-${look.width}.png`) });
+    await window.page.screenshot({
+      path: join(folder, `${name}-${look.width}${chosenFolder === undefined ? '' : `-${look.scheme}`}.png`),
+    });
   }
 }
+
+if (chosenFolder !== undefined) exit();
 
 const treasury = { wallet_id: 'ext_wal_treasury' };
 for (let sent = 0; sent < MOST_REQUESTS; sent += 50) {

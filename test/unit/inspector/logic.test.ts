@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { RecordedRequest } from '../../../src/sandbox/generated/schemas.ts';
 import { fillPath, queryText } from '../../../src/web/inspector/control.ts';
 import { rowAfterKey, topShowing, visibleRows } from '../../../src/web/inspector/parts/visible-rows.ts';
-import { curlCommand, testOf } from '../../../src/web/inspector/requests/as-curl.ts';
+import { curlCommand, testOf } from '../../../src/web/inspector/requests/as-code.ts';
 import { filterRequests, filtersIn, withNewer } from '../../../src/web/inspector/requests/filters.ts';
 import { markedPayload, signatureCheckIn } from '../../../src/web/inspector/requests/signature-check.ts';
 import { hrefOf, parseRoute } from '../../../src/web/inspector/routes.ts';
@@ -36,8 +36,8 @@ describe('addresses', () => {
     );
   });
 
-  test('an empty address is that of requests; a broken escape is taken as it is', () => {
-    expect(parseRoute('')).toEqual({ page: 'requests', path: [], query: {} });
+  test('an empty address is that of Home; a broken escape is taken as it is', () => {
+    expect(parseRoute('')).toEqual({ page: 'home', path: [], query: {} });
     expect(parseRoute('#/wallets/%E0%A4%A?x=1')).toEqual({
       page: 'wallets',
       path: ['%E0%A4%A'],

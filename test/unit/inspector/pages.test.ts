@@ -15,7 +15,7 @@ import {
 import { appendEvents, filterEvents } from '../../../src/web/inspector/event-list.ts';
 import { readJson, replayDraft } from '../../../src/web/inspector/policy-draft.ts';
 import { memberText } from '../../../src/web/inspector/texts.ts';
-import { transactionsIn } from '../../../src/web/inspector/timeline.ts';
+import { stepsOf } from '../../../src/web/inspector/transaction-steps.ts';
 import { allPages, balanceQueries } from '../../../src/web/inspector/wallet-facts.ts';
 
 describe('the page of operations', () => {
@@ -76,22 +76,18 @@ test('members of a quorum are named, with the time of their signature', () => {
   );
 });
 
-test('transactions are put together from their events, that of the newest event first', () => {
+test('the steps of a transaction are those of its events', () => {
   const event = (type: string, id: string, atMs: number) =>
-    ({
-      type,
-      created_at_ms: atMs,
-      payload: { type, transaction_id: id, wallet_id: 'w', caip2: 'c' },
-    }) as never;
-  const known = transactionsIn([
+    ({ type, created_at_ms: atMs, payload: { type, transaction_id: id } }) as never;
+  const events = [
     event('transaction.broadcasted', 'a', 1),
     event('transaction.broadcasted', 'b', 2),
-    event('wallet.archived', 'c', 3),
+    event('wallet.archived', 'a', 3),
     event('transaction.confirmed', 'a', 4),
-  ]);
-  expect(known.map(({ id, steps }) => [id, steps.map(({ name, atMs }) => `${name} ${atMs}`)])).toEqual([
-    ['a', ['broadcasted 1', 'confirmed 4']],
-    ['b', ['broadcasted 2']],
+  ];
+  expect(stepsOf('a', events)).toEqual([
+    { name: 'broadcasted', atMs: 1 },
+    { name: 'confirmed', atMs: 4 },
   ]);
 });
 
@@ -107,5 +103,5 @@ test('a draft of a policy that is no JSON object is refused with what was expect
 test('custos open knows every page', () => {
   // Its components run in browsers only.
   const source = readFileSync(join(import.meta.dirname, '../../../src/web/inspector/pages.ts'), 'utf8');
-  expect(inspectorPages).toEqual([...source.matchAll(/\{ id: '(\w+)'/g)].map(([, id]) => id));
+  expect(inspectorPages).toEqual([...source.matchAll(/\bid: '(\w+)'/g)].map(([, id]) => id));
 });

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { LinkedAccount, WalletActionStep } from '../../../src/generated/schemas.ts';
-import type { SandboxEvent, SandboxFault } from '../../../src/sandbox/generated/schemas.ts';
+import type { LinkedAccount } from '../../../src/generated/schemas.ts';
+import type { SandboxFault } from '../../../src/sandbox/generated/schemas.ts';
 import { faultRequest, formFields, hitsText, selectionText } from '../../../src/web/inspector/fault-draft.ts';
-import { actionsIn, knownActions, stepText } from '../../../src/web/inspector/known-actions.ts';
 import { matching } from '../../../src/web/inspector/parts/matching.ts';
 import {
   accountText,
@@ -123,61 +122,6 @@ test('a user is named by an account that is no wallet', () => {
   ]);
   expect(userText({ id: 'u1', linked_accounts: [wallet, oauth] })).toBe('discord oauth al');
   expect(userText({ id: 'u1', linked_accounts: [wallet] })).toBe('wallet 0xAb on ethereum');
-});
-
-test('wallet actions are put together from their events, the newest action first', () => {
-  const event = (type: string, id: string, status: string, atMs: number) =>
-    ({
-      type,
-      created_at_ms: atMs,
-      payload: { wallet_action_id: id, wallet_id: 'w', status },
-    }) as unknown as SandboxEvent;
-  const known = actionsIn([
-    event('wallet_action.transfer.created', 'a', 'pending', 1),
-    event('wallet_action.earn_deposit.created', 'b', 'pending', 2),
-    event('wallet_action.transfer.succeeded', 'a', 'succeeded', 3),
-    { type: 'wallet.archived', created_at_ms: 4, payload: { wallet_id: 'w' } } as unknown as SandboxEvent,
-  ]);
-  expect(known).toEqual([
-    { id: 'b', walletId: 'w', family: 'earn_deposit', status: 'pending', beganMs: 2, changes: 1 },
-    { id: 'a', walletId: 'w', family: 'transfer', status: 'succeeded', beganMs: 1, changes: 2 },
-  ]);
-});
-
-test('actions without events come from the list', () => {
-  const listed = { id: 'old', app_id: 'app', wallet_id: 'w', type: 'swap', created_at_ms: 1, ended_at_ms: 2 };
-  const payload = { wallet_action_id: 'new', wallet_id: 'w', status: 'pending' };
-  const created = { type: 'wallet_action.transfer.created', created_at_ms: 5, payload };
-  const events = [created as unknown as SandboxEvent];
-  const known = knownActions(
-    [
-      { ...listed, status: 'succeeded' },
-      { ...listed, id: 'new', status: 'pending' },
-    ],
-    events,
-  );
-  expect(known.map(({ id, family, status }) => [id, family, status])).toEqual([
-    ['new', 'transfer', 'pending'],
-    ['old', 'swap', 'succeeded'],
-  ]);
-});
-
-test('a step of an action is described by its place, status, transaction and failure', () => {
-  const step = {
-    type: 'evm_transaction',
-    caip2: 'eip155:8453',
-    status: 'confirmed',
-    transaction_hash: '0x0f',
-  };
-  expect(stepText(step as WalletActionStep)).toBe('evm transaction on eip155:8453: confirmed, 0x0f');
-  const failed = {
-    type: 'svm_transaction',
-    caip2: 'solana:1',
-    status: 'reverted',
-    transaction_signature: null,
-    failure_reason: { message: 'no rent' },
-  };
-  expect(stepText(failed as WalletActionStep)).toBe('svm transaction on solana:1: reverted: no rent');
 });
 
 test('a snapshot is named after its file', () => {

@@ -1,101 +1,163 @@
-import type { WalletActionResponse } from '../../../generated/schemas.ts';
+import { ListChecks } from 'lucide';
+import { useEffect } from 'preact/hooks';
+import type { WalletActionResponse, WalletActionStep } from '../../../generated/schemas.ts';
+import type { SandboxAction } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
-import { isUnsuccessful, type KnownAction, knownActions, stepText } from '../known-actions.ts';
-import { CodeBlock } from '../parts/code-block.tsx';
+import { inWords, toneOf } from '../names.ts';
+import { Named } from '../parts/copy.tsx';
+import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
+import { JsonTree } from '../parts/json-tree.tsx';
+import { Chain, Status } from '../parts/label.tsx';
 import { SearchableList } from '../parts/searchable-list.tsx';
+import { Empty } from '../parts/states.tsx';
+import { Age, ExactTime } from '../parts/time.tsx';
+import { Timeline } from '../parts/timeline.tsx';
 import { useEventFeed } from '../parts/use-event-feed.tsx';
 import { everyPage, useLoaded } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
 import { hrefOf } from '../routes.ts';
-import { timeOfDay } from '../texts.ts';
 
-const columns: readonly Column<KnownAction>[] = [
-  { title: 'Time', name: 'time', cell: ({ beganMs }) => timeOfDay(beganMs) },
-  { title: 'Action', name: 'operation', cell: ({ family }) => family.replaceAll('_', ' ') },
-  { title: 'Status', name: 'chain', cell: ({ status }) => status },
-  { title: 'Id', name: 'wallet', cell: ({ id }) => id },
+const columns: readonly Column<SandboxAction>[] = [
+  { title: 'Action', slot: 'lead', cell: ({ type }) => inWords(type) },
+  {
+    ...{ title: 'Wallet', width: 160, slot: 'sub' },
+    cell: ({ wallet_id: id }) => <Named id={id} what="the wallet's id" href={hrefOf('wallets', [id])} />,
+  },
+  { title: 'Status', width: 140, slot: 'status', cell: ({ status }) => <Status of={status} /> },
+  {
+    ...{ title: 'Age', width: 90, align: 'end', isDim: true, slot: 'age' },
+    cell: ({ created_at_ms: ms }) => <Age ms={ms} />,
+  },
 ];
 
 /** The wallet actions of all wallets, which their events keep up to date, and the steps of the open action. */
 export function Page() {
   const { events, interruption } = useEventFeed('wallet_action.*');
-  const listed = useLoaded(
+  const { value, error, reload } = useLoaded(
     (signal) => everyPage((query) => control('listSandboxActions', { query }, signal)),
     [],
   );
+  useEffect(() => {
+    if (value.peek() !== undefined) reload();
+  }, [events.value.length]);
   return (
     <SearchableList
       page="actions"
       title="Actions"
       nouns={['action', 'actions']}
-      searchLabel="Family, status, id or wallet"
-      rows={knownActions(listed.value.value ?? [], events.value)}
-      error={listed.error.value || interruption.value}
-      reload={listed.reload}
+      searchLabel="Kind, status, id or wallet"
+      rows={value.value}
+      error={error.value || interruption.value}
+      reload={reload}
       columns={columns}
       idOf={({ id }) => id}
-      textsOf={({ id, walletId, family, status }) => [id, walletId, family.replaceAll('_', ' '), status]}
-      rowClass={({ status }) => (isUnsuccessful(status) ? 'refused' : '')}
-      detail={(id, action) =>
-        action === undefined ? (
-          <p class="empty">There is no action {id}.</p>
-        ) : (
-          <ActionDetail key={id} action={action} />
-        )
+      textsOf={({ id, wallet_id, type, status }) => [id, wallet_id, inWords(type), status]}
+      empty={
+        <Empty icon={ListChecks} title="No actions yet">
+          <span>Transfers, swaps, deposits into vaults and payouts appear here with their steps.</span>
+        </Empty>
       }
+      detail={(id, action, back) => <ActionDetail key={id} id={id} action={action} back={back} />}
     />
   );
 }
 
-function ActionDetail({ action: { id, walletId, family, changes } }: { readonly action: KnownAction }) {
-  const { value, error, reload } = useLoaded(
-    (signal) => {
-      const path = { wallet_id: walletId, action_id: id };
+interface DetailProps {
+  readonly id: string;
+  readonly action: SandboxAction | undefined;
+  readonly back: string;
+}
+
+function ActionDetail({ id, action, back }: DetailProps) {
+  const { value, error, reload } = useLoaded<WalletActionResponse | undefined>(
+    async (signal) => {
+      if (action === undefined) return undefined;
+      const path = { wallet_id: action.wallet_id, action_id: id };
       return readApi('getWalletAction', { path, query: { include: 'steps' } }, signal);
     },
-    [id, changes],
+    [id, action?.status],
   );
+  if (action === undefined) {
+    return <DetailPanel what="Action" id={id} back={back} title="Action" isLoading />;
+  }
+  const whole = value.value;
+  return (
+    <DetailPanel
+      what="Action"
+      id={id}
+      back={back}
+      title={
+        <>
+          {inWords(action.type)} <Status of={action.status} />
+        </>
+      }
+      error={error.value}
+      retry={reload}
+      tabs={[
+        { title: 'Overview', content: () => <ActionFacts action={action} whole={whole} /> },
+        { title: 'Raw', content: () => <JsonTree value={whole ?? action} label="Action" /> },
+      ]}
+    />
+  );
+}
+
+interface FactsProps {
+  readonly action: SandboxAction;
+  readonly whole: WalletActionResponse | undefined;
+}
+
+function ActionFacts({ action, whole }: FactsProps) {
+  const steps = whole?.steps ?? [];
   return (
     <>
-      <h2>{family.replaceAll('_', ' ')}</h2>
-      <p class="actions">
-        <button type="button" onClick={reload}>
-          Read again
-        </button>
-      </p>
-      {error.value !== '' && <p role="alert">{error.value}</p>}
-      {value.value !== undefined && <ActionFacts action={value.value} />}
+      {whole?.failure_reason !== undefined && (
+        <section class="note bad" aria-label="Why it failed">
+          {whole.failure_reason.message}
+        </section>
+      )}
+      <h3>Steps</h3>
+      {steps.length === 0 && <p class="empty">No steps yet.</p>}
+      <Timeline label="Steps" steps={steps.map(shownStep)} />
+      <dl>
+        <Fact name="Wallet">
+          <Named id={action.wallet_id} what="the wallet's id" href={hrefOf('wallets', [action.wallet_id])} />
+        </Fact>
+        <Fact name="Started">
+          <ExactTime ms={action.created_at_ms} />
+        </Fact>
+        {action.ended_at_ms !== null && (
+          <Fact name="Ended">
+            <ExactTime ms={action.ended_at_ms} />
+          </Fact>
+        )}
+      </dl>
     </>
   );
 }
 
-function ActionFacts({ action }: { readonly action: WalletActionResponse }) {
-  const { id, status, wallet_id: walletId, steps = [], failure_reason: reason } = action;
-  return (
-    <>
-      <dl>
-        <Fact name="Id">{id}</Fact>
-        <Fact name="Status">
-          <span class={isUnsuccessful(status) ? 'bad' : 'good'}>{status}</span>
-          {reason !== undefined && `: ${reason.message}`}
-        </Fact>
-        <Fact name="Wallet">
-          <a href={hrefOf('wallets', [walletId])}>{walletId}</a>
-        </Fact>
-      </dl>
-      <h3>Steps</h3>
-      {steps.length === 0 && <p class="empty">No steps yet.</p>}
-      <ol>
-        {steps.map((step, index) => (
-          <li key={index} class={isUnsuccessful(step.status) ? 'bad' : ''}>
-            {stepText(step)}
-          </li>
-        ))}
-      </ol>
-      <h3>As the API returns it</h3>
-      <CodeBlock value={action} label="Action" />
-    </>
-  );
+/** A step: what it does and where, its hash, and why it failed. */
+function shownStep(step: WalletActionStep) {
+  const values = step as Readonly<Record<string, unknown>>;
+  const place = values.caip2 ?? values.custodian;
+  const hash =
+    values.transaction_hash ??
+    values.transaction_signature ??
+    values.transaction_id ??
+    values.bundle_transaction_hash;
+  return {
+    title: (
+      <>
+        {inWords(step.type)} {typeof place === 'string' && <Chain id={place} />} <Status of={step.status} />
+      </>
+    ),
+    tone: toneOf(step.status),
+    note: (
+      <>
+        {typeof hash === 'string' && <Named id={hash} what="the hash" />}
+        {step.failure_reason !== undefined && <span class="bad">{step.failure_reason.message}</span>}
+      </>
+    ),
+  };
 }

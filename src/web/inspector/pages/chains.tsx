@@ -1,21 +1,43 @@
 import { useSignal } from '@preact/signals';
+import { Link } from 'lucide';
 import type { ChainLog, ChainTransaction, SandboxChain } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
-import { CodeBlock } from '../parts/code-block.tsx';
+import { Copy, Named } from '../parts/copy.tsx';
 import { DecodedItem } from '../parts/decoded-item.tsx';
+import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
+import { JsonTree } from '../parts/json-tree.tsx';
+import { Label } from '../parts/label.tsx';
+import { Empty, Failure } from '../parts/states.tsx';
+import { Age, ExactTime } from '../parts/time.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
 import { goTo, route } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
-import { dateAndTime, shortAddress, timeOfDay } from '../texts.ts';
+import { shortAddress } from '../texts.ts';
 
 const columns: readonly Column<ChainTransaction>[] = [
-  { title: 'Time', name: 'time', cell: ({ block_at_ms: atMs }) => timeOfDay(atMs) },
-  { title: 'What', name: 'operation', cell: (transaction) => whatOf(transaction) },
-  { title: 'From', name: 'wallet', cell: ({ from }) => shortAddress(from) },
-  { title: 'To', name: 'wallet', cell: ({ to, contract_address: made }) => shortAddress(to ?? made ?? '') },
-  { title: 'Block', name: 'code', cell: ({ block_number: block }) => String(block) },
+  { title: 'What', slot: 'lead', cell: (transaction) => whatOf(transaction) },
+  {
+    ...{ title: 'From and to', width: 260, slot: 'sub' },
+    cell: ({ from, to, contract_address: made }) => (
+      <>
+        <Named id={from} what="the sender" /> <span class="arrow">→</span>{' '}
+        {(to ?? made) !== null && <Named id={(to ?? made)!} what="the receiver" />}
+      </>
+    ),
+  },
+  {
+    ...{ title: 'Status', width: 110, slot: 'status' },
+    cell: ({ reason }) => (
+      <Label tone={reason === null ? 'good' : 'bad'}>{reason === null ? 'succeeded' : 'reverted'}</Label>
+    ),
+  },
+  { title: 'Block', width: 70, align: 'end', isExtra: true, cell: ({ block_number: block }) => block },
+  {
+    ...{ title: 'Age', width: 90, align: 'end', isDim: true, slot: 'age' },
+    cell: ({ block_at_ms: ms }) => <Age ms={ms} />,
+  },
 ];
 
 /**
@@ -45,17 +67,19 @@ export function Page() {
   return (
     <div class={`page split ${opened === undefined ? '' : 'opened'}`}>
       <section class="list" aria-label="Chains">
-        <h1>Chains</h1>
+        <div class="title">
+          <h1>Chains</h1>
+        </div>
         {[chains.error.value, error.value]
           .filter((message) => message !== '')
           .map((message) => (
-            <p role="alert" key={message}>
-              {message}
-            </p>
+            <Failure key={message} message={message} retry={readAgain} />
           ))}
         {chain === undefined ? (
           chains.value.value !== undefined && (
-            <p class="empty">No EVM chain is in use yet. Fund a wallet, or send a request to its JSON-RPC.</p>
+            <Empty icon={Link} title="No EVM chain is in use yet">
+              <span>Fund a wallet, or send a request to a chain's JSON-RPC.</span>
+            </Empty>
           )
         ) : (
           <ChainBar chain={chain} evm={evm} readAgain={readAgain} />
@@ -71,7 +95,9 @@ export function Page() {
             rowClass={({ reason }) => (reason === null ? '' : 'refused')}
           />
         )}
-        {chain !== undefined && value.value?.length === 0 && <p class="empty">No transactions yet.</p>}
+        {chain !== undefined && value.value?.length === 0 && (
+          <Empty icon={Link} title="No transactions on this chain yet" />
+        )}
         <Interfaces changed={reload} />
       </section>
       {opened !== undefined && <TransactionDetail caip2={caip2!} transaction={opened} />}
@@ -87,29 +113,28 @@ interface BarProps {
 
 function ChainBar({ chain, evm, readAgain }: BarProps) {
   return (
-    <>
-      <p class="fields">
-        <label>
-          Chain
-          <select
-            value={chain.caip2}
-            onChange={({ currentTarget }) => goTo(hrefOf('chains', [currentTarget.value]))}
-          >
-            {evm.map(({ caip2, name }) => (
-              <option key={caip2} value={caip2}>
-                {name ?? caip2}
-              </option>
-            ))}
-          </select>
-        </label>
-        <button type="button" onClick={readAgain}>
-          Read again
-        </button>
-      </p>
-      <p>
-        Block {chain.block_number}. JSON-RPC: <code>/_sandbox/rpc/{chain.name ?? chain.caip2}</code>
-      </p>
-    </>
+    <div class="fields">
+      <label>
+        Chain
+        <select
+          value={chain.caip2}
+          onChange={({ currentTarget }) => goTo(hrefOf('chains', [currentTarget.value]))}
+        >
+          {evm.map(({ caip2, name }) => (
+            <option key={caip2} value={caip2}>
+              {name ?? caip2}
+            </option>
+          ))}
+        </select>
+      </label>
+      <button type="button" onClick={readAgain}>
+        Refresh
+      </button>
+      <div>
+        Block {chain.block_number} · JSON-RPC <code>/_sandbox/rpc/{chain.name ?? chain.caip2}</code>{' '}
+        <Copy text={`${location.origin}/_sandbox/rpc/${chain.name ?? chain.caip2}`} what="the URL" />
+      </div>
+    </div>
   );
 }
 
@@ -119,26 +144,51 @@ interface DetailProps {
 }
 
 function TransactionDetail({ caip2, transaction }: DetailProps) {
+  const { hash, reason } = transaction;
+  return (
+    <DetailPanel
+      what="Transaction"
+      id={hash}
+      back={hrefOf('chains', [caip2])}
+      title={
+        <>
+          {whatOf(transaction)}{' '}
+          <Label tone={reason === null ? 'good' : 'bad'}>{reason === null ? 'succeeded' : 'reverted'}</Label>
+        </>
+      }
+      tabs={[
+        { title: 'Overview', content: () => <TransactionFacts transaction={transaction} /> },
+        { title: 'Raw', content: () => <JsonTree value={transaction} label="Transaction" /> },
+      ]}
+    />
+  );
+}
+
+function TransactionFacts({ transaction }: Pick<DetailProps, 'transaction'>) {
   const { hash, from, to, contract_address: made, reason, call, logs } = transaction;
   return (
-    <section class="detail" aria-label="Transaction">
-      <p>
-        <a class="back" href={hrefOf('chains', [caip2])}>
-          Close
-        </a>
-      </p>
-      <h2>{whatOf(transaction)}</h2>
+    <>
+      {reason !== null && <div class="note bad">{reason}</div>}
       <dl>
-        <Fact name="Status">
-          {reason === null ? <span class="good">succeeded</span> : <span class="bad">{reason}</span>}
-        </Fact>
         <Fact name="Time">
-          {dateAndTime(transaction.block_at_ms)} UTC, block {transaction.block_number}
+          <ExactTime ms={transaction.block_at_ms} />, block {transaction.block_number}
         </Fact>
-        <Fact name="Hash">{hash}</Fact>
-        <Fact name="From">{from}</Fact>
-        {to !== null && <Fact name="To">{to}</Fact>}
-        {made !== null && <Fact name="New contract">{made}</Fact>}
+        <Fact name="Hash">
+          <Named id={hash} what="the hash" />
+        </Fact>
+        <Fact name="From">
+          <Named id={from} what="the sender" />
+        </Fact>
+        {to !== null && (
+          <Fact name="To">
+            <Named id={to} what="the receiver" />
+          </Fact>
+        )}
+        {made !== null && (
+          <Fact name="New contract">
+            <Named id={made} what="the contract" />
+          </Fact>
+        )}
         {transaction.value !== '0' && <Fact name="Value">{transaction.value}</Fact>}
         <Fact name="Gas">{transaction.gas_used}</Fact>
       </dl>
@@ -146,8 +196,7 @@ function TransactionDetail({ caip2, transaction }: DetailProps) {
       {logs.map((log, index) => (
         <Log key={index} log={log} />
       ))}
-      <CodeBlock value={transaction} label="Transaction" />
-    </section>
+    </>
   );
 }
 
@@ -158,7 +207,7 @@ function Log({ log }: { readonly log: ChainLog }) {
     <>
       <h3>Event of {shortAddress(address)}</h3>
       <p>No uploaded interface has it.</p>
-      <CodeBlock value={{ topics, data }} label="Event" />
+      <JsonTree value={{ topics, data }} label="Event" />
     </>
   );
 }
@@ -213,11 +262,11 @@ function Interfaces({ changed }: { readonly changed: () => void }) {
   return (
     <>
       <h2>Interfaces</h2>
-      <p>
+      <p class="quiet">
         Calls, events and errors of your contracts are shown in their own words when the sandbox knows their
         ABIs. Choose artifacts of Foundry or Hardhat, or files with an ABI.
       </p>
-      <p class="fields">
+      <div class="fields">
         <label>
           Upload files
           <input
@@ -228,8 +277,8 @@ function Interfaces({ changed }: { readonly changed: () => void }) {
           />
         </label>
         <span role="status">{note.value}</span>
-      </p>
-      {error.value !== '' && <p role="alert">{error.value}</p>}
+      </div>
+      <Failure message={error.value} />
       <ul>
         {abis.map(({ name, items }) => (
           <li key={name}>

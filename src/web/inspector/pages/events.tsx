@@ -1,23 +1,46 @@
 import { useSignal } from '@preact/signals';
+import { Radio, SearchX } from 'lucide';
 import type { WebhookDelivery, WebhookEndpoint } from '../../../generated/schemas.ts';
 import type { SandboxEvent } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
 import { filterEvents } from '../event-list.ts';
-import { CodeBlock } from '../parts/code-block.tsx';
+import { shortened } from '../names.ts';
 import { Delivery } from '../parts/delivery.tsx';
+import { DetailPanel } from '../parts/detail-panel.tsx';
+import { JsonTree } from '../parts/json-tree.tsx';
+import { Empty, Failure } from '../parts/states.tsx';
+import { Age, ExactTime } from '../parts/time.tsx';
 import { useEventFeed } from '../parts/use-event-feed.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
 import { goTo, route, setQuery } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
-import { dateAndTime, timeOfDay } from '../texts.ts';
 
 const columns: readonly Column<SandboxEvent>[] = [
-  { title: 'Time', name: 'time', cell: ({ created_at_ms }) => timeOfDay(created_at_ms) },
-  { title: 'Type', name: 'operation', cell: ({ type }) => type },
-  { title: 'Id', name: 'wallet', cell: ({ id }) => id },
+  { title: 'Event', slot: 'lead', cell: ({ type }) => type },
+  { title: 'About', width: 240, slot: 'sub', isDim: true, cell: aboutOf },
+  {
+    ...{ title: 'Age', width: 90, align: 'end', isDim: true, slot: 'age' },
+    cell: ({ created_at_ms: ms }) => <Age ms={ms} />,
+  },
 ];
+
+/** The members of payloads that name what an event is about, from the clearest one on. */
+const subjects = [
+  ['wallet_action_id', 'action'],
+  ['transaction_id', 'transaction'],
+  ['intent_id', 'intent'],
+  ['wallet_id', 'wallet'],
+  ['user_id', 'user'],
+] as const;
+
+/** What an event is about, in words. */
+function aboutOf({ payload }: SandboxEvent): string {
+  const values = payload as Readonly<Record<string, unknown>>;
+  const found = subjects.find(([member]) => typeof values[member] === 'string');
+  return found === undefined ? '' : `${found[1]} ${shortened(String(values[found[0]]))}`;
+}
 
 /** The events of the sandbox as they are recorded, and the deliveries of the open event. */
 export function Page() {
@@ -25,13 +48,18 @@ export function Page() {
   const { path, query } = route.value;
   const [opened] = path;
   const shown = filterEvents(events.value, query.text ?? '');
-  const event = events.value.find(({ id }) => id === opened);
+  const { tab: _tab, ...kept } = query;
   return (
     <div class={`page split ${opened === undefined ? '' : 'opened'}`}>
       <section class="list" aria-label="All events">
-        <h1>Events</h1>
+        <div class="title">
+          <h1>Events</h1>
+          <span class="count" role="status">
+            {shown.length} {shown.length === 1 ? 'event' : 'events'}
+          </span>
+        </div>
         <form class="filters" role="search" onSubmit={(submitted) => submitted.preventDefault()}>
-          <label>
+          <label class="wide">
             Type, id or a value
             <input
               type="search"
@@ -39,34 +67,39 @@ export function Page() {
               onInput={({ currentTarget }) => setQuery({ text: currentTarget.value })}
             />
           </label>
-          <span class="count" role="status">
-            {shown.length} {shown.length === 1 ? 'event' : 'events'}
-          </span>
         </form>
         <Trigger />
-        {interruption.value !== '' && <p role="alert">{interruption.value}</p>}
-        <VirtualTable
-          label="Events, newest first"
-          rows={shown}
-          columns={columns}
-          idOf={({ id }) => id}
-          opened={opened}
-          open={({ id }) => goTo(hrefOf('events', [id], query))}
-        />
+        <Failure message={interruption.value} />
+        {shown.length === 0 ? (
+          events.value.length > 0 ? (
+            <Empty icon={SearchX} title="No event matches">
+              <button type="button" onClick={() => setQuery({ text: '' })}>
+                Show all
+              </button>
+            </Empty>
+          ) : (
+            <Empty icon={Radio} title="No events yet">
+              <span>Every change of a wallet, user, intent or transaction records one.</span>
+            </Empty>
+          )
+        ) : (
+          <VirtualTable
+            label="Events, newest first"
+            rows={shown}
+            columns={columns}
+            idOf={({ id }) => id}
+            opened={opened}
+            open={({ id }) => goTo(hrefOf('events', [id], kept))}
+          />
+        )}
       </section>
       {opened !== undefined && (
-        <section class="detail" aria-label="Event">
-          <p>
-            <a class="back" href={hrefOf('events', [], query)}>
-              Close
-            </a>
-          </p>
-          {event === undefined ? (
-            <p class="empty">There is no event {opened}.</p>
-          ) : (
-            <EventDetail event={event} />
-          )}
-        </section>
+        <EventDetail
+          key={opened}
+          id={opened}
+          event={events.value.find(({ id }) => id === opened)}
+          back={hrefOf('events', [], kept)}
+        />
       )}
     </div>
   );
@@ -104,7 +137,37 @@ function Trigger() {
   );
 }
 
-function EventDetail({ event }: { readonly event: SandboxEvent }) {
+interface DetailProps {
+  readonly id: string;
+  readonly event: SandboxEvent | undefined;
+  readonly back: string;
+}
+
+function EventDetail({ id, event, back }: DetailProps) {
+  if (event === undefined) {
+    return (
+      <DetailPanel what="Event" id={id} back={back} title="Event">
+        <p class="empty">There is no event {id}.</p>
+      </DetailPanel>
+    );
+  }
+  return (
+    <DetailPanel
+      what="Event"
+      id={id}
+      back={back}
+      title={event.type}
+      sub={<ExactTime ms={event.created_at_ms} />}
+      tabs={[
+        { title: 'Overview', content: () => <EventOverview event={event} /> },
+        { title: 'Payload', content: () => <JsonTree value={event.payload} label="Payload" /> },
+        { title: 'Raw', content: () => <JsonTree value={event} label="Event" /> },
+      ]}
+    />
+  );
+}
+
+function EventOverview({ event }: { readonly event: SandboxEvent }) {
   const note = useSignal('');
   const replay = async (): Promise<void> => {
     try {
@@ -116,17 +179,13 @@ function EventDetail({ event }: { readonly event: SandboxEvent }) {
   };
   return (
     <>
-      <h2>{event.type}</h2>
-      <p>{dateAndTime(event.created_at_ms)} UTC</p>
-      <p class="actions">
+      <div class="actions">
         <button type="button" onClick={replay}>
           Record again
         </button>
         <span role="status">{note.value}</span>
-      </p>
+      </div>
       <Deliveries eventId={event.id} />
-      <h3>Payload</h3>
-      <CodeBlock value={event.payload} label="Payload" />
     </>
   );
 }
@@ -155,13 +214,12 @@ function Deliveries({ eventId }: { readonly eventId: string }) {
   return (
     <section aria-label="Deliveries">
       <h3>Deliveries</h3>
-      <p class="actions">
-        <button type="button" onClick={reload}>
-          Read again
-        </button>
-      </p>
-      {error.value !== '' && <p role="alert">{error.value}</p>}
-      {value.value?.length === 0 && <p class="empty">No endpoint among its latest 100 deliveries has it.</p>}
+      <Failure message={error.value} retry={reload} />
+      {value.value?.length === 0 && (
+        <p class="empty">
+          No endpoint among its latest 100 deliveries has it. <a href={hrefOf('webhooks')}>Endpoints</a>
+        </p>
+      )}
       {value.value?.map(({ endpoint, delivery }) => (
         <Delivery key={delivery.id} delivery={delivery} onReplayed={reload}>
           to <a href={hrefOf('webhooks', [endpoint.id])}>{endpoint.url}</a>

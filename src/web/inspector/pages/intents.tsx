@@ -1,12 +1,18 @@
-import type { IntentResponse, IntentStatus } from '../../../generated/schemas.ts';
+import { PenLine } from 'lucide';
+import type { IntentAuthorizationMember, IntentResponse, IntentStatus } from '../../../generated/schemas.ts';
 import { readApi, signers } from '../api.ts';
 import { control } from '../control.ts';
-import { CodeBlock } from '../parts/code-block.tsx';
+import { Named } from '../parts/copy.tsx';
+import { JsonTree } from '../parts/json-tree.tsx';
+import { Seats, Status } from '../parts/label.tsx';
 import { SentResult, useSending } from '../parts/sent-result.tsx';
+import { Empty, Failure, Skeleton } from '../parts/states.tsx';
+import { Age } from '../parts/time.tsx';
+import { Timeline } from '../parts/timeline.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { route, setQuery } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
-import { dateAndTime, memberText } from '../texts.ts';
+import { memberText } from '../texts.ts';
 import { allPages } from '../wallet-facts.ts';
 
 const statuses: readonly IntentStatus[] = [
@@ -34,7 +40,9 @@ export function Page() {
   const intents = value.value;
   return (
     <div class="page">
-      <h1>Intents</h1>
+      <div class="title">
+        <h1>Intents</h1>
+      </div>
       {opened !== undefined && (
         <p>
           <a class="back" href={hrefOf('intents')}>
@@ -52,11 +60,18 @@ export function Page() {
           </select>
         </label>
         <button type="button" onClick={reload}>
-          Read again
+          Refresh
         </button>
       </div>
-      {error.value !== '' && <p role="alert">{error.value}</p>}
-      {intents?.length === 0 && <p class="empty">No {status} intents.</p>}
+      <Failure message={error.value} retry={reload} />
+      {intents === undefined && error.value === '' && <Skeleton />}
+      {intents?.length === 0 && (
+        <Empty icon={PenLine} title={`No ${status} intents`}>
+          <span>
+            An intent waits for the signatures of a quorum. Choose another status to see older ones.
+          </span>
+        </Empty>
+      )}
       {intents?.map((intent) => (
         <Intent key={intent.intent_id} intent={intent} />
       ))}
@@ -74,37 +89,49 @@ function Intent({ intent }: { readonly intent: IntentResponse }) {
   return (
     <section class="card" aria-label={`Intent ${intent.intent_id}`}>
       <h2>
-        {shown.intent_type.replaceAll('_', ' ')}: {shown.status}
+        {shown.intent_type.replaceAll('_', ' ')} <Status of={shown.status} />
       </h2>
-      <p>
-        {intent.intent_id}, by {intent.created_by_display_name}, until {dateAndTime(intent.expires_at)} UTC
-      </p>
+      <div class="quiet">
+        <Named id={intent.intent_id} what="the intent's id" href={hrefOf('intents', [intent.intent_id])} /> by{' '}
+        {intent.created_by_display_name}, expires <Age ms={intent.expires_at} />
+      </div>
       {shown.authorization_details.map((party, index) => (
         <div key={index}>
           <h3>
-            {party.display_name ?? 'Quorum'}: {party.threshold} of {party.members.length}
+            {party.display_name ?? 'Quorum'}{' '}
+            <Seats
+              size={party.members.length}
+              threshold={party.threshold}
+              taken={party.members.filter(hasSigned).length}
+            />
           </h3>
-          <ul>
-            {party.members.map((member, place) => (
-              <li key={place}>{memberText(member)}</li>
-            ))}
-          </ul>
+          <Timeline
+            label="Members"
+            steps={party.members.map((member) => ({
+              title: memberText(member),
+              tone: hasSigned(member) ? ('good' as const) : ('next' as const),
+            }))}
+          />
         </div>
       ))}
       {shown.status === 'pending' && (
-        <p class="actions">
+        <div class="actions">
           {signers.map((name) => (
             <button type="button" key={name} disabled={sending.isRunning.value} onClick={() => sign(name)}>
               Sign as {name}
             </button>
           ))}
-        </p>
+        </div>
       )}
       <details>
         <summary>Proposed request</summary>
-        <CodeBlock value={intent.request_details} label="Proposed request" />
+        <JsonTree value={intent.request_details} label="Proposed request" />
       </details>
       <SentResult sending={sending} />
     </section>
   );
+}
+
+function hasSigned(member: IntentAuthorizationMember): boolean {
+  return member.type === 'key_quorum' ? member.threshold_met : member.signed_at !== null;
 }

@@ -1,57 +1,87 @@
 import { useSignal } from '@preact/signals';
+import { ArrowLeftRight, Pickaxe } from 'lucide';
 import { useEffect } from 'preact/hooks';
-import type { SandboxTransactionEffect } from '../../../sandbox/generated/schemas.ts';
+import type { SandboxTransaction, SandboxTransactionEffect } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
-import { CodeBlock } from '../parts/code-block.tsx';
+import { inWords, toneOf } from '../names.ts';
+import { Named } from '../parts/copy.tsx';
+import { DetailPanel } from '../parts/detail-panel.tsx';
+import { Fact } from '../parts/fact.tsx';
+import { Icon } from '../parts/icon.tsx';
+import { JsonTree } from '../parts/json-tree.tsx';
+import { Chain, Status } from '../parts/label.tsx';
+import { SearchableList } from '../parts/searchable-list.tsx';
+import { Empty } from '../parts/states.tsx';
+import type { Tab } from '../parts/tabs.tsx';
+import { Age } from '../parts/time.tsx';
+import { Timeline } from '../parts/timeline.tsx';
 import { useEventFeed } from '../parts/use-event-feed.tsx';
 import { everyPage, useLoaded } from '../parts/use-loaded.tsx';
-import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
-import { goTo, route } from '../router.tsx';
+import type { Column } from '../parts/virtual-table.tsx';
 import { hrefOf } from '../routes.ts';
-import { dateAndTime, timeOfDay } from '../texts.ts';
-import { isFailure, type KnownTransaction, knownTransactions } from '../timeline.ts';
+import { stepsOf, type TransactionStep } from '../transaction-steps.ts';
 
 const REREAD_MS = 2_000;
 
-const columns: readonly Column<KnownTransaction>[] = [
-  { title: 'Time', name: 'time', cell: ({ steps }) => timeOfDay(steps.at(-1)!.atMs) },
-  { title: 'Transaction', name: 'operation', cell: ({ id }) => id },
-  { title: 'Last change', name: 'code', cell: ({ steps }) => steps.at(-1)!.name.replaceAll('_', ' ') },
-  { title: 'Chain', name: 'wallet', cell: ({ caip2 }) => caip2 },
+const columns: readonly Column<SandboxTransaction>[] = [
+  {
+    ...{ title: 'Transaction', slot: 'lead' },
+    cell: ({ id, transaction_hash: hash }) => <Named id={hash ?? id} what="the hash" />,
+  },
+  {
+    ...{ title: 'Wallet', width: 160, slot: 'sub' },
+    cell: ({ wallet_id: id }) => <Named id={id} what="the wallet's id" href={hrefOf('wallets', [id])} />,
+  },
+  { title: 'Chain', width: 140, isExtra: true, cell: ({ caip2 }) => <Chain id={caip2} /> },
+  { title: 'Status', width: 140, slot: 'status', cell: ({ status }) => <Status of={status} /> },
+  {
+    ...{ title: 'Age', width: 90, align: 'end', isDim: true, slot: 'age' },
+    cell: ({ created_at_ms: ms }) => <Age ms={ms} />,
+  },
 ];
 
 /** The transactions of all wallets, which their events keep up to date, and the open transaction. */
 export function Page() {
   const { events, interruption } = useEventFeed('transaction.*');
-  const [opened] = route.value.path;
-  const listed = useLoaded(
+  const { value, error, reload } = useLoaded(
     (signal) => everyPage((query) => control('listSandboxTransactions', { query }, signal)),
     [],
   );
-  const transactions = knownTransactions(listed.value.value ?? [], events.value);
-  const error = listed.error.value || interruption.value;
+  useEffect(() => {
+    if (value.peek() !== undefined) reload();
+  }, [events.value.length]);
   return (
-    <div class={`page split ${opened === undefined ? '' : 'opened'}`}>
-      <section class="list" aria-label="All transactions">
-        <h1>Transactions</h1>
-        <MineButton />
-        {error !== '' && <p role="alert">{error}</p>}
-        <VirtualTable
-          label="Transactions, that of the newest event first"
-          rows={transactions}
-          columns={columns}
-          idOf={({ id }) => id}
-          opened={opened}
-          open={({ id }) => goTo(hrefOf('transactions', [id]))}
-          rowClass={({ steps }) => (isFailure(steps.at(-1)!.name) ? 'refused' : '')}
-        />
-        {transactions.length === 0 && <p class="empty">No transactions yet.</p>}
-      </section>
-      {opened !== undefined && (
-        <TransactionDetail key={opened} id={opened} known={transactions.find(({ id }) => id === opened)} />
+    <SearchableList
+      page="transactions"
+      title="Transactions"
+      nouns={['transaction', 'transactions']}
+      searchLabel="Hash, wallet, chain or status"
+      rows={value.value}
+      error={error.value || interruption.value}
+      reload={reload}
+      columns={columns}
+      idOf={({ id }) => id}
+      textsOf={({ id, transaction_hash, wallet_id, caip2, status }) => [
+        id,
+        transaction_hash,
+        wallet_id,
+        caip2,
+        status,
+      ]}
+      actions={<MineButton />}
+      empty={
+        <Empty icon={ArrowLeftRight} title="No transactions yet">
+          <span>Fund a wallet and send from it: the transaction appears here as it goes.</span>
+          <a class="button" href={hrefOf('wallets')}>
+            Choose a wallet
+          </a>
+        </Empty>
+      }
+      detail={(id, row, back) => (
+        <TransactionDetail key={id} id={id} row={row} back={back} steps={stepsOf(id, events.value)} />
       )}
-    </div>
+    />
   );
 }
 
@@ -66,69 +96,94 @@ function MineButton() {
     }
   };
   return (
-    <p class="actions">
+    <>
+      <span role="status" class="quiet small">
+        {note.value}
+      </span>
       <button type="button" onClick={mine}>
-        Mine a block
+        <Icon of={Pickaxe} /> Mine a block
       </button>
-      <span role="status">{note.value}</span>
-    </p>
+    </>
   );
 }
 
 interface DetailProps {
   readonly id: string;
-  readonly known: KnownTransaction | undefined;
+  readonly row: SandboxTransaction | undefined;
+  readonly back: string;
+  readonly steps: readonly TransactionStep[];
 }
 
-function TransactionDetail({ id, known }: DetailProps) {
+function TransactionDetail({ id, row, back, steps }: DetailProps) {
   const { value, error, reload } = useLoaded(
     (signal) => readApi('getTransaction', { path: { transaction_id: id } }, signal),
-    [id, known?.steps.length],
+    [id, steps.length],
   );
-  const status = value.value?.status;
-  const isOpen = status === 'pending' || status === 'broadcasted';
+  const status = value.value?.status ?? row?.status ?? '';
   useEffect(() => {
     // No event reports when the block of a transaction is final.
     if (status !== 'confirmed') return;
     const timer = setInterval(reload, REREAD_MS);
     return () => clearInterval(timer);
   }, [status]);
-  return (
-    <section class="detail" aria-label="Transaction">
-      <p>
-        <a class="back" href={hrefOf('transactions')}>
-          Close
-        </a>
-      </p>
-      <h2>Transaction {id}</h2>
-      {error.value !== '' && <p role="alert">{error.value}</p>}
-      <ol class="steps">
-        {known?.steps.map(({ name, atMs }, index) => (
-          <li key={index}>
-            <span class={isFailure(name) ? 'bad' : 'good'}>{name.replaceAll('_', ' ')}</span> at{' '}
-            {dateAndTime(atMs)} UTC
-          </li>
-        ))}
-        {status === 'finalized' && (
-          <li>
-            <span class="good">finalized</span>: no reorganization can remove its block
-          </li>
-        )}
-      </ol>
-      {isOpen && <SteerButtons id={id} isEvm={value.value!.caip2.startsWith('eip155:')} />}
-      {known !== undefined && known.walletId !== '' && (
-        <p>
-          <a href={hrefOf('wallets', [known.walletId])}>Its wallet</a>
-        </p>
-      )}
-      {value.value !== undefined && (
+  const tabs: readonly Tab[] = [
+    {
+      title: 'Overview',
+      content: () => (
         <>
-          <p>Status: {value.value.status.replaceAll('_', ' ')}</p>
-          <CodeBlock value={value.value} label="Transaction" />
+          {(status === 'pending' || status === 'broadcasted') && (
+            <SteerButtons id={id} isEvm={row?.caip2.startsWith('eip155:') ?? true} />
+          )}
+          <Timeline label="Progress" steps={shownSteps(steps, row, status)} />
+          {row !== undefined && (
+            <dl>
+              <Fact name="Wallet">
+                <Named id={row.wallet_id} what="the wallet's id" href={hrefOf('wallets', [row.wallet_id])} />
+              </Fact>
+              {row.transaction_hash !== null && (
+                <Fact name="Hash">
+                  <Named id={row.transaction_hash} what="the hash" />
+                </Fact>
+              )}
+            </dl>
+          )}
         </>
-      )}
-    </section>
+      ),
+    },
+    {
+      title: 'Raw',
+      content: () => <JsonTree value={value.value ?? row ?? {}} label="Transaction" />,
+    },
+  ];
+  return (
+    <DetailPanel
+      what="Transaction"
+      id={id}
+      back={back}
+      title={<>Transaction {status !== '' && <Status of={status} />}</>}
+      sub={row === undefined ? undefined : <Chain id={row.caip2} />}
+      error={error.value}
+      tabs={tabs}
+    />
   );
+}
+
+/** The steps that the events report, the status if there are none, and the one that is not an event. */
+function shownSteps(steps: readonly TransactionStep[], row: SandboxTransaction | undefined, status: string) {
+  const known = steps.map(({ name, atMs }) => ({ title: inWords(name), tone: toneOf(name), atMs }));
+  const first =
+    known.length === 0 && row !== undefined
+      ? [{ title: inWords(row.status), tone: toneOf(row.status), atMs: row.created_at_ms }]
+      : known;
+  if (status === 'finalized') {
+    return [
+      ...first,
+      { title: 'Finalized', tone: 'good' as const, note: 'No reorganization can remove its block.' },
+    ];
+  }
+  return status === 'confirmed'
+    ? [...first, { title: 'Finalized', tone: 'next' as const, note: 'Once its block is final.' }]
+    : first;
 }
 
 const effects: readonly {
@@ -152,7 +207,7 @@ function SteerButtons({ id, isEvm }: { readonly id: string; readonly isEvm: bool
     }
   };
   return (
-    <p class="actions">
+    <div class="actions">
       {effects
         .filter(({ effect }) => isEvm || effect !== 'replace')
         .map((each) => (
@@ -161,6 +216,6 @@ function SteerButtons({ id, isEvm }: { readonly id: string; readonly isEvm: bool
           </button>
         ))}
       <span role="status">{note.value}</span>
-    </p>
+    </div>
   );
 }

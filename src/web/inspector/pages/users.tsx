@@ -1,19 +1,42 @@
 import type { User } from '../../../generated/schemas.ts';
 import { readApi } from '../api.ts';
-import { CodeBlock } from '../parts/code-block.tsx';
+import { inWords } from '../names.ts';
+import { Named } from '../parts/copy.tsx';
+import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
+import { JsonTree } from '../parts/json-tree.tsx';
+import { Chain, Status } from '../parts/label.tsx';
 import { SearchableList } from '../parts/searchable-list.tsx';
+import { Failure } from '../parts/states.tsx';
+import { Age, ExactTime } from '../parts/time.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
 import { hrefOf } from '../routes.ts';
-import { accountText, dateAndTime, userText } from '../texts.ts';
+import { accountText, userText } from '../texts.ts';
 import { allPages } from '../wallet-facts.ts';
 
 const columns: readonly Column<User>[] = [
-  { title: 'Account', name: 'operation', cell: userText },
-  { title: 'Accounts', name: 'chain', cell: ({ linked_accounts: accounts }) => accounts.length },
-  { title: 'Id', name: 'wallet', cell: ({ id }) => id },
+  { title: 'User', slot: 'lead', cell: (user) => userName(user) },
+  {
+    ...{ title: 'Signs in with', width: 220, slot: 'sub', isDim: true },
+    cell: ({ linked_accounts: accounts }) =>
+      [...new Set(accounts.map(({ type }) => inWords(type)))].join(', '),
+  },
+  {
+    ...{ title: 'Status', width: 90, slot: 'status' },
+    cell: ({ frozen_at: frozen }) => typeof frozen === 'number' && <Status of="frozen" />,
+  },
+  { title: 'Id', width: 150, isExtra: true, cell: ({ id }) => <Named id={id} what="the user's id" /> },
+  {
+    ...{ title: 'Created', width: 90, align: 'end', isDim: true, slot: 'age' },
+    cell: ({ created_at: seconds }) => <Age ms={seconds * 1000} />,
+  },
 ];
+
+/** The name of a user: the clearest account, without its type if that is plain to see. */
+function userName(user: User): string {
+  return userText(user).replace(/^(email|phone|custom auth) /, '');
+}
 
 /** The users of the sandbox's app, and the open user. */
 export function Page() {
@@ -33,42 +56,58 @@ export function Page() {
       columns={columns}
       idOf={({ id }) => id}
       textsOf={({ id, linked_accounts: accounts }) => [id, ...accounts.map(accountText)]}
-      detail={(id) => <UserDetail key={id} id={id} />}
+      detail={(id, _, back) => <UserDetail key={id} id={id} back={back} />}
     />
   );
 }
 
-function UserDetail({ id }: { readonly id: string }) {
-  const { value, error } = useLoaded((signal) => readApi('getUser', { path: { user_id: id } }, signal), [id]);
+function UserDetail({ id, back }: { readonly id: string; readonly back: string }) {
+  const { value, error, reload } = useLoaded(
+    (signal) => readApi('getUser', { path: { user_id: id } }, signal),
+    [id],
+  );
   const user = value.value;
   return (
+    <DetailPanel
+      what="User"
+      id={id}
+      back={back}
+      title={user === undefined ? 'User' : userName(user)}
+      error={error.value}
+      isLoading={user === undefined}
+      retry={reload}
+      tabs={
+        user === undefined
+          ? []
+          : [
+              { title: 'Overview', content: () => <UserFacts user={user} /> },
+              { title: 'Raw', content: () => <JsonTree value={user} label="User" /> },
+            ]
+      }
+    />
+  );
+}
+
+function UserFacts({ user }: { readonly user: User }) {
+  return (
     <>
-      {error.value !== '' && <p role="alert">{error.value}</p>}
-      {user !== undefined && (
-        <>
-          <h2>{userText(user)}</h2>
-          <dl>
-            <Fact name="Id">{user.id}</Fact>
-            <Fact name="Created">{dateAndTime(user.created_at * 1000)} UTC</Fact>
-            <Fact name="Guest">{user.is_guest ? 'yes' : 'no'}</Fact>
-            <Fact name="Frozen">
-              {typeof user.frozen_at === 'number' ? `since ${dateAndTime(user.frozen_at * 1000)} UTC` : 'no'}
-            </Fact>
-            <Fact name="MFA">{user.mfa_methods.map(({ type }) => type).join(', ') || 'none'}</Fact>
-          </dl>
-          <h3>Linked accounts</h3>
-          <ul>
-            {user.linked_accounts.map((account, index) => (
-              <li key={index}>{accountText(account)}</li>
-            ))}
-          </ul>
-          <OwnedWallets userId={user.id} />
-          <details>
-            <summary>As the API returns it</summary>
-            <CodeBlock value={user} label="User" />
-          </details>
-        </>
-      )}
+      <dl>
+        <Fact name="Created">
+          <ExactTime ms={user.created_at * 1000} />
+        </Fact>
+        <Fact name="Guest">{user.is_guest ? 'yes' : 'no'}</Fact>
+        <Fact name="Frozen">
+          {typeof user.frozen_at === 'number' ? <ExactTime ms={user.frozen_at * 1000} /> : 'no'}
+        </Fact>
+        <Fact name="MFA">{user.mfa_methods.map(({ type }) => type).join(', ') || 'none'}</Fact>
+      </dl>
+      <h3>Linked accounts</h3>
+      <ul class="tree">
+        {user.linked_accounts.map((account, index) => (
+          <li key={index}>{accountText(account)}</li>
+        ))}
+      </ul>
+      <OwnedWallets userId={user.id} />
     </>
   );
 }
@@ -84,12 +123,12 @@ function OwnedWallets({ userId }: { readonly userId: string }) {
   return (
     <section aria-label="Wallets">
       <h3>Wallets</h3>
-      {error.value !== '' && <p role="alert">{error.value}</p>}
+      <Failure message={error.value} />
       {value.value?.length === 0 && <p class="empty">The user owns no wallet.</p>}
-      <ul>
+      <ul class="tree">
         {value.value?.map(({ id, chain_type, display_name, address }) => (
           <li key={id}>
-            <a href={hrefOf('wallets', [id])}>{display_name ?? address}</a> on {chain_type}
+            <a href={hrefOf('wallets', [id])}>{display_name ?? address}</a> <Chain id={chain_type} />
           </li>
         ))}
       </ul>

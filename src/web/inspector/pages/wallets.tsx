@@ -1,27 +1,54 @@
 import { useSignal } from '@preact/signals';
-import type { KeyQuorum, Wallet, WalletActionResponse } from '../../../generated/schemas.ts';
+import { Plus, Wallet as WalletIcon } from 'lucide';
+import type { KeyQuorum, Wallet } from '../../../generated/schemas.ts';
 import type { SandboxSigner } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
-import { CodeBlock } from '../parts/code-block.tsx';
+import { inWords } from '../names.ts';
+import { Copy, Named } from '../parts/copy.tsx';
+import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
+import { Icon } from '../parts/icon.tsx';
+import { JsonTree } from '../parts/json-tree.tsx';
+import { Chain, Seats, Status } from '../parts/label.tsx';
 import { SearchableList } from '../parts/searchable-list.tsx';
-import { SentResult, SignerChoice, useSending } from '../parts/sent-result.tsx';
+import { isRefusal, SentResult, SignerChoice, useSending } from '../parts/sent-result.tsx';
+import { Empty, Failure } from '../parts/states.tsx';
+import { Age, ExactTime } from '../parts/time.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
+import { goTo } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
-import { dateAndTime } from '../texts.ts';
-import { allPages, balanceQueries, faucetAssets, signExample } from '../wallet-facts.ts';
+import { allPages, balanceQueries, chainTypes, faucetAssets, signExample } from '../wallet-facts.ts';
+import { SendBox } from '../wallets/send-box.tsx';
 
 const columns: readonly Column<Wallet>[] = [
   {
-    title: 'Name',
-    name: 'operation',
-    cell: (wallet) => wallet.display_name ?? wallet.external_id ?? wallet.id,
+    ...{ title: 'Name', slot: 'lead' },
+    cell: (wallet) => nameOf(wallet) ?? <span class="quiet">without a name</span>,
   },
-  { title: 'Chain', name: 'chain', cell: ({ chain_type }) => chain_type },
-  { title: 'Address', name: 'wallet', cell: ({ address }) => address },
+  {
+    ...{ title: 'Address', width: 160, slot: 'sub' },
+    cell: ({ address }) => <Named id={address} what="the address" />,
+  },
+  { title: 'Chain', width: 150, slot: 'status', cell: ({ chain_type: type }) => <Chain id={type} /> },
+  {
+    ...{ title: 'Owner', width: 90, isExtra: true, isDim: true },
+    cell: ({ owner_id: owner }) => (owner === null ? 'app' : 'owned'),
+  },
+  {
+    ...{ title: 'Policies', width: 80, align: 'end', isExtra: true, isDim: true },
+    cell: ({ policy_ids: ids }) => (ids.length === 0 ? '' : ids.length),
+  },
+  {
+    ...{ title: 'Created', width: 90, align: 'end', isDim: true, slot: 'age' },
+    cell: ({ created_at: ms }) => <Age ms={ms} />,
+  },
 ];
+
+function nameOf({ display_name: name, external_id: external }: Wallet): string | undefined {
+  return name ?? external ?? undefined;
+}
 
 /** The wallets of the sandbox's app, and the open wallet. */
 export function Page() {
@@ -47,21 +74,89 @@ export function Page() {
         display_name,
         external_id,
       ]}
-      detail={(id) => <WalletDetail key={id} id={id} />}
+      above={<CreateWallet onCreated={reload} />}
+      empty={<Empty icon={WalletIcon} title="No wallets yet" />}
+      detail={(id, _, back) => <WalletDetail key={id} id={id} back={back} />}
     />
   );
 }
 
-function WalletDetail({ id }: { readonly id: string }) {
-  const { value, error } = useLoaded(
+function CreateWallet({ onCreated }: { readonly onCreated: () => void }) {
+  const name = useSignal('');
+  const type = useSignal('ethereum');
+  const sending = useSending();
+  const create = async (submitted: Event): Promise<void> => {
+    submitted.preventDefault();
+    const body = {
+      chain_type: type.value,
+      ...(name.value.trim() === '' ? {} : { display_name: name.value.trim() }),
+    };
+    await sending.run(() => control('sendRequest', { body: { operation: 'createWallet', path: {}, body } }));
+    onCreated();
+    const sent = sending.result.value;
+    if (sent !== undefined && !isRefusal(sent.status)) {
+      goTo(hrefOf('wallets', [(sent.body as { id: string }).id]));
+    }
+  };
+  return (
+    <details>
+      <summary>Create a wallet</summary>
+      <form class="fields" onSubmit={create}>
+        <label>
+          Name
+          <input value={name} onInput={({ currentTarget }) => (name.value = currentTarget.value)} />
+        </label>
+        <label>
+          Chain type
+          <select value={type} onChange={({ currentTarget }) => (type.value = currentTarget.value)}>
+            {chainTypes.map((each) => (
+              <option key={each}>{each}</option>
+            ))}
+          </select>
+        </label>
+        <button type="submit" class="main" disabled={sending.isRunning.value}>
+          <Icon of={Plus} /> Create
+        </button>
+      </form>
+      <SentResult sending={sending} />
+    </details>
+  );
+}
+
+function WalletDetail({ id, back }: { readonly id: string; readonly back: string }) {
+  const { value, error, reload } = useLoaded(
     (signal) => readApi('getWallet', { path: { wallet_id: id } }, signal),
     [id],
   );
+  const wallet = value.value;
   return (
-    <>
-      {error.value !== '' && <p role="alert">{error.value}</p>}
-      {value.value !== undefined && <WalletFacts wallet={value.value} />}
-    </>
+    <DetailPanel
+      what="Wallet"
+      id={id}
+      back={back}
+      title={wallet === undefined ? 'Wallet' : (nameOf(wallet) ?? wallet.address)}
+      sub={
+        wallet !== undefined && (
+          <>
+            <Chain id={wallet.chain_type} /> <Named id={wallet.address} what="the address" />
+          </>
+        )
+      }
+      error={error.value}
+      isLoading={wallet === undefined}
+      retry={reload}
+      tabs={
+        wallet === undefined
+          ? []
+          : [
+              { title: 'Overview', content: () => <WalletFacts wallet={wallet} /> },
+              { title: 'Send', content: () => <SendBox wallet={wallet} /> },
+              { title: 'Sign', content: () => <SignBox wallet={wallet} /> },
+              { title: 'Actions', content: () => <Actions wallet={wallet} /> },
+              { title: 'Raw', content: () => <JsonTree value={wallet} label="Wallet" /> },
+            ]
+      }
+    />
   );
 }
 
@@ -69,19 +164,6 @@ function WalletFacts({ wallet }: { readonly wallet: Wallet }) {
   const round = useSignal(0);
   return (
     <>
-      <h2>{wallet.display_name ?? wallet.external_id ?? wallet.id}</h2>
-      <dl>
-        <Fact name="Id">{wallet.id}</Fact>
-        <Fact name="Chain">{wallet.chain_type}</Fact>
-        <Fact name="Address">{wallet.address}</Fact>
-        {wallet.external_id !== undefined && <Fact name="External id">{wallet.external_id}</Fact>}
-        <Fact name="Created">{dateAndTime(wallet.created_at)} UTC</Fact>
-        <Fact name="Policies">{wallet.policy_ids.join(', ') || 'none'}</Fact>
-        <Fact name="Requests">
-          <a href={hrefOf('requests', [], { wallet: wallet.id })}>of this wallet</a>
-        </Fact>
-      </dl>
-      <Owner wallet={wallet} />
       <Balances wallet={wallet} round={round.value} />
       <Faucet
         wallet={wallet}
@@ -89,8 +171,27 @@ function WalletFacts({ wallet }: { readonly wallet: Wallet }) {
           round.value += 1;
         }}
       />
-      <SignBox wallet={wallet} />
-      <Actions wallet={wallet} />
+      <Owner wallet={wallet} />
+      <h3>Facts</h3>
+      <dl>
+        <Fact name="Address">
+          {wallet.address} <Copy text={wallet.address} what="the address" />
+        </Fact>
+        {wallet.external_id !== undefined && <Fact name="External id">{wallet.external_id}</Fact>}
+        <Fact name="Created">
+          <ExactTime ms={wallet.created_at} />
+        </Fact>
+        <Fact name="Policies">
+          {wallet.policy_ids.length === 0
+            ? 'none'
+            : wallet.policy_ids.map((id) => (
+                <Named key={id} id={id} what="the policy's id" href={hrefOf('policies', [id])} />
+              ))}
+        </Fact>
+        <Fact name="Requests">
+          <a href={hrefOf('requests', [], { wallet: wallet.id })}>of this wallet</a>
+        </Fact>
+      </dl>
     </>
   );
 }
@@ -107,7 +208,7 @@ function Owner({ wallet }: { readonly wallet: Wallet }) {
     <section aria-label="Owner and signers">
       <h3>Owner and signers</h3>
       {owner === null && <p>No owner: the app secret is enough to sign.</p>}
-      {error.value !== '' && <p role="alert">{error.value}</p>}
+      <Failure message={error.value} />
       {value.value?.map((quorum) => (
         <Quorum key={quorum.id} quorum={quorum} role={quorum.id === owner ? 'Owner' : 'Signer'} />
       ))}
@@ -122,16 +223,19 @@ function Quorum({ quorum, role }: { readonly quorum: KeyQuorum; readonly role: s
   return (
     <div>
       <p>
-        {role} {quorum.display_name ?? quorum.id}: {quorum.authorization_threshold ?? size} of {size}
+        {role} <strong>{quorum.display_name ?? <Named id={quorum.id} what="the key quorum's id" />}</strong>{' '}
+        <Seats size={size} threshold={quorum.authorization_threshold ?? size} />
       </p>
-      <ul>
+      <ul class="tree">
         {keys.map((key) => (
           <li key={key}>
-            <code>{key}</code>
+            key <Named id={key} what="the public key" />
           </li>
         ))}
         {users.map((user) => (
-          <li key={user}>user {user}</li>
+          <li key={user}>
+            user <Named id={user} what="the user's id" href={hrefOf('users', [user])} />
+          </li>
         ))}
       </ul>
     </div>
@@ -152,7 +256,7 @@ function Balances({ wallet, round }: { readonly wallet: Wallet; readonly round: 
   return (
     <section aria-label="Balances">
       <h3>Balances</h3>
-      {error.value !== '' && <p role="alert">{error.value}</p>}
+      <Failure message={error.value} />
       {balances?.length === 0 && <p class="empty">Balances of this chain type are not listed.</p>}
       {balances !== undefined && balances.length > 0 && (
         <table class="plain">
@@ -160,15 +264,19 @@ function Balances({ wallet, round }: { readonly wallet: Wallet; readonly round: 
             <tr>
               <th scope="col">Chain</th>
               <th scope="col">Asset</th>
-              <th scope="col">Amount</th>
+              <th scope="col" class="end">
+                Amount
+              </th>
             </tr>
           </thead>
           <tbody>
             {balances.map(({ chain, asset, display_values }) => (
               <tr key={`${chain} ${asset}`}>
-                <td>{chain}</td>
-                <td>{asset}</td>
-                <td>{display_values[asset] ?? '0'}</td>
+                <td>
+                  <Chain id={chain} />
+                </td>
+                <td>{asset.toUpperCase()}</td>
+                <td class="end amount">{display_values[asset] ?? '0'}</td>
               </tr>
             ))}
           </tbody>
@@ -279,17 +387,15 @@ function Actions({ wallet }: { readonly wallet: Wallet }) {
   );
   return (
     <section aria-label="Actions">
-      <h3>Actions</h3>
-      {error.value !== '' && <p role="alert">{error.value}</p>}
+      <Failure message={error.value} />
       {value.value?.data.length === 0 && <p class="empty">No transfers, swaps, deposits or payouts yet.</p>}
-      {value.value?.data.map((action: WalletActionResponse) => (
-        <details key={action.id}>
-          <summary>
-            {action.type.replaceAll('_', ' ')}: {action.status}
-          </summary>
-          <CodeBlock value={action} label={`Action ${action.id}`} />
-        </details>
-      ))}
+      <ul class="tree">
+        {value.value?.data.map(({ id, type, status }) => (
+          <li key={id}>
+            <a href={hrefOf('actions', [id])}>{inWords(type)}</a> <Status of={status} />
+          </li>
+        ))}
+      </ul>
     </section>
   );
 }

@@ -1,20 +1,35 @@
+import { useSignal } from '@preact/signals';
+import { Plus, Webhook } from 'lucide';
 import type { WebhookEndpoint } from '../../../generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
+import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { Delivery } from '../parts/delivery.tsx';
+import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
+import { Icon } from '../parts/icon.tsx';
+import { JsonTree } from '../parts/json-tree.tsx';
+import { Label, Status } from '../parts/label.tsx';
 import { SearchableList } from '../parts/searchable-list.tsx';
-import { isRefusal, SentResult, useSending } from '../parts/sent-result.tsx';
-import { useLoaded } from '../parts/use-loaded.tsx';
+import { isRefusal, type Sending, SentResult, useSending } from '../parts/sent-result.tsx';
+import { Empty, Failure } from '../parts/states.tsx';
+import { ExactTime } from '../parts/time.tsx';
+import { type Loaded, useLoaded } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
+import { goTo } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
-import { dateAndTime } from '../texts.ts';
 import { allPages } from '../wallet-facts.ts';
 
 const columns: readonly Column<WebhookEndpoint>[] = [
-  { title: 'URL', name: 'operation', cell: ({ url }) => url },
-  { title: 'Status', name: 'chain', cell: ({ status }) => status },
-  { title: 'Id', name: 'wallet', cell: ({ id }) => id },
+  { title: 'URL', slot: 'lead', cell: ({ url }) => url },
+  {
+    title: 'Events',
+    width: 240,
+    slot: 'sub',
+    isDim: true,
+    cell: ({ event_types: types }) => types.join(', '),
+  },
+  { title: 'Status', width: 110, slot: 'status', cell: ({ status }) => <Status of={status} /> },
 ];
 
 /** The webhook endpoints of the sandbox's app, and the open endpoint with its deliveries. */
@@ -36,87 +51,177 @@ export function Page() {
       columns={columns}
       idOf={({ id }) => id}
       textsOf={({ id, url, description }) => [id, url, description]}
-      rowClass={({ status }) => (status === 'disabled' ? 'refused' : '')}
-      detail={(id) => <EndpointDetail key={id} id={id} onChanged={reload} />}
+      above={<CreateEndpoint onCreated={reload} />}
+      empty={
+        <Empty icon={Webhook} title="No endpoints yet">
+          <span>An endpoint receives signed events. Add its URL above, or run `custos listen`.</span>
+        </Empty>
+      }
+      detail={(id, _, back) => <EndpointDetail key={id} id={id} back={back} onChanged={reload} />}
     />
+  );
+}
+
+function CreateEndpoint({ onCreated }: { readonly onCreated: () => void }) {
+  const url = useSignal('');
+  const types = useSignal('*');
+  const sending = useSending();
+  const create = async (submitted: Event): Promise<void> => {
+    submitted.preventDefault();
+    const body = { url: url.value.trim(), event_types: types.value.split(/[\s,]+/).filter(Boolean) };
+    await sending.run(() =>
+      control('sendRequest', { body: { operation: 'createWebhookEndpoint', path: {}, body } }),
+    );
+    onCreated();
+    const sent = sending.result.value;
+    if (sent?.status === 200 || sent?.status === 201) {
+      goTo(hrefOf('webhooks', [(sent.body as { id: string }).id]));
+    }
+  };
+  return (
+    <details>
+      <summary>Add an endpoint</summary>
+      <form class="fields" onSubmit={create}>
+        <label class="wide">
+          URL
+          <input
+            required
+            placeholder="https://localhost:3000/webhooks"
+            value={url}
+            onInput={({ currentTarget }) => (url.value = currentTarget.value)}
+          />
+        </label>
+        <label>
+          Event types
+          <input value={types} onInput={({ currentTarget }) => (types.value = currentTarget.value)} />
+        </label>
+        <button type="submit" class="main">
+          <Icon of={Plus} /> Add
+        </button>
+      </form>
+      <SentResult sending={sending} />
+    </details>
   );
 }
 
 interface EndpointDetailProps {
   readonly id: string;
+  readonly back: string;
   readonly onChanged: () => void;
 }
 
-function EndpointDetail({ id, onChanged }: EndpointDetailProps) {
+function EndpointDetail({ id, back, onChanged }: EndpointDetailProps) {
   const path = { endpoint_id: id };
   const endpoint = useLoaded((signal) => readApi('getWebhookEndpoint', { path }, signal), [id]);
   const deliveries = useLoaded(
-    (signal) => readApi('listWebhookDeliveries', { path, query: { limit: 50 } }, signal),
+    async (signal) => (await readApi('listWebhookDeliveries', { path, query: { limit: 50 } }, signal)).data,
     [id],
   );
   const sending = useSending();
-  const send = async (operation: string, body: object): Promise<void> => {
-    await sending.run(() => control('sendRequest', { body: { operation, path, body } }));
-    endpoint.reload();
-    deliveries.reload();
-    const { status } = sending.result.value ?? { status: 0 };
-    if (!isRefusal(status)) onChanged();
+  const send = async (operation: string, body?: object): Promise<void> => {
+    await sending.run(() =>
+      control('sendRequest', { body: { operation, path, ...(body === undefined ? {} : { body }) } }),
+    );
+    if (isRefusal(sending.result.value?.status ?? 0)) return;
+    onChanged();
+    if (operation === 'deleteWebhookEndpoint') goTo(back);
+    else {
+      endpoint.reload();
+      deliveries.reload();
+    }
   };
   const shown = endpoint.value.value;
   return (
-    <>
-      {endpoint.error.value !== '' && <p role="alert">{endpoint.error.value}</p>}
-      {shown !== undefined && <EndpointFacts endpoint={shown} />}
-      {shown !== undefined && (
-        <p class="actions">
-          <button
-            type="button"
-            disabled={sending.isRunning.value}
-            onClick={() => send('testWebhookEndpoint', {})}
-          >
-            Send a test
-          </button>
-          <button
-            type="button"
-            disabled={sending.isRunning.value}
-            onClick={() =>
-              send('updateWebhookEndpoint', { status: shown.status === 'enabled' ? 'disabled' : 'enabled' })
-            }
-          >
-            {shown.status === 'enabled' ? 'Disable' : 'Enable'}
-          </button>
-          <button type="button" onClick={deliveries.reload}>
-            Read deliveries again
-          </button>
-        </p>
-      )}
-      <SentResult sending={sending} />
-      <section aria-label="Deliveries">
-        <h3>Latest deliveries</h3>
-        {deliveries.error.value !== '' && <p role="alert">{deliveries.error.value}</p>}
-        {deliveries.value.value?.data.length === 0 && <p class="empty">No deliveries yet.</p>}
-        {deliveries.value.value?.data.map((delivery) => (
-          <Delivery key={delivery.id} delivery={delivery} onReplayed={deliveries.reload}>
-            <a href={hrefOf('events', [delivery.event_id])}>{delivery.event_type}</a>
-          </Delivery>
-        ))}
-      </section>
-    </>
+    <DetailPanel
+      what="Endpoint"
+      id={id}
+      back={back}
+      title={shown?.url ?? 'Endpoint'}
+      error={endpoint.error.value}
+      isLoading={shown === undefined}
+      tabs={
+        shown === undefined
+          ? []
+          : [
+              {
+                title: 'Overview',
+                content: () => (
+                  <EndpointOverview endpoint={shown} deliveries={deliveries} sending={sending} send={send} />
+                ),
+              },
+              { title: 'Raw', content: () => <JsonTree value={shown} label="Endpoint" /> },
+            ]
+      }
+    />
   );
 }
 
-function EndpointFacts({ endpoint }: { readonly endpoint: WebhookEndpoint }) {
-  const { id, url, description, status, disabled_reason: reason, event_types: types } = endpoint;
+interface OverviewProps {
+  readonly endpoint: WebhookEndpoint;
+  readonly deliveries: Loaded<Awaited<ReturnType<typeof readApi<'listWebhookDeliveries'>>>['data']>;
+  readonly sending: Sending;
+  readonly send: (operation: string, body?: object) => Promise<void>;
+}
+
+function EndpointOverview({ endpoint, deliveries, sending, send }: OverviewProps) {
+  const { description, status, disabled_reason: reason, event_types: types } = endpoint;
+  const isOff = status !== 'enabled';
+  const isRunning = sending.isRunning.value;
   return (
     <>
-      <h2>{url}</h2>
       <dl>
-        <Fact name="Id">{id}</Fact>
         {description !== null && <Fact name="Description">{description}</Fact>}
-        <Fact name="Status">{reason === null ? status : `${status}: ${reason}`}</Fact>
+        <Fact name="Status">
+          <Status of={status} /> {reason}
+        </Fact>
         <Fact name="Events">{types.join(', ')}</Fact>
-        <Fact name="Created">{dateAndTime(endpoint.created_at)} UTC</Fact>
+        <Fact name="Created">
+          <ExactTime ms={endpoint.created_at} />
+        </Fact>
+        <Fact name="Deliveries">
+          <span class="dots" role="img" aria-label="The latest deliveries, the newest first">
+            {deliveries.value.value?.slice(0, 30).map((each) => (
+              <i
+                key={each.id}
+                title={`${each.event_type}: ${each.status}`}
+                class={each.status === 'delivered' ? 'good' : each.status === 'failed' ? 'bad' : 'warn'}
+              />
+            ))}
+          </span>
+        </Fact>
       </dl>
+      <div class="actions">
+        <button type="button" disabled={isRunning} onClick={() => send('testWebhookEndpoint', {})}>
+          Send a test
+        </button>
+        <button
+          type="button"
+          disabled={isRunning}
+          onClick={() => send('updateWebhookEndpoint', { status: isOff ? 'enabled' : 'disabled' })}
+        >
+          {isOff ? 'Enable' : 'Disable'}
+        </button>
+        <ConfirmButton question="Delete this endpoint?" onConfirm={() => void send('deleteWebhookEndpoint')}>
+          Delete
+        </ConfirmButton>
+      </div>
+      <SentResult sending={sending} />
+      <section aria-label="Deliveries">
+        <h3>
+          Latest deliveries{' '}
+          <button type="button" class="plain" onClick={deliveries.reload}>
+            Refresh
+          </button>
+        </h3>
+        <Failure message={deliveries.error.value} retry={deliveries.reload} />
+        {deliveries.value.value?.length === 0 && <p class="empty">No deliveries yet.</p>}
+        {deliveries.value.value?.map((delivery) => (
+          <Delivery key={delivery.id} delivery={delivery} onReplayed={deliveries.reload}>
+            <a href={hrefOf('events', [delivery.event_id])}>{delivery.event_type}</a>{' '}
+            <Label>{delivery.attempts.length} attempts</Label>
+          </Delivery>
+        ))}
+      </section>
     </>
   );
 }

@@ -1,16 +1,19 @@
 import { useSignal } from '@preact/signals';
+import type { IconNode } from 'lucide';
+import { Icon } from './icon.tsx';
 
 interface ConfirmButtonProps {
   readonly children: string;
   /** The question that the second press confirms, such as `Delete funded?`. */
   readonly question: string;
   readonly label?: string;
+  readonly icon?: IconNode;
   readonly disabled?: boolean;
   readonly onConfirm: () => void;
 }
 
 /** A button that must be pressed twice. Escape, or moving the focus away, cancels the first press. */
-export function ConfirmButton({ children, question, label, disabled, onConfirm }: ConfirmButtonProps) {
+export function ConfirmButton({ children, question, label, icon, disabled, onConfirm }: ConfirmButtonProps) {
   const isAsking = useSignal(false);
   const press = (): void => {
     if (isAsking.value) onConfirm();
@@ -22,7 +25,7 @@ export function ConfirmButton({ children, question, label, disabled, onConfirm }
   return (
     <button
       type="button"
-      class={isAsking.value ? 'main' : ''}
+      class={isAsking.value ? 'danger' : icon === undefined ? '' : 'plain'}
       disabled={disabled ?? false}
       aria-label={isAsking.value ? question : (label ?? children)}
       onClick={press}
@@ -33,7 +36,7 @@ export function ConfirmButton({ children, question, label, disabled, onConfirm }
         takeBack();
       }}
     >
-      {isAsking.value ? question : children}
+      {icon !== undefined && <Icon of={icon} />} {isAsking.value ? question : children}
     </button>
   );
 }

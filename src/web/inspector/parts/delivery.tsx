@@ -3,9 +3,9 @@ import type { ComponentChildren } from 'preact';
 import type { WebhookDelivery } from '../../../generated/schemas.ts';
 import { errorOf } from '../api.ts';
 import { control } from '../control.ts';
-import { hrefOf } from '../routes.ts';
-import { dateAndTime } from '../texts.ts';
+import { Status } from './label.tsx';
 import { isRefusal } from './sent-result.tsx';
+import { Timeline } from './timeline.tsx';
 
 interface DeliveryProps {
   readonly delivery: WebhookDelivery;
@@ -17,6 +17,7 @@ interface DeliveryProps {
 /** A delivery to a webhook endpoint with its attempts. */
 export function Delivery({ delivery, children, onReplayed }: DeliveryProps) {
   const note = useSignal('');
+  const { attempts, next_attempt_at: nextMs } = delivery;
   const replay = async (): Promise<void> => {
     const path = { endpoint_id: delivery.endpoint_id, delivery_id: delivery.id };
     try {
@@ -27,31 +28,24 @@ export function Delivery({ delivery, children, onReplayed }: DeliveryProps) {
     }
     onReplayed();
   };
+  const tried = attempts.map(({ attempted_at: atMs, response_status: status, error, duration_ms: ms }) => ({
+    title: `${status ?? error ?? 'no response'} after ${ms} ms`,
+    tone: status !== null && status >= 200 && status < 300 ? ('good' as const) : ('bad' as const),
+    atMs,
+  }));
+  const next = nextMs === null ? [] : [{ title: 'Next attempt', tone: 'next' as const, atMs: nextMs }];
   return (
     <div class="card">
-      <p>
-        <span class={delivery.status === 'failed' ? 'bad' : 'good'}>{delivery.status}</span> {children}
-      </p>
-      <ol>
-        {delivery.attempts.map((attempt) => (
-          <li key={attempt.attempted_at}>
-            {dateAndTime(attempt.attempted_at)}: {attempt.response_status ?? attempt.error ?? 'no response'}{' '}
-            after {attempt.duration_ms} ms
-          </li>
-        ))}
-      </ol>
-      {delivery.next_attempt_at !== null && (
-        <p>
-          Next attempt at {dateAndTime(delivery.next_attempt_at)} UTC of the{' '}
-          <a href={hrefOf('clock')}>clock</a>
-        </p>
-      )}
-      <p class="actions">
+      <div>
+        <Status of={delivery.status} /> {children}
+      </div>
+      <Timeline label="Attempts" steps={[...tried, ...next]} />
+      <div class="actions">
         <button type="button" onClick={replay}>
           Deliver again
         </button>
         <span role="status">{note.value}</span>
-      </p>
+      </div>
     </div>
   );
 }

@@ -2,7 +2,9 @@ import { type Signal, useSignal } from '@preact/signals';
 import type { SandboxSigner, SentRequest } from '../../../sandbox/generated/schemas.ts';
 import { errorOf, signers } from '../api.ts';
 import { hrefOf } from '../routes.ts';
-import { CodeBlock } from './code-block.tsx';
+import { JsonTree } from './json-tree.tsx';
+import { HttpStatus } from './label.tsx';
+import { Failure } from './states.tsx';
 
 /** A request that a page sends: its response, or the reason why there is none. */
 export interface Sending {
@@ -37,15 +39,14 @@ export function SentResult({ sending }: { readonly sending: Sending }) {
   const sent = result.value;
   return (
     <div role="status">
-      {error.value !== '' && <p class="bad">{error.value}</p>}
+      <Failure message={error.value} />
       {sent !== undefined && (
         <>
           <p>
-            <span class={isRefusal(sent.status) ? 'bad' : 'good'}>{sent.status}</span>{' '}
-            {isRefusal(sent.status) && errorOf(sent)}{' '}
+            <HttpStatus of={sent.status} /> {isRefusal(sent.status) && errorOf(sent)}{' '}
             {sent.request_id !== null && <a href={hrefOf('requests', [sent.request_id])}>Show the request</a>}
           </p>
-          {sent.body !== null && <CodeBlock value={sent.body} label="Body of the response" />}
+          {sent.body !== null && <JsonTree value={sent.body} label="Body of the response" />}
         </>
       )}
     </div>

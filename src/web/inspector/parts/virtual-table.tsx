@@ -1,15 +1,35 @@
-import { useSignal } from '@preact/signals';
+import { signal, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { rowAfterKey, topShowing, visibleRows } from './visible-rows.ts';
 
-/** In pixels. The style sheet contains the same height. */
-const ROW_HEIGHT = 32;
+const isNarrow = matchMedia('(max-width: 800px)');
+const DENSE = 'dense';
+
+/** Whether rows are 28 px high instead of 36. The browser keeps the choice. */
+export const isDense = signal(localStorage.getItem(DENSE) === 'yes');
+
+export function setDense(wanted: boolean): void {
+  isDense.value = wanted;
+  localStorage.setItem(DENSE, wanted ? 'yes' : 'no');
+}
+
+/** In pixels. The style sheet draws the cards of a narrow window with the same height. */
+function rowHeight(): number {
+  if (isNarrow.matches) return 60;
+  return isDense.value ? 28 : 36;
+}
 
 export interface Column<Row> {
   readonly title: string;
-  /** The class of the column's cells, which sets its width. */
-  readonly name: string;
+  /** In pixels. A column without a width takes what is left. */
+  readonly width?: number;
+  /** The place in the card that a narrow window draws. Other columns are left out there. */
+  readonly slot?: 'lead' | 'status' | 'sub' | 'age';
+  /** Whether the column is left out while a row is open. */
+  readonly isExtra?: boolean;
+  readonly align?: 'end';
+  readonly isDim?: boolean;
   readonly cell: (row: Row) => ComponentChildren;
 }
 
@@ -25,16 +45,31 @@ interface TableProps<Row> {
   readonly rowClass?: (row: Row) => string;
 }
 
+function classOf<Row>({ width, slot, isExtra, align, isDim }: Column<Row>): string {
+  return [
+    ...(width === undefined ? ['wide'] : []),
+    ...(slot === undefined ? [] : [slot]),
+    ...(isExtra === true ? ['extra'] : []),
+    ...(align === undefined ? [] : [align]),
+    ...(isDim === true ? ['dim'] : []),
+  ].join(' ');
+}
+
+function widthOf<Row>({ width }: Column<Row>) {
+  return width === undefined ? {} : { style: { width: `${width}px` } };
+}
+
 /** A table of any length that draws only the visible rows. Arrow keys move, and Enter opens a row. */
 export function VirtualTable<Row>(props: TableProps<Row>) {
   const { rows, columns, idOf, opened, open } = props;
+  const height = rowHeight();
   const grid = useRef<HTMLDivElement>(null);
   const view = useSignal({ top: 0, height: 800 });
   const active = useSignal<string | undefined>(undefined);
   useLayoutEffect(() => {
     const element = grid.current!;
     const measure = () => {
-      view.value = { top: element.scrollTop, height: element.clientHeight - ROW_HEIGHT };
+      view.value = { top: element.scrollTop, height: element.clientHeight - rowHeight() };
     };
     const observer = new ResizeObserver(measure);
     observer.observe(element);
@@ -52,21 +87,21 @@ export function VirtualTable<Row>(props: TableProps<Row>) {
     if (openedAt === -1 || shownFor.current === opened) return;
     shownFor.current = opened;
     const element = grid.current!;
-    const shown = { top: element.scrollTop, height: element.clientHeight - ROW_HEIGHT };
-    element.scrollTop = topShowing(openedAt, { ...shown, rowHeight: ROW_HEIGHT });
+    const shown = { top: element.scrollTop, height: element.clientHeight - height };
+    element.scrollTop = topShowing(openedAt, { ...shown, rowHeight: height });
   }, [opened, openedAt]);
-  const { first, end } = visibleRows({ ...view.value, count: rows.length, rowHeight: ROW_HEIGHT });
+  const { first, end } = visibleRows({ ...view.value, count: rows.length, rowHeight: height });
   const current = rows.findIndex((row) => idOf(row) === (active.value ?? opened));
 
   const onKeyDown = (event: KeyboardEvent): void => {
     const row = rows[current];
-    if (event.key === 'Enter' && row !== undefined) open(row);
-    const pageRows = Math.floor(view.value.height / ROW_HEIGHT);
+    if (event.key === 'Enter' && row !== undefined && event.target === grid.current) open(row);
+    const pageRows = Math.floor(view.value.height / height);
     const target = rowAfterKey(event.key, { current, count: rows.length, pageRows });
     if (target === undefined) return;
     event.preventDefault();
     active.value = idOf(rows[target]!);
-    grid.current!.scrollTop = topShowing(target, { ...view.value, rowHeight: ROW_HEIGHT });
+    grid.current!.scrollTop = topShowing(target, { ...view.value, rowHeight: height });
   };
 
   const isDrawn = current >= first && current < end;
@@ -83,14 +118,14 @@ export function VirtualTable<Row>(props: TableProps<Row>) {
     >
       <div role="rowgroup" class="head">
         <div role="row" class="row" aria-rowindex={1}>
-          {columns.map(({ title, name }) => (
-            <span role="columnheader" class={name} key={name}>
-              {title}
+          {columns.map((column) => (
+            <span role="columnheader" class={classOf(column)} key={column.title} {...widthOf(column)}>
+              {column.title}
             </span>
           ))}
         </div>
       </div>
-      <div role="rowgroup" class="rows" style={{ height: `${rows.length * ROW_HEIGHT}px` }}>
+      <div role="rowgroup" class="rows" style={{ height: `${rows.length * height}px` }}>
         {rows.slice(first, end).map((row, offset) => (
           <div
             role="row"
@@ -99,15 +134,17 @@ export function VirtualTable<Row>(props: TableProps<Row>) {
             class={`row ${props.rowClass?.(row) ?? ''} ${first + offset === current ? 'active' : ''}`}
             aria-rowindex={first + offset + 2}
             aria-selected={idOf(row) === opened}
-            style={{ transform: `translateY(${(first + offset) * ROW_HEIGHT}px)` }}
-            onClick={() => {
+            style={{ transform: `translateY(${(first + offset) * height}px)`, height: `${height}px` }}
+            onClick={(event) => {
+              // Links and buttons in a row do what they say.
+              if ((event.target as Element).closest('a, button') !== null) return;
               active.value = idOf(row);
               open(row);
             }}
           >
-            {columns.map(({ name, cell }) => (
-              <span role="gridcell" class={name} key={name}>
-                {cell(row)}
+            {columns.map((column) => (
+              <span role="gridcell" class={classOf(column)} key={column.title} {...widthOf(column)}>
+                {column.cell(row)}
               </span>
             ))}
           </div>

@@ -10,12 +10,15 @@ export interface Filters {
   readonly code: string;
   /** A part of the wallet's id, or a wallet that the path names. */
   readonly wallet: string;
+  /** The times of the machine between which it was received, in Unix milliseconds. */
+  readonly from: string;
+  readonly until: string;
 }
 
 /** Reads the filters from the query of an address. */
 export function filtersIn(query: Readonly<Record<string, string>>): Filters {
-  const { text = '', status = '', code = '', wallet = '' } = query;
-  return { text, status, code, wallet };
+  const { text = '', status = '', code = '', wallet = '', from = '', until = '' } = query;
+  return { text, status, code, wallet, from, until };
 }
 
 /** Returns the requests that match all filters, newest first. */
@@ -27,7 +30,9 @@ export function filterRequests(requests: readonly RecordedRequest[], filters: Fi
     (text === '' || textOf(request).includes(text)) &&
     hasStatus(request.status, filters.status.trim()) &&
     (code === '' || (request.code ?? '').includes(code)) &&
-    (wallet === '' || (request.wallet_id ?? '').includes(wallet) || request.path.includes(wallet));
+    (wallet === '' || (request.wallet_id ?? '').includes(wallet) || request.path.includes(wallet)) &&
+    (filters.from === '' || request.machine_received_at_ms >= Number(filters.from)) &&
+    (filters.until === '' || request.machine_received_at_ms < Number(filters.until));
   return requests.filter(isShown).reverse();
 }
 

@@ -4,6 +4,8 @@ import type {
   PolicyTrace,
   PolicyUnitTrace,
 } from '../../../sandbox/generated/schemas.ts';
+import { Named } from '../parts/copy.tsx';
+import { Label } from '../parts/label.tsx';
 import { hrefOf } from '../routes.ts';
 import { observedText, outcomeText } from '../texts.ts';
 
@@ -11,13 +13,18 @@ import { observedText, outcomeText } from '../texts.ts';
 export function PolicyTree({ trace }: { readonly trace: PolicyTrace }) {
   return (
     <section aria-label="Policy trace">
-      <h3>Policies</h3>
       {trace.policies === null && <p class="empty">The trace was too large to be stored.</p>}
       <ul class="tree">
         {trace.policies?.map((policy) => (
           <li key={policy.policy_id}>
-            <span class={policy.allowed ? 'good' : 'bad'}>{policy.allowed ? 'allows' : 'denies'}</span> policy{' '}
-            <a href={hrefOf('policies', [policy.policy_id])}>{policy.policy_id}</a> ({policy.method})
+            <Label tone={policy.allowed ? 'good' : 'bad'}>{policy.allowed ? 'allows' : 'denies'}</Label>{' '}
+            policy{' '}
+            <Named
+              id={policy.policy_id}
+              what="the policy's id"
+              href={hrefOf('policies', [policy.policy_id])}
+            />{' '}
+            <span class="method">{policy.method}</span>
             <UnitList units={policy.units} />
           </li>
         ))}
@@ -46,11 +53,11 @@ export function UnitList({ units }: { readonly units: readonly PolicyUnitTrace[]
 
 function Rule({ rule, isDeciding }: { readonly rule: PolicyRuleTrace; readonly isDeciding: boolean }) {
   return (
-    <li>
-      <strong>{rule.action}</strong> {rule.rule_name}{' '}
-      <span class={rule.matched ? 'good' : 'quiet'}>{rule.matched ? 'matched' : 'did not match'}</span>
-      {isDeciding && ' and decided'}
-      <ul>
+    <li class={rule.matched ? '' : 'aside'}>
+      <Label tone={!rule.matched ? 'none' : rule.action === 'ALLOW' ? 'good' : 'bad'}>{rule.action}</Label>{' '}
+      {rule.rule_name} <span class="quiet">{rule.matched ? 'matched' : 'did not match'}</span>
+      {isDeciding && <strong> and decided</strong>}
+      <ul class={isDeciding ? 'taken' : ''}>
         {rule.conditions.map((condition, index) => (
           <Condition key={index} condition={condition} />
         ))}
@@ -66,7 +73,7 @@ function Condition({ condition }: { readonly condition: PolicyConditionTrace }) 
       <code>
         {field_source}.{field} {operator} {JSON.stringify(value)}
       </code>
-      : {observedText(observed)}, <span class={result === 'true' ? 'good' : 'bad'}>{result}</span>
+      : {observedText(observed)} <Label tone={result === 'true' ? 'good' : 'bad'}>{result}</Label>
     </li>
   );
 }

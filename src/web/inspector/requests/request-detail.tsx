@@ -1,173 +1,244 @@
+import { useSignal } from '@preact/signals';
 import type { RecordedExchange, RecordedMessage } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
-import { CodeBlock, CopyButton } from '../parts/code-block.tsx';
+import { Copy, Named } from '../parts/copy.tsx';
 import { DecodedItem } from '../parts/decoded-item.tsx';
-import { Prose } from '../parts/prose.tsx';
-import { isRefusal } from '../parts/sent-result.tsx';
+import { DetailPanel } from '../parts/detail-panel.tsx';
+import { Fact } from '../parts/fact.tsx';
+import { JsonTree } from '../parts/json-tree.tsx';
+import { HttpStatus, Label } from '../parts/label.tsx';
+import type { Tab } from '../parts/tabs.tsx';
+import { ExactTime } from '../parts/time.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { hrefOf } from '../routes.ts';
 import { dateAndTime, shortAddress } from '../texts.ts';
-import { curlCommand, testOf } from './as-curl.ts';
+import { codeOf } from './as-code.ts';
 import { PolicyTree } from './policy-tree.tsx';
+import { Refusal } from './refusal.tsx';
 import { ReplayBox } from './replay-box.tsx';
 import { signatureCheckIn } from './signature-check.ts';
 import { SignatureReport } from './signature-report.tsx';
 
 /** One request with all recorded facts. `back` is the address of the list. */
 export function RequestDetail({ id, back }: { readonly id: string; readonly back: string }) {
-  const { value, error } = useLoaded(
+  const { value, error, reload } = useLoaded(
     (signal) => control('getRequest', { path: { request_id: id } }, signal),
     [id],
   );
   const exchange = value.value;
+  if (exchange === undefined) {
+    return (
+      <DetailPanel
+        what="Request"
+        id={id}
+        back={back}
+        title="Request"
+        error={error.value}
+        isLoading={error.value === ''}
+        retry={reload}
+      />
+    );
+  }
+  const { operation, status, method, path } = exchange;
   return (
-    <section class="detail" aria-label="Request">
-      <p>
-        <a class="back" href={back}>
-          Close
-        </a>
-      </p>
-      {error.value !== '' && <p role="alert">{error.value}</p>}
-      {exchange !== undefined && <Exchange exchange={exchange} />}
-    </section>
+    <DetailPanel
+      what="Request"
+      id={id}
+      back={back}
+      title={
+        <>
+          {operation ?? 'No operation'} <HttpStatus of={status} />
+        </>
+      }
+      sub={
+        <>
+          <span class="method">{method}</span> <code>{path}</code>
+        </>
+      }
+      error={error.value}
+      tabs={tabsOf(exchange)}
+    />
   );
 }
 
-function Exchange({ exchange }: { readonly exchange: RecordedExchange }) {
-  const { method, path, operation, status, why, policy_trace: trace } = exchange;
+function tabsOf(exchange: RecordedExchange): readonly Tab[] {
+  const { policy_trace: trace, signatures_sent: sent, events, transaction_ids: transactions } = exchange;
   const check = signatureCheckIn(exchange.response.body);
+  const effects = events.length + transactions.length;
+  return [
+    { title: 'Overview', content: () => <Overview exchange={exchange} /> },
+    { title: 'Request', content: () => <Message title="Request" message={exchange.request} /> },
+    { title: 'Response', content: () => <Message title="Response" message={exchange.response} /> },
+    ...(sent > 0 || check !== undefined
+      ? [{ title: 'Signature', mark: sent, content: () => <Signatures exchange={exchange} /> }]
+      : []),
+    ...(trace === null
+      ? []
+      : [{ title: 'Policy', mark: trace.policies?.length, content: () => <PolicyTree trace={trace} /> }]),
+    ...(effects === 0
+      ? []
+      : [{ title: 'Effects', mark: effects, content: () => <Effects exchange={exchange} /> }]),
+    { title: 'Code', content: () => <Code exchange={exchange} /> },
+    { title: 'Raw', content: () => <JsonTree value={exchange} label="Recorded request" /> },
+  ];
+}
+
+function Overview({ exchange }: { readonly exchange: RecordedExchange }) {
+  const { received_at_ms, machine_received_at_ms, duration_ms, wallet_id, user_id, app_id, code } = exchange;
+  const { signatures_sent: sent, authorized_by: keys, events, transaction_ids: transactions } = exchange;
+  const machine = `${dateAndTime(machine_received_at_ms)} UTC`;
   return (
     <>
-      <h2>
-        {operation ?? 'No operation'} <span class={isRefusal(status) ? 'bad' : 'good'}>{status}</span>
-      </h2>
-      <p class="target">
-        {method} {path}
-      </p>
-      {why !== null && <Why why={why} />}
-      {trace !== null && <PolicyTree trace={trace} />}
-      {exchange.contract_calls.map(({ pointer, to, call }) => (
-        <DecodedItem key={pointer} title={`${call.name} of ${shortAddress(to)}`} item={call} />
-      ))}
-      {check !== undefined && <SignatureReport check={check} />}
-      <Facts exchange={exchange} />
-      <p class="actions">
-        <CopyButton text={() => curlCommand(exchange, location.origin)}>Copy as curl</CopyButton>
-        <CopyButton text={() => testOf(exchange, location.origin)}>Copy as test</CopyButton>
-      </p>
-      <ReplayBox key={exchange.id} id={exchange.id} />
-      <div class="messages">
-        <Message title="Request" message={exchange.request} />
-        <Message title="Response" message={exchange.response} />
-      </div>
-    </>
-  );
-}
-
-function Why({ why }: { readonly why: NonNullable<RecordedExchange['why']> }) {
-  const evidence = Object.entries(why.evidence).filter(([, value]) => value !== null);
-  return (
-    <section class="why" aria-label="Why it was refused">
-      <h3>Why: {why.kind.replaceAll('_', ' ')}</h3>
-      <Prose text={why.hint} />
-      {evidence.length > 0 && (
-        <dl>
-          {evidence.map(([name, value]) => (
-            <div key={name}>
-              <dt>{name.replaceAll('_', ' ')}</dt>
-              <Evidence value={value} />
-            </div>
-          ))}
-        </dl>
-      )}
-    </section>
-  );
-}
-
-function Evidence({ value }: { readonly value: unknown }) {
-  const items = Array.isArray(value) ? value : [value];
-  return (
-    <dd>
-      {items.map((item, index) => (
-        <span key={index} class="item">
-          {typeof item === 'string' ? item : JSON.stringify(item)}
-        </span>
-      ))}
-    </dd>
-  );
-}
-
-function Facts({ exchange }: { readonly exchange: RecordedExchange }) {
-  const { received_at_ms, duration_ms, wallet_id, user_id, app_id, code } = exchange;
-  const { signatures_sent: sent, authorized_by: keys, events, transaction_ids: transactions } = exchange;
-  const facts: [string, string | null][] = [
-    ['Received', `${dateAndTime(received_at_ms)} UTC`],
-    ['Took', `${duration_ms} ms`],
-    ['Error code', code],
-    ['App', app_id],
-    ['User', user_id],
-    ['Wallet', wallet_id],
-    ['Signatures', sent === 0 ? null : `${sent} sent, ${keys.length} of them authorized it`],
-  ];
-  return (
-    <dl class="facts">
-      {facts.map(
-        ([name, value]) =>
-          value !== null && (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ),
-      )}
-      {events.length > 0 && (
-        <div>
-          <dt>Events</dt>
-          <dd>
+      <Refusal exchange={exchange} />
+      <dl>
+        <Fact name="Received">
+          <ExactTime ms={received_at_ms} />
+        </Fact>
+        <Fact name="By the machine">{machine}</Fact>
+        <Fact name="Took">{duration_ms} ms</Fact>
+        {code !== null && (
+          <Fact name="Error code">
+            <a href={`/docs/errors/${code}`}>{code}</a>
+          </Fact>
+        )}
+        {wallet_id !== null && (
+          <Fact name="Wallet">
+            <Named id={wallet_id} what="the wallet's id" href={hrefOf('wallets', [wallet_id])} />
+          </Fact>
+        )}
+        {user_id !== null && (
+          <Fact name="User">
+            <Named id={user_id} what="the user's id" href={hrefOf('users', [user_id])} />
+          </Fact>
+        )}
+        {app_id !== null && (
+          <Fact name="App">
+            <Named id={app_id} what="the app's id" href={hrefOf('apps', [app_id])} />
+          </Fact>
+        )}
+        {sent > 0 && (
+          <Fact name="Signatures">
+            {sent} sent, {keys.length} of them authorized it
+          </Fact>
+        )}
+        {events.length + transactions.length > 0 && (
+          <Fact name="Effects">
             {events.map(({ id, type }) => (
               <a key={id} class="item" href={hrefOf('events', [id])}>
                 {type}
               </a>
             ))}
-          </dd>
-        </div>
-      )}
-      {transactions.length > 0 && (
-        <div>
-          <dt>Transactions</dt>
-          <dd>
             {transactions.map((id) => (
               <a key={id} class="item" href={hrefOf('transactions', [id])}>
-                {id}
+                transaction {shortAddress(id)}
               </a>
             ))}
-          </dd>
-        </div>
-      )}
-    </dl>
+          </Fact>
+        )}
+      </dl>
+      {exchange.contract_calls.map(({ pointer, to, call }) => (
+        <DecodedItem key={pointer} title={`${call.name} of ${shortAddress(to)}`} item={call} />
+      ))}
+      <ReplayBox key={exchange.id} id={exchange.id} />
+    </>
+  );
+}
+
+function Signatures({ exchange }: { readonly exchange: RecordedExchange }) {
+  const check = signatureCheckIn(exchange.response.body);
+  const { signatures_sent: sent, authorized_by: keys } = exchange;
+  return (
+    <>
+      <p>
+        {sent} {sent === 1 ? 'signature' : 'signatures'} sent, {keys.length} of them authorized the request.
+      </p>
+      {keys.map((key) => (
+        <p key={key}>
+          <Label tone="good">counts</Label> <Named id={key} what="the key" />
+        </p>
+      ))}
+      {check !== undefined && <SignatureReport check={check} />}
+    </>
+  );
+}
+
+function Effects({
+  exchange: { events, transaction_ids: transactions },
+}: {
+  readonly exchange: RecordedExchange;
+}) {
+  return (
+    <>
+      <h3>Transactions</h3>
+      {transactions.length === 0 && <p class="empty">None.</p>}
+      <ul class="tree">
+        {transactions.map((id) => (
+          <li key={id}>
+            <Named id={id} what="the transaction's id" href={hrefOf('transactions', [id])} />
+          </li>
+        ))}
+      </ul>
+      <h3>Events</h3>
+      {events.length === 0 && <p class="empty">None.</p>}
+      <ul class="tree">
+        {events.map(({ id, type }) => (
+          <li key={id}>
+            <a href={hrefOf('events', [id])}>{type}</a> <Copy text={id} what="the event's id" />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Code({ exchange }: { readonly exchange: RecordedExchange }) {
+  const languages = codeOf(exchange, location.origin);
+  const chosen = useSignal(0);
+  const [name, text] = languages[chosen.value]!;
+  return (
+    <section aria-label="Code">
+      <div class="actions">
+        {languages.map(([language], index) => (
+          <button
+            type="button"
+            key={language}
+            class={index === chosen.value ? 'main' : ''}
+            aria-pressed={index === chosen.value}
+            onClick={() => {
+              chosen.value = index;
+            }}
+          >
+            {language}
+          </button>
+        ))}
+        <Copy text={text} what={`the code for ${name}`}>
+          Copy
+        </Copy>
+      </div>
+      <pre tabIndex={0} role="region" aria-label={`Code for ${name}`}>
+        {text}
+      </pre>
+      <p class="quiet small">Credentials and signatures are not recorded: they are variables here.</p>
+    </section>
   );
 }
 
 function Message({ title, message }: { readonly title: string; readonly message: RecordedMessage }) {
   return (
-    <section aria-label={title}>
-      <h3>{title}</h3>
-      <details>
-        <summary>{message.headers.length} headers</summary>
-        <dl class="headers">
-          {message.headers.map(({ name, value }, index) => (
-            <div key={index}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-        </dl>
-      </details>
+    <>
       {message.body === null ? (
         <p class="empty">{message.body_bytes === 0 ? 'No body.' : 'The body is not shown.'}</p>
       ) : (
-        <CodeBlock value={message.body} label={`Body of the ${title.toLowerCase()}`} />
+        <JsonTree value={message.body} label={`Body of the ${title.toLowerCase()}`} />
       )}
-    </section>
+      <h3>Headers</h3>
+      <dl>
+        {message.headers.map(({ name, value }, index) => (
+          <Fact key={index} name={name}>
+            {value}
+          </Fact>
+        ))}
+      </dl>
+    </>
   );
 }

@@ -1,10 +1,12 @@
 import { signal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import type { RecordedRequest } from '../../../sandbox/generated/schemas.ts';
 import { ControlError, control } from '../control.ts';
 import { archiveOf, withNewer } from './filters.ts';
 
 /** The maximum number of requests, which is also the sandbox's limit. */
 const MOST_REQUESTS = 10_000;
+const PAGE = 1000;
 const WAIT_MS = 20_000;
 const RETRY_MS = 1000;
 
@@ -13,16 +15,44 @@ export const requests = signal<readonly RecordedRequest[]>([]);
 /** The reason why no further requests arrive. Empty while the sandbox responds. */
 export const interruption = signal('');
 
+/** The number of requests that arrived since the page of requests was open. */
+export const unseen = signal(0);
+
 let cursor = 'start';
+let isRead = false;
+let followers = 0;
+let stop = new AbortController();
+
+/** Follows the requests while a component that needs them is shown. */
+export function useRequests(): void {
+  useEffect(() => {
+    followers += 1;
+    if (followers === 1) {
+      stop = new AbortController();
+      void followRequests(stop.signal);
+    }
+    return () => {
+      followers -= 1;
+      if (followers === 0) stop.abort();
+    };
+  }, []);
+}
+
+/** Sets the number of unseen requests to 0. */
+export function seeRequests(): void {
+  unseen.value = 0;
+}
 
 /** Adds requests as they arrive, until `leaving` is aborted. */
-export async function followRequests(leaving: AbortSignal): Promise<void> {
+async function followRequests(leaving: AbortSignal): Promise<void> {
   while (!leaving.aborted) {
     try {
-      const query = { after: cursor, limit: 1000, wait_ms: WAIT_MS };
+      const query = { after: cursor, limit: PAGE, wait_ms: WAIT_MS };
       const page = await control('listRequests', { query }, leaving);
       requests.value = withNewer(page.began_anew ? [] : requests.value, page.data, MOST_REQUESTS);
       cursor = page.cursor;
+      if (isRead) unseen.value += page.data.length;
+      isRead = page.data.length < PAGE;
       interruption.value = '';
     } catch (error) {
       if (leaving.aborted) return;

@@ -1,3 +1,5 @@
+import { Named } from '../parts/copy.tsx';
+import { Label, Seats } from '../parts/label.tsx';
 import { Prose } from '../parts/prose.tsx';
 import { markedPayload, type SignatureCheck } from './signature-check.ts';
 
@@ -13,7 +15,7 @@ export function SignatureReport({ check }: { readonly check: SignatureCheck }) {
   return (
     <section aria-label="Signatures">
       <h3>Signatures</h3>
-      <ul>
+      <ul class="tree">
         {check.signatures.map((signature) => (
           <li key={signature.index}>
             <Prose text={`Signature ${signature.index + 1}: ${outcomeOf(signature)}`} />
@@ -43,10 +45,11 @@ function Quorum({ party }: { readonly party: SignatureCheck['parties'][number] }
   return (
     <div class="quorum">
       <h4>
-        {role} {party.key_quorum_id}: {counted} of {threshold}
+        {role} <Named id={party.key_quorum_id} what="the key quorum's id" />: {counted} of {threshold}
         {missing > 0 && `, ${missing} missing`}
       </h4>
-      <ul>
+      <Seats size={sizeOf(party)} threshold={threshold} taken={counted} />
+      <ul class="tree">
         {party.public_keys.map(({ public_key: key, signed }) => (
           <li key={key}>
             <Signed isSigned={signed} /> <Key value={key} />
@@ -68,9 +71,13 @@ function Quorum({ party }: { readonly party: SignatureCheck['parties'][number] }
 }
 
 function Signed({ isSigned }: { readonly isSigned: boolean }) {
-  return <span class={isSigned ? 'good' : 'bad'}>{isSigned ? 'signed' : 'missing'}</span>;
+  return <Label tone={isSigned ? 'good' : 'none'}>{isSigned ? 'signed' : 'missing'}</Label>;
+}
+
+function sizeOf(party: SignatureCheck['parties'][number]): number {
+  return party.public_keys.length + party.users.length + party.key_quorums.length;
 }
 
 function Key({ value }: { readonly value: string }) {
-  return <code class="key">{value}</code>;
+  return <Named id={value} what="the key" />;
 }

@@ -1,0 +1,33 @@
+import type { Tone } from '../names.ts';
+
+/** The height of the highest bar, in units of the picture. */
+export const BARS_HEIGHT = 72;
+
+/** A part of a bar. */
+export interface BarPart {
+  readonly tone: Tone | 'accent';
+  readonly count: number;
+}
+
+export interface Bar {
+  /** What the bar stands for, such as `12:05`. */
+  readonly title: string;
+  readonly parts: readonly BarPart[];
+}
+
+/** The sum of the parts. */
+export function totalOf({ parts }: Bar): number {
+  return parts.reduce((sum, { count }) => sum + count, 0);
+}
+
+/** Places the parts of a bar on top of each other. A part that is there is at least 2 px high. */
+export function stack(parts: readonly BarPart[], most: number) {
+  let top = BARS_HEIGHT;
+  return parts
+    .filter(({ count }) => count > 0)
+    .map(({ tone, count }) => {
+      const height = Math.max(2, (count / most) * (BARS_HEIGHT - 4));
+      top -= height;
+      return { tone, y: top, height };
+    });
+}

@@ -1,0 +1,35 @@
+import type { RecordedRequest } from '../../../sandbox/generated/schemas.ts';
+import type { Bar } from '../parts/bars.ts';
+
+const MINUTE_MS = 60_000;
+const BARS = 60;
+const BAR_MS = (15 * MINUTE_MS) / BARS;
+
+/** The bars of the last 15 minutes: the requests of each quarter of a minute, by the class of their status. */
+export interface RequestsOverTime {
+  readonly bars: readonly Bar[];
+  /** The time of the machine at which the first bar begins. */
+  readonly startMs: number;
+  readonly barMs: number;
+}
+
+/** Counts requests over the 15 minutes up to `nowMs`, by the machine's clock. */
+export function requestsOverTime(requests: readonly RecordedRequest[], nowMs: number): RequestsOverTime {
+  const endMs = Math.ceil((nowMs + 1) / BAR_MS) * BAR_MS;
+  const startMs = endMs - BARS * BAR_MS;
+  const counts = Array.from({ length: BARS }, () => ({ good: 0, warn: 0, bad: 0 }));
+  for (const { machine_received_at_ms: atMs, status } of requests) {
+    const bar = counts[Math.floor((atMs - startMs) / BAR_MS)];
+    if (bar === undefined) continue;
+    bar[status === 0 || status >= 500 ? 'bad' : status >= 400 ? 'warn' : 'good'] += 1;
+  }
+  const bars = counts.map(({ good, warn, bad }, index) => ({
+    title: new Date(startMs + index * BAR_MS).toISOString().slice(11, 19),
+    parts: [
+      { tone: 'good' as const, count: good },
+      { tone: 'warn' as const, count: warn },
+      { tone: 'bad' as const, count: bad },
+    ],
+  }));
+  return { bars, startMs, barMs: BAR_MS };
+}

@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest';
+import type {
+  RecordedExchange,
+  RecordedRequest,
+  SandboxConnection,
+} from '../../../src/sandbox/generated/schemas.ts';
+import { connectionTexts, withoutSecret } from '../../../src/web/inspector/connect.ts';
+import { chainOf, inWords, shortened, toneOf } from '../../../src/web/inspector/names.ts';
+import { codeOf } from '../../../src/web/inspector/requests/as-code.ts';
+import { requestsOverTime } from '../../../src/web/inspector/requests/over-time.ts';
+
+describe('names', () => {
+  test('a chain has one name, whether it is known by its CAIP-2 id, its name or its type', () => {
+    expect(['eip155:8453', 'base', 'eip155:31337', 'bitcoin-segwit'].map((id) => chainOf(id).name)).toEqual([
+      'Base',
+      'Base',
+      'eip155:31337',
+      'Bitcoin segwit',
+    ]);
+    expect(chainOf('base').color).toBe(chainOf('eip155:8453').color);
+  });
+
+  test('ids are shortened, and names of the API become words', () => {
+    expect(shortened('0x5AAeb6053F3E94C9b9A09f33669435E7Ef1BeAed')).toBe('0x5AAe…eAed');
+    expect(shortened('short')).toBe('short');
+    expect(inWords('earn_deposit')).toBe('Earn deposit');
+    expect(['confirmed', 'execution_reverted', 'expired', 'pending', 'x'].map(toneOf)).toEqual([
+      'good',
+      'bad',
+      'warn',
+      'info',
+      'none',
+    ]);
+  });
+});
+
+test('requests are counted in the quarter of a minute in which they arrived, by the class of their status', () => {
+  const nowMs = Date.UTC(2026, 0, 1, 12, 0, 7);
+  const at = (agoMs: number, status: number) =>
+    ({ machine_received_at_ms: nowMs - agoMs, status }) as RecordedRequest;
+  const { bars, startMs, barMs } = requestsOverTime(
+    [at(0, 200), at(1000, 404), at(20_000, 0), at(20_000, 503), at(16 * 60_000, 200)],
+    nowMs,
+  );
+  const counts = bars.map(({ parts }) => parts.map(({ count }) => count).join(' '));
+  expect([bars.length, counts.slice(-3)]).toEqual([60, ['0 0 0', '0 0 2', '1 1 0']]);
+  expect(counts.filter((text) => text !== '0 0 0')).toHaveLength(2);
+  expect(startMs + bars.length * barMs).toBe(Date.UTC(2026, 0, 1, 12, 0, 15));
+});
+
+test('a request is repeated in each language, with variables in place of what was not recorded', () => {
+  const exchange = {
+    ...{ id: '1', method: 'POST', path: '/v1/wallets', operation: 'createWallet', status: 200, code: null },
+    request: {
+      headers: [
+        { name: 'authorization', value: '[removed]' },
+        { name: 'service-app-id', value: 'app' },
+        { name: 'host', value: 'localhost' },
+      ],
+      body: { chain_type: 'ethereum' },
+    },
+  } as unknown as RecordedExchange;
+  const code = new Map(codeOf(exchange, 'https://127.0.0.1:4010'));
+  expect([...code.keys()]).toEqual(['curl', 'TypeScript', 'Python', 'Go', 'Test']);
+  for (const text of code.values()) {
+    expect(text).toContain('https://127.0.0.1:4010/v1/wallets');
+    expect(text).toContain('service-app-id');
+    expect(text).toMatch(/APP_SECRET/);
+    expect(text).not.toContain('localhost');
+    expect(text).toContain('chain_type');
+  }
+});
+
+test('the connection is shown without its secret, and copied with it', () => {
+  const connection = {
+    ...{ base_url: 'https://127.0.0.1:4010', app_id: 'app', app_secret: 'tell-nobody' },
+    ...{ header_prefix: 'service', ca_file: null },
+  } as unknown as SandboxConnection;
+  for (const [, text] of connectionTexts(connection)) {
+    expect(text).toContain('tell-nobody');
+    expect(withoutSecret(text, 'tell-nobody')).not.toContain('tell-nobody');
+  }
+});
