@@ -24,8 +24,9 @@ import {
 } from './route-index.ts';
 import { bodyFault, parametersFault } from './validation-issues.ts';
 
-/* The only file that gives openapi-backend its router and validator: subclasses of its exported
- * classes that override public methods.
+/*
+ * openapi-backend with a router and a validator of our own: subclasses of its exported classes that override public
+ * methods.
  *
  * The classes of the package cannot serve this contract. The router tries the pattern of every path, which takes 930
  * µs per match with 188 operations; the radix index takes less than one. The validator compiles schemas at the first
@@ -181,7 +182,7 @@ export interface ContractOptions {
 
 /**
  * Builds the contract over openapi-backend, which is called once per request and runs its steps: match, security,
- * validation, `preOperationHandler`, handler. Router and validator are in `compiled-backend.ts`.
+ * validation, `preOperationHandler`, handler. The router and the validator are the ones above.
  *
  * INVARIANT: notFound, methodNotAllowed, validationFail, unauthorizedHandler and notImplemented are all registered, so
  * every refusal has an error of the catalogue.

@@ -50,6 +50,29 @@ test('files that documents name without their folder exist, or are what the read
   expect(missing).toEqual([]);
 });
 
+test('READMEs in src name only files of their folder, except by path, also in pictures', () => {
+  const missing = documents
+    .filter(({ path }) => path.startsWith('src/'))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(/(?<![\w/.@*-])([\w-]+\.(?:ts|tsx))\b/g)]
+        .map(([, named = '']) => named)
+        .filter((named) => !existsSync(join(root, dirname(path), named)))
+        .map((named) => `${path}: ${named}`),
+    );
+  expect(missing).toEqual([]);
+});
+
+test('files that comments name exist', () => {
+  const missing = sourceFiles('src/**/*.{ts,tsx}').flatMap(({ path, text }) =>
+    [...text.matchAll(/^\s*(?:\/?\*+|\/\/).*$/gm)]
+      .flatMap(([line]) => [...line.matchAll(/`([\w./-]*\w\.tsx?)`/g)])
+      .map(([, named = '']) => named)
+      .filter((named) => !tree.some((file) => file === named || file.endsWith(`/${named}`)))
+      .map((named) => `${path}: ${named}`),
+  );
+  expect(missing).toEqual([]);
+});
+
 test('links of documents lead to files and headings that exist', () => {
   const broken = documents.flatMap(({ path, text }) =>
     [...text.matchAll(/\]\(([^)\s]+)\)/g)]

@@ -25,7 +25,7 @@ import { quantity } from './views.ts';
 
 /*
  * The methods of anvil and Hardhat that change a chain. The methods that move the clock are also in
- * `sandbox/rpc-clock.ts`, because all chains share the clock.
+ * `sandbox/json-rpc.ts`, because all chains share the clock.
  */
 
 /** CHOICE: the latest 1,000 snapshots of a chain are kept. */
