@@ -1,4 +1,4 @@
-import { listEveryTransaction } from '../../domain/money/transactions/find-transaction.ts';
+import { listEvery } from '../../domain/list-every.ts';
 import { TransactionEntity } from '../../domain/money/transactions/transaction.entity.ts';
 import { assetNamed } from '../../engine/assets/known-assets.ts';
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
@@ -70,7 +70,7 @@ export const mineBlocks: Handler<'mineBlocks'> = async ({ body }, { chains, runD
 };
 
 export const listSandboxTransactions: Handler<'listSandboxTransactions'> = async ({ query }, { read }) => {
-  const { page, nextCursor } = await read((em) => listEveryTransaction(em, query));
+  const { page, nextCursor } = await read((em) => listEvery(em, TransactionEntity, query));
   return {
     data: page.map(({ id, appId, walletId, caip2, transactionHash, status, createdAtMs }) => ({
       ...{ id, app_id: appId, wallet_id: walletId, caip2 },

@@ -1,15 +1,11 @@
-import { type EntityName, type FilterQuery, type Loaded, raw } from '@mikro-orm/core';
-import type { SqlEntityManager } from '@mikro-orm/sql';
+import { raw } from '@mikro-orm/core';
+import { listEvery } from '../../domain/list-every.ts';
 import { worthOf, worthText } from '../../domain/wallets/balances/balances.ts';
 import { WalletEntity } from '../../domain/wallets/wallets/wallet.entity.ts';
 import { add, fromRaw, readDecimal, ZERO } from '../../engine/assets/decimal.ts';
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
-import { invalidQuery } from '../../errors.ts';
-import { findPage } from '../../storage/find-page.ts';
 import type { ControlContext, Handler } from '../control-plane.ts';
 import { named, ownersOf, policyNames } from '../names.ts';
-
-const DEFAULT_LIMIT = 100;
 
 export const listSandboxWallets: Handler<'listSandboxWallets'> = async ({ query }, context) => {
   const { search, app_id: appId } = query;
@@ -18,7 +14,7 @@ export const listSandboxWallets: Handler<'listSandboxWallets'> = async ({ query 
       ...(appId === undefined ? {} : { appId }),
       ...(search === undefined ? {} : containing(search)),
     };
-    const found = await listEvery(em, WalletEntity, where, query);
+    const found = await listEvery(em, WalletEntity, query, where);
     const owners = await ownersOf(
       em,
       found.page.flatMap(({ ownerId }) => ownerId ?? []),
@@ -53,31 +49,10 @@ export const listSandboxWallets: Handler<'listSandboxWallets'> = async ({ query 
 };
 
 /** The condition that one of a wallet's texts contains `text`. SQLite folds only ASCII letters. */
-function containing(text: string): FilterQuery<unknown> {
+function containing(text: string): object {
   const folded = text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
   const texts = `lower(coalesce(display_name, '') || char(10) || coalesce(external_id, '') || char(10) || address || char(10) || id)`;
   return { [raw(`instr(${texts}, ?) > 0`, [folded])]: [] };
-}
-
-interface Listed {
-  id: string;
-  createdAtMs: number;
-}
-
-/** One page of the rows of all apps, newest first. */
-async function listEvery<Entity extends Listed>(
-  em: SqlEntityManager,
-  entity: EntityName<Entity>,
-  where: object,
-  {
-    cursor,
-    limit = DEFAULT_LIMIT,
-  }: { readonly cursor?: string | undefined; readonly limit?: number | undefined },
-): Promise<{ page: Loaded<Entity>[]; nextCursor: string | null }> {
-  const after =
-    cursor === undefined ? undefined : await em.findOne(entity, { id: cursor } as FilterQuery<Entity>);
-  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
-  return findPage(em, entity, where as FilterQuery<Entity>, { after, limit });
 }
 
 /** The chain types whose assets have a price. */

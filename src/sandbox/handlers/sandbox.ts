@@ -1,4 +1,5 @@
-import { listEveryWalletAction } from '../../domain/money/wallet-actions/wallet-action.ts';
+import { listEvery } from '../../domain/list-every.ts';
+import { WalletActionEntity } from '../../domain/money/wallet-actions/wallet-action.entity.ts';
 import { knownChains } from '../../engine/assets/known-chains.ts';
 import { notFound } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
@@ -51,7 +52,7 @@ export const listDivergences: Handler<'listDivergences'> = async ({ query: { ope
 };
 
 export const listSandboxActions: Handler<'listSandboxActions'> = async ({ query }, { read }) => {
-  const { page, nextCursor } = await read((em) => listEveryWalletAction(em, query));
+  const { page, nextCursor } = await read((em) => listEvery(em, WalletActionEntity, query));
   return {
     data: page.map(({ id, appId, walletId, type, status, createdAtMs, endedAtMs }) => ({
       ...{ id, app_id: appId, wallet_id: walletId, type, status },

@@ -1,11 +1,11 @@
 import { invalidQuery, notFound } from '../../../errors.ts';
 import type { Transaction } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import { findPage, olderThan } from '../../../storage/find-page.ts';
+import { olderThan } from '../../../storage/find-page.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
 import type { WalletRow } from '../../wallets/wallets/wallet.entity.ts';
-import { TransactionEntity, type TransactionRow, transactionColumns } from './transaction.entity.ts';
+import { type TransactionRow, transactionColumns } from './transaction.entity.ts';
 import type { Asked } from './wallet-transactions.ts';
 
 // KYSELY: transactions are rows as they are stored, which jobs claim with `skip locked` and move by compare-and-set.
@@ -54,21 +54,6 @@ export async function listTransactionsByReference(
   // PostgreSQL text cannot contain U+0000, so no stored reference matches.
   if (referenceId.includes('\0')) return [];
   return (await selectByReference(em, { appId: app.id, referenceId })).rows;
-}
-
-/**
- * One page of the transactions of all wallets and apps, newest first. Only for a sandbox, because no index has this
- * order.
- *
- * @throws ApiError invalid_data for an unknown cursor.
- */
-export async function listEveryTransaction(
-  em: OperationContext['em'],
-  { cursor, limit = 100 }: { readonly cursor?: string | undefined; readonly limit?: number | undefined },
-) {
-  const after = cursor === undefined ? undefined : await em.findOne(TransactionEntity, { id: cursor });
-  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
-  return findPage(em, TransactionEntity, {}, { after, limit });
 }
 
 /** A transaction in wire form. */

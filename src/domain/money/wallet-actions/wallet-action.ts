@@ -1,7 +1,7 @@
 import { ApiError, invalidQuery, notFound } from '../../../errors.ts';
 import type { WalletActionResponse, WalletActionType } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
-import { findPage, olderThan, pageOf } from '../../../storage/find-page.ts';
+import { olderThan, pageOf } from '../../../storage/find-page.ts';
 import { recordEvent } from '../../base/events/events.ts';
 import type { Tables } from '../../tables.ts';
 import { findWallet } from '../../wallets/wallets/find-wallet.ts';
@@ -245,21 +245,6 @@ async function selectAction(
     .where('wallet_id', '=', walletId)
     .executeTakeFirst();
   return row as WalletActionRow | undefined;
-}
-
-/**
- * One page of the wallet actions of all wallets and apps, newest first. Only for a sandbox, because no index has this
- * order.
- *
- * @throws ApiError invalid_data for an unknown cursor.
- */
-export async function listEveryWalletAction(
-  em: OperationContext['em'],
-  { cursor, limit = 100 }: { readonly cursor?: string | undefined; readonly limit?: number | undefined },
-) {
-  const after = cursor === undefined ? undefined : await em.findOne(WalletActionEntity, { id: cursor });
-  if (after === null) throw invalidQuery('cursor', 'expected the `next_cursor` of a previous page');
-  return findPage(em, WalletActionEntity, {}, { after, limit });
 }
 
 interface StepsToSend {

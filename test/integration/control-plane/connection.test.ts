@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { Agent } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
-import { treasuryQuorum } from '../../mocks/key-quorums.ts';
-import type { SandboxConnection } from '../../src/sandbox/generated/schemas.ts';
-import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
+import { treasuryQuorum } from '../../../mocks/key-quorums.ts';
+import type { SandboxConnection } from '../../../src/sandbox/generated/schemas.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 async function connectionOf(sandbox: TestSandbox): Promise<SandboxConnection> {
   const { statusCode, body } = await sandbox.dispatcher.request({

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { aliceKey } from '../../mocks/authorization-keys.ts';
-import type { Tables } from '../../src/domain/tables.ts';
-import type { SandboxWallet, SandboxWallets } from '../../src/sandbox/generated/schemas.ts';
-import { call } from '../support/call.ts';
-import { fund, fundToken } from '../support/fund.ts';
-import { startSandbox, type TestSandbox } from '../support/sandbox.ts';
-import { recordStatements } from './plans.ts';
+import { aliceKey } from '../../../mocks/authorization-keys.ts';
+import type { Tables } from '../../../src/domain/tables.ts';
+import type { SandboxWallet, SandboxWallets } from '../../../src/sandbox/generated/schemas.ts';
+import { call } from '../../support/call.ts';
+import { fund, fundToken } from '../../support/fund.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+import { recordStatements } from '../plans.ts';
 
 let sandbox: TestSandbox;
 beforeAll(async () => {
