@@ -5,6 +5,7 @@ import {
   createPublicClient,
   createWalletClient,
   erc20Abi,
+  getContractAddress,
   type Hex,
   http,
   isHash,
@@ -197,6 +198,47 @@ test('ethers deploys, writes, waits and queries events', async () => {
     ...{ code: 'CALL_EXCEPTION', revert: { name: 'ERC20InsufficientBalance' } },
   });
   provider.destroy();
+});
+
+test('viem reads the state of earlier blocks', async () => {
+  const account = privateKeyToAccount(`0x${'e5'.repeat(32)}`);
+  const reader = createPublicClient({ chain: base, transport: transport(), pollingInterval: 20 });
+  const writer = createWalletClient({ account, chain: base, transport: transport() });
+  const other: Hex = `0x${'e6'.repeat(20)}`;
+  await sandbox.faucet(account.address, { chain: 'base', amount: '1' });
+  await sandbox.faucet(account.address, { chain: 'base', token_address: usdc, amount: '5' });
+  const included = async (sent: Promise<Hex>) => {
+    const hash = await sent;
+    await sandbox.mine(1, 'base');
+    return (await reader.waitForTransactionReceipt({ hash })).blockNumber;
+  };
+  const transfer = { abi: erc20Abi, address: usdc, functionName: 'transfer', args: [other, 2n] } as const;
+  const blocks = [
+    await included(writer.sendTransaction({ to: other, value: 3n })),
+    await included(writer.writeContract(transfer)),
+    await included(writer.deployContract({ ...Token, args: [6] })),
+    await included(writer.writeContract(transfer)),
+  ] as const;
+  const contract = getContractAddress({ from: account.address, nonce: 2n });
+  const at = async (blockNumber: bigint) => ({
+    nonce: await reader.getTransactionCount({ address: account.address, blockNumber }),
+    native: await reader.getBalance({ address: other, blockNumber }),
+    token: await reader.readContract({
+      ...{ abi: erc20Abi, address: usdc, functionName: 'balanceOf', args: [other], blockNumber },
+    }),
+    isDeployed: (await reader.getCode({ address: contract, blockNumber })) !== undefined,
+  });
+  expect(await Promise.all([blocks[0] - 1n, ...blocks].map(at))).toEqual([
+    { nonce: 0, native: 0n, token: 0n, isDeployed: false },
+    { nonce: 1, native: 3n, token: 0n, isDeployed: false },
+    { nonce: 2, native: 3n, token: 2n, isDeployed: false },
+    { nonce: 3, native: 3n, token: 2n, isDeployed: true },
+    { nonce: 4, native: 3n, token: 4n, isDeployed: true },
+  ]);
+  // A deposit is not a transaction, so what was before it is unknown.
+  await sandbox.faucet(other, { chain: 'base', amount: '1' });
+  await sandbox.mine(1, 'base');
+  await expect(at(blocks[2])).rejects.toThrow('is not kept: use the latest block');
 });
 
 describe('malformed and unknown calls', () => {

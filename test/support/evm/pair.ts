@@ -27,8 +27,27 @@ export interface Pair extends AsyncDisposable {
   mine(): Promise<void>;
 }
 
-/** A node at an address, which answers the calls of a batch in any order. */
+/** Whether a busy machine may have ended the call, which then changed nothing. */
+const isTimeout = (answer: Answer): boolean =>
+  'error' in answer && /timeout|timed out/.test(answer.error.message);
+const MOST_TRIES = 5;
+
+/** A node at an address, which is asked again for what took it too long. */
 function nodeAt(url: string): Node {
+  const ask = askAt(url);
+  return async (...calls) => {
+    const answers = [...(await ask(...calls))];
+    for (let tries = 1; tries < MOST_TRIES && answers.some(isTimeout); tries += 1) {
+      for (const [index, answer] of answers.entries()) {
+        if (isTimeout(answer)) [answers[index]] = (await ask(calls[index]!)) as [Answer];
+      }
+    }
+    return answers;
+  };
+}
+
+/** Answers the calls of a batch, which nodes answer in any order. */
+function askAt(url: string): Node {
   return async (...calls) => {
     if (calls.length === 0) return [];
     const body = calls.map(([method, ...params], id) => ({ jsonrpc: '2.0', id, method, params }));

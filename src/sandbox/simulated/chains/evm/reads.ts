@@ -1,6 +1,7 @@
 import { bytesToHex, hexToBytes } from '../../../../engine/crypto/encoding.ts';
 import { readWithBigints, writeWithBigints } from '../ledger.ts';
-import type { Overlay } from './overlay.ts';
+import { makeOverlay, type Overlay } from './overlay.ts';
+import type { EvmState } from './state.ts';
 
 /*
  * The state that an execution read is stored with its receipt. A tracer can then execute the transaction again,
@@ -27,4 +28,29 @@ export function recallReads(text: string): ReadonlyMap<string, unknown> {
   return new Map(
     reads.map(([key, value]) => [key, key.startsWith(CODE) ? hexToBytes(String(value)) : value] as const),
   );
+}
+
+/** CHOICE: earlier state is known for blocks that at most 1,000 transactions have followed. */
+const MOST_LATER = 1_000;
+
+interface ReadsRow {
+  readonly reads: string | null;
+}
+
+/**
+ * The state after a block, from what the later transactions read first. Undefined when it is unknown: deposits of the
+ * sandbox change balances, but read nothing.
+ */
+export function overlayAfter(state: EvmState, block: number): Overlay | undefined {
+  const later = state.world.store.all<ReadsRow>(
+    `select reads from evm_receipts where caip2 = ? and block_number > ?
+     order by block_number, position limit ?`,
+    ...[state.caip2, block, MOST_LATER + 1],
+  );
+  if (later.length > MOST_LATER || later.some(({ reads }) => reads === null)) return undefined;
+  const recalled = new Map<string, unknown>();
+  for (const { reads } of later) {
+    for (const [key, value] of recallReads(reads!)) if (!recalled.has(key)) recalled.set(key, value);
+  }
+  return makeOverlay(state, recalled);
 }

@@ -15,7 +15,8 @@ import { type Watch, watched } from '../interpreter.ts';
 import { TRANSACTION_GAS_CAP } from '../machine.ts';
 import { makeOverlay } from '../overlay.ts';
 import type { EvmParts } from '../parts.ts';
-import { findReceipt, receiptsIn } from '../receipts.ts';
+import { overlayAfter } from '../reads.ts';
+import { findReceipt } from '../receipts.ts';
 import { codeAt } from '../state.ts';
 import {
   addressOf,
@@ -35,6 +36,7 @@ import { override } from './overrides.ts';
 import {
   createAccessList,
   execute,
+  type Place,
   requireIncludable,
   simulateBlocks,
   traceCall,
@@ -95,7 +97,8 @@ export function rpcOf(chain: RpcChain): (call: RpcCall, caller: RpcCaller) => Pr
 }
 
 const methods: Readonly<Record<string, Method>> = {
-  web3_clientVersion: () => 'custos',
+  // CHOICE: the test helpers of Hardhat refuse nodes whose version does not begin with this.
+  web3_clientVersion: () => 'HardhatNetwork/custos',
   web3_sha3: (_, [data]) => bytesTo0xHex(keccak_256(bytesOf(data))),
   net_version: ({ parts }) => String(parts.state.chainId),
   net_listening: () => true,
@@ -110,46 +113,45 @@ const methods: Readonly<Record<string, Method>> = {
   eth_maxPriorityFeePerGas: ({ parts }) => quantity(termsOf(parts.caip2).priorityFee),
   eth_blobBaseFee: () => quantity(1n),
   eth_feeHistory: ({ parts }, [count, newest, percentiles]) => feeHistory(parts, count, newest, percentiles),
-  eth_getBalance: ({ parts }, [address, block]) => {
-    requireLatest(parts, block);
-    return quantity(parts.state.ledger.balance(addressOf(address), NATIVE));
-  },
-  eth_getCode: ({ parts }, [address, block]) => {
-    requireLatest(parts, block);
-    return bytesTo0xHex(codeAt(parts.state, addressOf(address)));
-  },
+  eth_getBalance: ({ parts }, [address, block]) =>
+    quantity(placeAt(parts, block).overlay.state.ledger.balance(addressOf(address), NATIVE)),
+  eth_getCode: ({ parts }, [address, block]) =>
+    bytesTo0xHex(codeAt(placeAt(parts, block).overlay.state, addressOf(address))),
   eth_getStorageAt: ({ parts }, [address, slot, block]) => {
-    requireLatest(parts, block);
     const key = numberOf(slot, 'slot').toString(16).padStart(64, '0');
-    return `0x${parts.state.bytecode.word(addressOf(address), key)}`;
+    return `0x${placeAt(parts, block).overlay.state.bytecode.word(addressOf(address), key)}`;
   },
   eth_getTransactionCount: ({ parts }, [address, block]) => {
     const account = addressOf(address);
-    let next = parts.state.accounts.nonce(account, '');
+    let next = placeAt(parts, block).overlay.state.accounts.nonce(account, '');
     if (block !== 'pending') return quantity(next);
     for (const entry of parts.pool.waiting(account, '')) if (entry.nonce === next) next += 1;
     return quantity(next);
   },
   eth_call: async ({ parts }, [call, block, overrides], caller) => {
-    requireLatest(parts, block);
-    return bytesTo0xHex((await callOnly(parts, callOf(call), { overrides, caller })).returned);
+    const place = placeAt(parts, block);
+    return bytesTo0xHex((await callOnly(parts, callOf(call), { overrides, caller, place })).returned);
   },
   eth_estimateGas: async ({ parts }, [value, block], caller) => {
-    if (block !== undefined) requireLatest(parts, block);
+    const place = placeAt(parts, block);
     const call = callOf(value);
     const { from, to, data, gasPrice, authorizationList, accessList } = call;
     const gas = call.gas < TRANSACTION_GAS_CAP ? call.gas : TRANSACTION_GAS_CAP;
     // The call runs first, because it returns the data of a revert, which the estimate does not.
     try {
-      await callOnly(parts, { ...call, gas }, { overrides: undefined, caller });
+      await callOnly(parts, { ...call, gas }, { overrides: undefined, caller, place });
     } catch (error) {
       if (!(error instanceof RpcError) || error.message !== 'out of gas') throw error;
       throw new RpcError(SERVER_ERROR, `gas required exceeds allowance (${gas})`);
     }
-    const estimate = await dryRun(watched(await parts.interpreter(), watchOf(caller)), parts.state, {
-      block: parts.blocks.head(),
-      call: { from, to: to ?? undefined, value: call.value, data, gasPrice, authorizationList, accessList },
-    });
+    const estimate = await dryRun(
+      watched(await parts.interpreter(), watchOf(caller)),
+      placeAt(parts, block).overlay.state,
+      {
+        block: place.block,
+        call: { from, to: to ?? undefined, value: call.value, data, gasPrice, authorizationList, accessList },
+      },
+    );
     if (!estimate.succeeds) throw new RpcError(SERVER_ERROR, estimate.message);
     return quantity(estimate.units);
   },
@@ -191,10 +193,8 @@ const methods: Readonly<Record<string, Method>> = {
   eth_createAccessList: ({ parts }, params, caller) => createAccessList(parts, watchOf(caller), params),
   eth_simulateV1: ({ parts }, params, caller) => simulateBlocks(parts, watchOf(caller), params),
   debug_traceTransaction: ({ parts }, params, caller) => traceTransaction(parts, watchOf(caller), params),
-  debug_traceCall: ({ parts }, params, caller) => {
-    requireLatest(parts, params[1]);
-    return traceCall(parts, watchOf(caller), params);
-  },
+  debug_traceCall: ({ parts }, params, caller) =>
+    traceCall(parts, watchOf(caller), { place: placeAt(parts, params[1]), params }),
   eth_supportedEntryPoints: ({ bundler }) => (bundler === undefined ? [] : entryPoints()),
   eth_sendUserOperation: async ({ bundler, development }, params) => {
     const hash = await sendUserOperation(bundler, params);
@@ -223,17 +223,21 @@ const methods: Readonly<Record<string, Method>> = {
 };
 
 /**
- * CHOICE: simulated chains store only the latest state. Requests for an earlier block succeed as long as the state
- * has not changed since that block.
+ * The state after a block, and the block in which a call on it runs.
+ *
+ * CHOICE: simulated chains store only the latest state. That of an earlier block is known from what later transactions
+ * have read.
  */
-function requireLatest(parts: EvmParts, block: unknown): void {
+function placeAt(parts: EvmParts, block: unknown): Place {
   const number = knownBlock(parts, block);
   if (number === undefined) throw new RpcError(SERVER_ERROR, 'header not found');
-  if (number >= parts.blocks.head().number) return;
-  const [later] = receiptsIn(parts.state, { from: number + 1, to: Number.MAX_SAFE_INTEGER, limit: 1 });
-  if (later !== undefined) {
+  const head = parts.blocks.head();
+  if (number >= head.number) return { overlay: makeOverlay(parts.state), block: head };
+  const overlay = overlayAfter(parts.state, number);
+  if (overlay === undefined) {
     throw new RpcError(SERVER_ERROR, `the state of block ${number} is not kept: use the latest block`);
   }
+  return { overlay, block: { number, seconds: parts.blocks.secondsOf(number) } };
 }
 
 /** Ends an execution when its caller disconnects, or when it takes too long. */
@@ -249,13 +253,16 @@ function watchOf({ signal, isLate }: RpcCaller): Watch {
 async function callOnly(
   parts: EvmParts,
   call: Call,
-  { overrides, caller }: { readonly overrides: unknown; readonly caller: RpcCaller },
+  {
+    overrides,
+    caller,
+    place: { overlay, block },
+  }: { readonly overrides: unknown; readonly caller: RpcCaller; readonly place: Place },
 ) {
-  const overlay = makeOverlay(parts.state);
   if (overrides != null) override(overlay, overrides);
   requireIncludable(overlay.state, call);
   const interpreter = watched(await parts.interpreter(), watchOf(caller));
-  const result = await execute(interpreter, overlay, parts, { call });
+  const result = await execute(interpreter, overlay, parts, { call, block });
   const { revert } = result;
   if (revert === undefined) return result;
   if (revert.message.startsWith('execution reverted')) {

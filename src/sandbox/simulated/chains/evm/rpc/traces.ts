@@ -1,6 +1,7 @@
 import { bytesTo0xHex } from '../../../../../engine/crypto/encoding.ts';
 import { checksumAddress } from '../../../../../engine/signing/ethereum/signer.ts';
 import { NATIVE } from '../../ledger.ts';
+import type { Block } from '../../pool.ts';
 import { invalid, isRecord, RpcError } from '../../rpc-calls.ts';
 import { type AccessList, type Interpreter, type Watch, watched } from '../interpreter.ts';
 import { BLOCK_GAS_LIMIT, include, runEvm } from '../machine.ts';
@@ -43,18 +44,22 @@ export async function traceTransaction(
   return resultOf({ overlay, gasLimit: entry.plan.gasLimit, gasUsed, isReverted });
 }
 
-/** Executes a call on the latest state. */
+/** The state on which a call runs, and its block. */
+export interface Place {
+  readonly overlay: Overlay;
+  readonly block: Block;
+}
+
 export async function traceCall(
   parts: EvmParts,
   watch: Watch,
-  [value, , options]: readonly unknown[],
+  { place: { overlay, block }, params: [value, , options] }: { place: Place; params: readonly unknown[] },
 ): Promise<unknown> {
   const call = callOf(value);
   const { tracer, resultOf } = tracerOf(options);
-  const overlay = makeOverlay(parts.state);
   if (isRecord(options) && options.stateOverrides != null) override(overlay, options.stateOverrides);
   const interpreter = watched(await parts.interpreter(), { ...watch, tracer });
-  const { gasUsed, revert } = await execute(interpreter, overlay, parts, { call });
+  const { gasUsed, revert } = await execute(interpreter, overlay, parts, { call, block });
   return resultOf({ overlay, gasLimit: call.gas, gasUsed, isReverted: revert !== undefined });
 }
 
