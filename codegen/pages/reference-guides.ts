@@ -37,6 +37,16 @@ interface Operation {
       Record<string, { readonly schema?: Schema; readonly examples?: Record<string, { value?: unknown }> }>
     >;
   };
+  readonly responses?: Readonly<
+    Record<
+      string,
+      {
+        readonly content?: Readonly<
+          Record<string, { readonly examples?: Record<string, { value?: unknown }> }>
+        >;
+      }
+    >
+  >;
 }
 
 interface Document {
@@ -49,7 +59,7 @@ interface Document {
 export async function writtenGuides(root: string): Promise<WrittenGuide[]> {
   return [
     { file: 'docs/control-plane.md', path: 'control-plane', markdown: controlPlane(root) },
-    { file: 'docs/errors.md', path: 'errors', markdown: await errorCodes() },
+    ...(await errorPages(root)),
   ];
 }
 
@@ -116,14 +126,80 @@ function resolve<Value extends { readonly $ref?: string }>(document: Document, v
   return names.reduce((at, name) => (at as Record<string, unknown>)[name], document as unknown) as Value;
 }
 
-async function errorCodes(): Promise<string> {
+/** A page for each error code, and the list of them. */
+async function errorPages(root: string): Promise<WrittenGuide[]> {
   const { errorCatalogue } = await import('../../src/generated/errors.ts');
-  const { adviceFor } = await import('../../src/sandbox/why/advice.ts');
-  const sections = Object.entries(errorCatalogue).map(([code, { status, message }]) => {
-    const [, advice] = adviceFor[code as keyof typeof adviceFor];
-    return `## ${code}\n\nStatus ${status}: ${message}.\n\nWhat to do in a sandbox: ${advice}.`;
+  const { errorTexts } = await import('../../src/sandbox/why/error-texts.ts');
+  const text = readFileSync(join(root, 'openapi', 'openapi.json'), 'utf8');
+  const examples = errorExamples(JSON.parse(text) as Document);
+  const codes = Object.keys(errorCatalogue).sort() as (keyof typeof errorCatalogue)[];
+  const pages = codes.map((code) => {
+    const { status, message } = errorCatalogue[code];
+    const { when, expected, next } = errorTexts[code];
+    const parts = [
+      `# ${code}`,
+      `Status ${status}: ${sentence(message)}`,
+      `## When\n\n${when} The server expects ${sentence(expected)}`,
+      `## What to do\n\n${next} In a sandbox, \`custos why <x-request-id>\` and the inspector say what was wrong with a request, and offer to repair it.`,
+      ...exampleText(examples.get(code)),
+      '[All error codes](../errors.md)',
+    ];
+    return { file: `docs/errors/${code}.md`, path: `errors/${code}`, markdown: parts.join('\n\n') };
   });
-  return ['# Error codes', 'What each `code` of a refusal means.', ...sections].join('\n\n');
+  const rows = codes.map(
+    (code) =>
+      `| [${code}](errors/${code}.md) | ${errorCatalogue[code].status} | ${cell(errorTexts[code].when)} |`,
+  );
+  const list = [
+    '# Error codes',
+    'Every refusal has a status and a `code`. The codes in a status without `code` in its response, such as 404, are those that the log of a sandbox shows.',
+    ['| code | status | when |', '|---|---|---|', ...rows].join('\n'),
+  ];
+  return [{ file: 'docs/errors.md', path: 'errors', markdown: list.join('\n\n') }, ...pages];
+}
+
+/** An example of an error: an operation that documents it, and the body of its response. */
+interface ErrorExample {
+  readonly operations: string[];
+  readonly request: string;
+  readonly body: unknown;
+}
+
+/** The first documented example of each error code, and the operations that have one. */
+function errorExamples(document: Document): ReadonlyMap<string, ErrorExample> {
+  const found = new Map<string, ErrorExample>();
+  for (const [path, methods] of Object.entries(document.paths)) {
+    for (const [method, { operationId, responses = {} }] of Object.entries(methods)) {
+      const contents = Object.values(responses).flatMap(({ content = {} }) => Object.values(content));
+      for (const [code, { value }] of contents.flatMap(({ examples = {} }) => Object.entries(examples))) {
+        const known = found.get(code);
+        if (known !== undefined) known.operations.push(operationId);
+        else {
+          const request = `${method.toUpperCase()} ${path}`;
+          found.set(code, { operations: [operationId], request, body: value });
+        }
+      }
+    }
+  }
+  return found;
+}
+
+const MOST_OPERATIONS = 10;
+
+function exampleText(example: ErrorExample | undefined): string[] {
+  if (example === undefined) return [];
+  const { operations, request, body } = example;
+  const names = [...new Set(operations)];
+  const shown = names.slice(0, MOST_OPERATIONS).map((name) => `\`${name}\``);
+  const more = names.length > MOST_OPERATIONS ? ` and ${names.length - MOST_OPERATIONS} more operations` : '';
+  return [
+    `## Example\n\nThe response to \`${request}\`:\n\n\`\`\`json\n${JSON.stringify(body, null, 2)}\n\`\`\``,
+    `Documented for ${shown.join(', ')}${more}.`,
+  ];
+}
+
+function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 function titleOf(name: string): string {

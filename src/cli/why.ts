@@ -40,7 +40,36 @@ function explanation(exchange: RecordedExchange): string {
   ];
   return [
     requestLine({ ...exchange, hint: null }),
-    why === null ? 'the request was not refused' : `${why.kind}: ${why.hint}`,
+    ...(why === null ? ['the request was not refused'] : reasons(exchange.id, why)),
     ...facts.flatMap(([name, values]) => values.map((value) => `  ${name.padEnd(20)}  ${value}`)),
   ].join('\n');
+}
+
+type Why = NonNullable<RecordedExchange['why']>;
+
+function reasons(id: string, { kind, problems, repairs, docs }: Why): string[] {
+  const steps = new Set(problems.map(({ next_step: step }) => step));
+  return [
+    ...problems.map(({ text }) => `${kind}: ${text}`),
+    ...[...steps].map((step) => `  ${step}`),
+    ...repairs.flatMap((repair) => [`  ${repair.title}:`, `    ${commandOf(id, repair)}`]),
+    ...(docs === null ? [] : [`  See ${docs}`]),
+  ];
+}
+
+/** The command that makes a repair. */
+function commandOf(id: string, repair: Why['repairs'][number]): string {
+  if (repair.kind === 'command') return repair.command;
+  const isRepeat = repair.kind === 'repeat';
+  const [operation, path, body] = isRepeat
+    ? ['replayRequest', [id], repair.repeat]
+    : [repair.operation, Object.values(repair.path ?? {}), repair.body];
+  const fields = Object.entries(body ?? {}).map(([name, value]) =>
+    typeof value === 'string' ? quoted(`${name}=${value}`) : quoted(`${name}:=${JSON.stringify(value)}`),
+  );
+  return ['custos call', operation, ...path, ...fields].join(' ');
+}
+
+function quoted(text: string): string {
+  return /^[\w.:=/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

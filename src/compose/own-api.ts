@@ -1,4 +1,4 @@
-import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
+import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { aliceKey, bobKey, carolKey } from '../../mocks/authorization-keys.ts';
 import { ownServer } from '../adapters/own-server.ts';
 import { canonicalPayloadTexts, type SignedRequest } from '../engine/authorization/request-signatures.ts';
@@ -6,7 +6,14 @@ import { invalidField } from '../errors.ts';
 import { type OperationId, operations } from '../generated/operations.ts';
 import type { AnsweredRequest } from '../ports/requests.ts';
 import type { Entropy } from '../ports/runtime.ts';
-import type { ApiCall, ApiResponse, OwnApi, Signer } from '../sandbox/requests/own-api.ts';
+import type { ReplaySandboxRequest } from '../sandbox/generated/schemas.ts';
+import {
+  type ApiCall,
+  type ApiResponse,
+  changedBody,
+  type OwnApi,
+  type Signer,
+} from '../sandbox/requests/own-api.ts';
 
 interface OwnApiOptions {
   readonly appId: string;
@@ -38,6 +45,9 @@ interface Unsigned {
   readonly json: unknown;
 }
 
+/** How far ahead a new expiry is. */
+const EXPIRY_MS = 60_000;
+
 /** Headers that the client or the connection sets. */
 const HOP_HEADERS = /^(connection|keep-alive|content-length|transfer-encoding|expect|upgrade|te|trailer)$/;
 
@@ -57,13 +67,15 @@ export function ownApi(options: OwnApiOptions): OwnRequests {
     bob: keyOf(bobKey.privateKey),
     carol: keyOf(carolKey.privateKey),
   };
+  const publicKeys = Object.fromEntries(
+    Object.entries(keys).map(([name, key]) => [name, createPublicKey(key)]),
+  ) as Record<Signer, KeyObject>;
   const mark = Buffer.from(options.entropy.bytes(16)).toString('hex');
   const credentials = `Basic ${Buffer.from(`${options.appId}:${options.appSecret}`).toString('base64')}`;
   const signatureHeader = `${prefix}-authorization-signature`;
 
-  const signed = (request: Unsigned, signers: readonly Signer[]): Unsigned => {
-    const { [signatureHeader]: _, ...headers } = request.headers;
-    if (signers.length === 0) return { ...request, headers };
+  /** The text that the signatures of a request cover. */
+  const payloadOf = ({ method, target, json, headers }: Unsigned): string => {
     const covered = Object.fromEntries(
       ['app-id', 'idempotency-key', 'request-expiry'].flatMap((name) => {
         const value = headers[`${prefix}-${name}`];
@@ -71,15 +83,32 @@ export function ownApi(options: OwnApiOptions): OwnRequests {
       }),
     );
     const origin = headers.host === undefined ? listeningUrl : originWith(headers.host, listeningUrl);
-    const { method, target, json } = request;
     const [payload = ''] = canonicalPayloadTexts({
       ...{ method, body: json, headers: covered },
       urls: [origin + target],
     });
-    const signatures = signers.map((name) =>
-      sign('sha256', Buffer.from(payload), keys[name]).toString('base64'),
-    );
+    return payload;
+  };
+
+  const signed = (request: Unsigned, signers: readonly Signer[]): Unsigned => {
+    const { [signatureHeader]: _, ...headers } = request.headers;
+    if (signers.length === 0) return { ...request, headers };
+    const payload = Buffer.from(payloadOf({ ...request, headers }));
+    const signatures = signers.map((name) => sign('sha256', payload, keys[name]).toString('base64'));
     return { ...request, headers: { ...headers, [signatureHeader]: signatures.join(',') } };
+  };
+
+  /** The keys of the seed data that signed a request. Undefined if another key signed, too, or another text. */
+  const signersOf = (request: Unsigned): Signer[] | undefined => {
+    const { [signatureHeader]: sent, ...headers } = request.headers;
+    if (sent === undefined) return undefined;
+    const payload = Buffer.from(payloadOf({ ...request, headers }));
+    const names = Object.keys(keys) as Signer[];
+    const signers = sent.split(',').map((signature) => {
+      const bytes = Buffer.from(signature, 'base64');
+      return names.find((name) => verify('sha256', payload, publicKeys[name], bytes));
+    });
+    return signers.every((name) => name !== undefined) ? signers : undefined;
   };
 
   const send = async (request: Unsigned, signal: AbortSignal): Promise<ApiResponse> => {
@@ -111,12 +140,22 @@ export function ownApi(options: OwnApiOptions): OwnRequests {
       const body = { signature, timestamp: nowMs };
       return this.call({ ...ask, operation: 'authorizeIntent', body, isRecorded: true }, signal);
     },
-    async repeat(answered, signAs, signal) {
-      const request = recordedRequest(answered);
-      if (signAs === undefined) return send(request, signal);
-      delete request.headers[`${prefix}-idempotency-key`];
-      delete request.headers[`${prefix}-request-expiry`];
-      return send(signed(request, signAs), signal);
+    async repeat(answered, { sign_as: signAs, as_app: asApp = false, changes }, { nowMs, signal }) {
+      const recorded = recordedRequest(answered, prefix, changes?.own_prefix === true);
+      if (signAs === undefined && !asApp && changes === undefined) return send(recorded, signal);
+      const request = changedRequest(recorded, changes ?? {});
+      const { headers } = request;
+      if (asApp) Object.assign(headers, { [`${prefix}-app-id`]: options.appId, authorization: credentials });
+      if (signAs !== undefined) {
+        delete headers[`${prefix}-idempotency-key`];
+        delete headers[`${prefix}-request-expiry`];
+      }
+      if (changes?.fresh_expiry === true) headers[`${prefix}-request-expiry`] = String(nowMs + EXPIRY_MS);
+      if (changes?.fresh_idempotency_key === true) {
+        headers[`${prefix}-idempotency-key`] = Buffer.from(options.entropy.bytes(16)).toString('hex');
+      }
+      const signers = signAs ?? signersOf(recorded);
+      return send(signers === undefined ? request : signed(request, signers), signal);
     },
     isRecorded: ({ rawHeaders }) => !rawHeaders.includes(mark),
     listensAt: (url) => {
@@ -174,14 +213,46 @@ function requestOf(call: ApiCall, headers: Record<string, string>): Unsigned {
   return { method, target: path + query, headers: all, body, json: call.body };
 }
 
-function recordedRequest({ method, target, rawHeaders, rawBody }: AnsweredRequest): Unsigned {
+/** @param isRenamed whether headers that begin with another prefix get that of this server. */
+function recordedRequest(
+  { method, target, rawHeaders, rawBody }: AnsweredRequest,
+  prefix: string,
+  isRenamed: boolean,
+): Unsigned {
   const headers: Record<string, string> = {};
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index]!.toLowerCase();
-    if (!HOP_HEADERS.test(name)) headers[name] = rawHeaders[index + 1]!;
+    if (!HOP_HEADERS.test(name)) headers[isRenamed ? ownName(name, prefix) : name] = rawHeaders[index + 1]!;
   }
   const body = rawBody.length === 0 ? undefined : rawBody;
   return { method, target, headers, body, json: body === undefined ? undefined : parsed(body) };
+}
+
+/** The headers whose names begin with the prefix of a brand. */
+const BRANDED = /^[a-z][a-z0-9]{0,31}-(?=(app-id|authorization-signature|request-expiry|idempotency-key)$)/;
+
+function ownName(name: string, prefix: string): string {
+  return name.replace(BRANDED, `${prefix}-`);
+}
+
+type Changes = NonNullable<ReplaySandboxRequest['changes']>;
+
+function changedRequest(request: Unsigned, { method, path, headers = {}, body: changes }: Changes): Unsigned {
+  const all = { ...request.headers };
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === null) delete all[name.toLowerCase()];
+    else all[name.toLowerCase()] = value;
+  }
+  const changed = {
+    ...request,
+    method: method ?? request.method,
+    target: path ?? request.target,
+    headers: all,
+  };
+  if (changes === undefined) return changed;
+  const json = changedBody(request.json, changes);
+  all['content-type'] ??= 'application/json';
+  return { ...changed, json, body: Buffer.from(JSON.stringify(json)) };
 }
 
 function parsed(body: Uint8Array): unknown {

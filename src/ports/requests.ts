@@ -1,6 +1,7 @@
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { ErrorCode } from '../generated/errors.ts';
 import type { UnitContext } from './operation-context.ts';
+import type { Why } from './refusals.ts';
 
 /** One use of an idempotency key by an app. */
 export interface IdempotencyUse {
@@ -89,49 +90,6 @@ export interface SingleUse {
   /** Replaces the stored response, in the transaction of `em`. */
   replace(em: SqlEntityManager, request: SignedRequest, used: UsedPayloads): Promise<void>;
 }
-
-/** The reason of an error response, and how to fix the request. */
-export interface Why {
-  readonly kind:
-    | 'credentials'
-    | 'validation'
-    | 'signature'
-    | 'quorum'
-    | 'policy'
-    | 'idempotency'
-    | 'chain'
-    | 'fault'
-    | 'not_implemented';
-  /** One sentence for the developer of the client. */
-  readonly hint: string;
-  /** The values that led to the hint. */
-  readonly evidence: Readonly<Record<string, unknown>>;
-}
-
-/** The facts that the server has about a failed request. */
-export interface RefusedRequest {
-  readonly method: string;
-  /** The path as sent, without the query. */
-  readonly path: string;
-  /** The headers as sent, with names in lower case. */
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** The `operationId`. Undefined if the request matches none. */
-  readonly operation: string | undefined;
-  readonly status: number;
-  /** Undefined for a stored error response that was sent without a code. */
-  readonly code: ErrorCode | undefined;
-  readonly message: string;
-  readonly data: Readonly<Record<string, unknown>>;
-  /** The parsed body. Undefined if it was not read. */
-  readonly body: unknown;
-  /** Headers of the response. */
-  readonly responseHeaders: Readonly<Record<string, unknown>>;
-  /** The value of `clock.now()` when the request arrived, in Unix ms. */
-  readonly nowMs: number;
-}
-
-/** Explains an error response. Returns undefined if its message says everything. Must not throw. */
-export type ExplainRefusal = (refused: RefusedRequest) => Why | undefined;
 
 /** The records that a unit of work stored, besides the change itself. */
 export interface StoredEffects {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiError } from '../errors.ts';
-import type { FindRequestFault, RequestFault, Why } from '../ports/requests.ts';
+import type { Why } from '../ports/refusals.ts';
+import type { FindRequestFault, RequestFault } from '../ports/requests.ts';
 import { operationOf, type RequestState, type WriteResponse } from './request-state.ts';
 
 export interface FaultOptions {
@@ -72,10 +73,25 @@ async function inject(fault: RequestFault, state: RequestState, stopping: AbortS
 
 function whyOf({ ruleId, effect, ...details }: RequestFault, what: string): Why {
   const delay = 'delayMs' in details ? { delay_ms: details.delayMs } : {};
+  const text = `The fault rule \`${ruleId}\` ${what}.`;
+  const step = `Run \`custos faults clear ${ruleId}\` to remove the rule, or test how your client reacts.`;
   return {
     kind: 'fault',
-    hint: `the fault rule \`${ruleId}\` ${what}; \`custos faults clear ${ruleId}\` removes it`,
+    hint: `${text} ${step}`,
     evidence: { fault_id: ruleId, effect, ...delay },
+    problems: [
+      {
+        subject: 'the response',
+        expected: 'the response of the operation',
+        came: `the effect \`${effect}\` of the fault rule \`${ruleId}\``,
+        at_fault: null,
+        ...{ text, next_step: step },
+      },
+    ],
+    repairs: [
+      { kind: 'call', title: 'Remove the fault rule', operation: 'removeFault', path: { fault_id: ruleId } },
+      { kind: 'repeat', title: 'Send the request again', repeat: {} },
+    ],
   };
 }
 

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ExplainRefusal, RecordRequest, Why } from '../ports/requests.ts';
+import type { ExplainRefusal, Why } from '../ports/refusals.ts';
+import type { RecordRequest } from '../ports/requests.ts';
 import type { Clock, Log } from '../ports/runtime.ts';
 import type { Admission } from './admission.ts';
 import type { RecordDenial } from './audit.ts';
@@ -14,6 +15,7 @@ import {
   createBodyReader,
   discardBody,
   inTime,
+  keepBody,
   LARGE_BODY_BYTES,
   type ReadBody,
   RequestAbortedError,
@@ -194,6 +196,9 @@ export async function createPipeline(options: PipelineOptions): Promise<Pipeline
     if (refusal instanceof RequestAbortedError) {
       log.info({ request_id: state.id }, refusal.message);
       return;
+    }
+    if (sent === undefined && !state.isBodyRead && options.record !== undefined) {
+      state.rawBody = (await keepBody(request)) ?? state.rawBody;
     }
     if (sent === undefined || 'isRefused' in sent) discardBody(request);
     if (sent === undefined) {

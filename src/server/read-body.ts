@@ -79,6 +79,33 @@ export function discardBody(request: IncomingMessage): void {
   });
 }
 
+/** Larger bodies of refused requests are not kept. */
+const MAX_KEPT_BYTES = 65_536;
+/** A client sends its body right after its headers, unless it waits for the response. */
+const KEEP_WITHIN_MS = 100;
+
+/**
+ * Reads the small body of a request that was refused before its body was read, for the record of the request.
+ * Undefined if there is none, or if it does not come at once.
+ */
+export function keepBody(request: IncomingMessage): Promise<Buffer | undefined> {
+  const declared = Number(request.headers['content-length']);
+  if (request.complete || !(declared > 0 && declared <= MAX_KEPT_BYTES)) return Promise.resolve(undefined);
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    const timer = setTimeout(() => end(undefined), KEEP_WITHIN_MS);
+    const onData = (chunk: Buffer): void => void chunks.push(chunk);
+    const onEnd = (): void => end(Buffer.concat(chunks));
+    const onClose = (): void => end(undefined);
+    function end(bytes: Buffer | undefined): void {
+      clearTimeout(timer);
+      request.off('data', onData).off('end', onEnd).off('close', onClose);
+      resolve(bytes);
+    }
+    request.on('data', onData).on('end', onEnd).on('close', onClose);
+  });
+}
+
 function areTooSmall(chunks: number, size: number): boolean {
   return chunks > MAX_SMALL_CHUNKS + size / SMALL_CHUNK_BYTES;
 }

@@ -50,7 +50,7 @@ ${main}
 `;
 }
 
-/** The navigation: guides, operations by tag, and events. `current`: the path of the guide that is shown. */
+/** The navigation: guides without those of single errors, operations by tag, and events. `current`: the path of the guide that is shown. */
 function contentsHtml(
   entries: Iterable<ReferenceEntry>,
   guides: readonly GuidePage[],
@@ -60,7 +60,7 @@ function contentsHtml(
   const events = tags.get('events') ?? [];
   tags.delete('events');
   const [guided, manual] = [true, false].map((isGuide) =>
-    guides.filter(({ path }) => path.startsWith('guides/') === isGuide),
+    guides.filter(({ path }) => path.startsWith('guides/') === isGuide && !path.startsWith('errors/')),
   ) as [GuidePage[], GuidePage[]];
   const isInManual = manual.some(({ path }) => path === current);
   return `<label for="search">Search <kbd>/</kbd></label><input id="search" type="search" autocomplete="off" spellcheck="false">

@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { ApiError, type ErrorCode } from '../errors.ts';
 import type { AuthenticatedApp, RequestProof } from '../ports/operation-context.ts';
-import type { AnsweredRequest, RefusedRequest, StoredEffects, Why } from '../ports/requests.ts';
+import type { RefusedRequest, Why } from '../ports/refusals.ts';
+import type { AnsweredRequest, StoredEffects } from '../ports/requests.ts';
 import type { Brand } from './brand.ts';
 import type { Operation } from './route-index.ts';
 

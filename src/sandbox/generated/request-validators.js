@@ -4,6 +4,9 @@ import {
  ucs2length
 } from "./validator-runtime.js";
 import {
+ validateReplaySandboxRequest,
+ validateSandboxSigners,
+ validateSandboxSigner,
  validateSandboxVerificationAction,
  validateSandboxProviderState,
  validateSandboxPayoutOutcome,
@@ -2478,7 +2481,7 @@ function validateMoveSandboxPricesRequest(data, { instancePath = "", parentData,
            }
            if (errors === _errs5) {
             if (typeof data1 === "string") {
-             if (!pattern8.test(data1)) {
+             if (!pattern9.test(data1)) {
               validateMoveSandboxPricesRequest.errors = [{ instancePath: instancePath + "/prices/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/prices/additionalProperties/pattern", keyword: "pattern", params: { pattern: "^\\d{1,20}(\\.\\d{1,20})?$" }, message: 'must match pattern "^\\d{1,20}(\\.\\d{1,20})?$"' }];
               return false;
              }
@@ -2509,7 +2512,7 @@ function validateMoveSandboxPricesRequest(data, { instancePath = "", parentData,
 }
 
 const schemaMoveSandboxPricesRequest = { "$id": "MoveSandboxPricesRequest", "type": "object", "required": ["prices"], "additionalProperties": false, "properties": { "prices": { "type": "object", "minProperties": 1, "maxProperties": 100, "additionalProperties": { "type": ["string", "null"], "pattern": "^\\d{1,20}(\\.\\d{1,20})?$" } } } };
-const pattern8 = new RegExp("^\\d{1,20}(\\.\\d{1,20})?$", "u");
+const pattern9 = new RegExp("^\\d{1,20}(\\.\\d{1,20})?$", "u");
 function validatePutAbiRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -2575,7 +2578,7 @@ function validatePutAbiRequest(data, { instancePath = "", parentData, parentData
           validatePutAbiRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/maxLength", keyword: "maxLength", params: { limit: 42 }, message: "must NOT have more than 42 characters" }];
           return false;
          } else {
-          if (!pattern9.test(data2)) {
+          if (!pattern10.test(data2)) {
            validatePutAbiRequest.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/pattern", keyword: "pattern", params: { pattern: "^0x[0-9a-fA-F]{40}$" }, message: 'must match pattern "^0x[0-9a-fA-F]{40}$"' }];
            return false;
           }
@@ -2601,7 +2604,7 @@ function validatePutAbiRequest(data, { instancePath = "", parentData, parentData
  return errors === 0;
 }
 
-const pattern9 = new RegExp("^0x[0-9a-fA-F]{40}$", "u");
+const pattern10 = new RegExp("^0x[0-9a-fA-F]{40}$", "u");
 function validateReceiveSandboxDepositRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -2626,7 +2629,7 @@ function validateReceiveSandboxDepositRequest(data, { instancePath = "", parentD
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (!pattern10.test(data0)) {
+        if (!pattern11.test(data0)) {
          validateReceiveSandboxDepositRequest.errors = [{ instancePath: instancePath + "/amount", schemaPath: "#/properties/amount/pattern", keyword: "pattern", params: { pattern: "^\\d{1,12}(\\.\\d{1,2})?$" }, message: 'must match pattern "^\\d{1,12}(\\.\\d{1,2})?$"' }];
          return false;
         }
@@ -2763,7 +2766,7 @@ function validateReceiveSandboxDepositRequest(data, { instancePath = "", parentD
 }
 
 const schemaReceiveSandboxDepositRequest = { "$id": "ReceiveSandboxDepositRequest", "type": "object", "required": ["amount", "deposit_account_id", "reference"], "additionalProperties": false, "properties": { "amount": { "type": "string", "pattern": "^\\d{1,12}(\\.\\d{1,2})?$" }, "deposit_account_id": { "type": "string", "maxLength": 100 }, "outcome": { "type": "string", "enum": ["completed", "in_review", "refunded"] }, "payment_rail": { "type": "string", "minLength": 1, "maxLength": 50 }, "reference": { "type": "string", "minLength": 1, "maxLength": 100 }, "sender_name": { "type": "string", "minLength": 1, "maxLength": 200 } } };
-const pattern10 = new RegExp("^\\d{1,12}(\\.\\d{1,2})?$", "u");
+const pattern11 = new RegExp("^\\d{1,12}(\\.\\d{1,2})?$", "u");
 function validateRefundSandboxPaymentRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -2940,84 +2943,6 @@ function validateReplayPolicyRequest(data, { instancePath = "", parentData, pare
  return errors === 0;
 }
 
-function validateReplaySandboxRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (errors === 0) {
-  if (data && typeof data == "object" && !Array.isArray(data)) {
-   const _errs1 = errors;
-   for (const key0 in data) {
-    if (!(key0 === "sign_as")) {
-     validateReplaySandboxRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
-     return false;
-     break;
-    }
-   }
-   if (_errs1 === errors) {
-    if (data.sign_as !== void 0) {
-     if (!validateSandboxSigners(data.sign_as, { instancePath: instancePath + "/sign_as", parentData: data, parentDataProperty: "sign_as", rootData })) {
-      vErrors = vErrors === null ? validateSandboxSigners.errors : vErrors.concat(validateSandboxSigners.errors);
-      errors = vErrors.length;
-     }
-    }
-   }
-  } else {
-   validateReplaySandboxRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
-   return false;
-  }
- }
- validateReplaySandboxRequest.errors = vErrors;
- return errors === 0;
-}
-
-function validateSandboxSigners(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (errors === 0) {
-  if (Array.isArray(data)) {
-   if (data.length > 10) {
-    validateSandboxSigners.errors = [{ instancePath, schemaPath: "#/maxItems", keyword: "maxItems", params: { limit: 10 }, message: "must NOT have more than 10 items" }];
-    return false;
-   } else {
-    var valid0 = true;
-    const len0 = data.length;
-    for (let i0 = 0; i0 < len0; i0++) {
-     const _errs1 = errors;
-     if (!validateSandboxSigner(data[i0], { instancePath: instancePath + "/" + i0, parentData: data, parentDataProperty: i0, rootData })) {
-      vErrors = vErrors === null ? validateSandboxSigner.errors : vErrors.concat(validateSandboxSigner.errors);
-      errors = vErrors.length;
-     }
-     var valid0 = _errs1 === errors;
-     if (!valid0) {
-      break;
-     }
-    }
-   }
-  } else {
-   validateSandboxSigners.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
-   return false;
-  }
- }
- validateSandboxSigners.errors = vErrors;
- return errors === 0;
-}
-
-function validateSandboxSigner(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (typeof data !== "string") {
-  validateSandboxSigner.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-  return false;
- }
- if (!(data === "alice" || data === "bob" || data === "carol")) {
-  validateSandboxSigner.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaSandboxSigner.enum }, message: "must be equal to one of the allowed values" }];
-  return false;
- }
- validateSandboxSigner.errors = vErrors;
- return errors === 0;
-}
-
-const schemaSandboxSigner = { "$id": "SandboxSigner", "type": "string", "enum": ["alice", "bob", "carol"] };
 function validateSaveSnapshotRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -3042,7 +2967,7 @@ function validateSaveSnapshotRequest(data, { instancePath = "", parentData, pare
       const _errs2 = errors;
       if (errors === _errs2) {
        if (typeof data0 === "string") {
-        if (!pattern11.test(data0)) {
+        if (!pattern12.test(data0)) {
          validateSaveSnapshotRequest.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/pattern", keyword: "pattern", params: { pattern: "^[a-z0-9][a-z0-9._-]{0,63}$" }, message: 'must match pattern "^[a-z0-9][a-z0-9._-]{0,63}$"' }];
          return false;
         }
@@ -3063,7 +2988,7 @@ function validateSaveSnapshotRequest(data, { instancePath = "", parentData, pare
  return errors === 0;
 }
 
-const pattern11 = new RegExp("^[a-z0-9][a-z0-9._-]{0,63}$", "u");
+const pattern12 = new RegExp("^[a-z0-9][a-z0-9._-]{0,63}$", "u");
 function validateSendSandboxRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

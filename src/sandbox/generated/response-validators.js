@@ -4,6 +4,7 @@ import {
  ucs2length
 } from "./validator-runtime.js";
 import {
+ validateReplaySandboxRequest,
  validateSandboxVerificationAction,
  validateSandboxProviderState,
  validateSandboxPayoutOutcome,
@@ -4686,13 +4687,13 @@ function validateWhy(data, { instancePath = "", parentData, parentDataProperty, 
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.kind === void 0 && (missing0 = "kind") || data.hint === void 0 && (missing0 = "hint") || data.evidence === void 0 && (missing0 = "evidence")) {
+   if (data.kind === void 0 && (missing0 = "kind") || data.hint === void 0 && (missing0 = "hint") || data.evidence === void 0 && (missing0 = "evidence") || data.problems === void 0 && (missing0 = "problems") || data.repairs === void 0 && (missing0 = "repairs") || data.docs === void 0 && (missing0 = "docs")) {
     validateWhy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "kind" || key0 === "hint" || key0 === "evidence")) {
+     if (!(key0 === "kind" || key0 === "hint" || key0 === "evidence" || key0 === "problems" || key0 === "repairs" || key0 === "docs")) {
       validateWhy.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -4740,6 +4741,82 @@ function validateWhy(data, { instancePath = "", parentData, parentDataProperty, 
        } else {
         var valid0 = true;
        }
+       if (valid0) {
+        if (data.problems !== void 0) {
+         let data3 = data.problems;
+         const _errs9 = errors;
+         if (errors === _errs9) {
+          if (Array.isArray(data3)) {
+           if (data3.length < 1) {
+            validateWhy.errors = [{ instancePath: instancePath + "/problems", schemaPath: "#/properties/problems/minItems", keyword: "minItems", params: { limit: 1 }, message: "must NOT have fewer than 1 items" }];
+            return false;
+           } else {
+            var valid1 = true;
+            const len0 = data3.length;
+            for (let i0 = 0; i0 < len0; i0++) {
+             const _errs11 = errors;
+             if (!validateRefusalProblem(data3[i0], { instancePath: instancePath + "/problems/" + i0, parentData: data3, parentDataProperty: i0, rootData })) {
+              vErrors = vErrors === null ? validateRefusalProblem.errors : vErrors.concat(validateRefusalProblem.errors);
+              errors = vErrors.length;
+             }
+             var valid1 = _errs11 === errors;
+             if (!valid1) {
+              break;
+             }
+            }
+           }
+          } else {
+           validateWhy.errors = [{ instancePath: instancePath + "/problems", schemaPath: "#/properties/problems/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+           return false;
+          }
+         }
+         var valid0 = _errs9 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.repairs !== void 0) {
+          let data5 = data.repairs;
+          const _errs12 = errors;
+          if (errors === _errs12) {
+           if (Array.isArray(data5)) {
+            var valid2 = true;
+            const len1 = data5.length;
+            for (let i1 = 0; i1 < len1; i1++) {
+             const _errs14 = errors;
+             if (!validateRefusalRepair(data5[i1], { instancePath: instancePath + "/repairs/" + i1, parentData: data5, parentDataProperty: i1, rootData })) {
+              vErrors = vErrors === null ? validateRefusalRepair.errors : vErrors.concat(validateRefusalRepair.errors);
+              errors = vErrors.length;
+             }
+             var valid2 = _errs14 === errors;
+             if (!valid2) {
+              break;
+             }
+            }
+           } else {
+            validateWhy.errors = [{ instancePath: instancePath + "/repairs", schemaPath: "#/properties/repairs/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+            return false;
+           }
+          }
+          var valid0 = _errs12 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.docs !== void 0) {
+           let data7 = data.docs;
+           const _errs15 = errors;
+           if (typeof data7 !== "string" && data7 !== null) {
+            validateWhy.errors = [{ instancePath: instancePath + "/docs", schemaPath: "#/properties/docs/type", keyword: "type", params: { type: schemaWhy.properties.docs.type }, message: "must be string,null" }];
+            return false;
+           }
+           var valid0 = _errs15 === errors;
+          } else {
+           var valid0 = true;
+          }
+         }
+        }
+       }
       }
      }
     }
@@ -4753,7 +4830,556 @@ function validateWhy(data, { instancePath = "", parentData, parentDataProperty, 
  return errors === 0;
 }
 
-const schemaWhy = { "$id": "Why", "type": "object", "required": ["kind", "hint", "evidence"], "additionalProperties": false, "properties": { "kind": { "type": "string", "enum": ["credentials", "validation", "signature", "quorum", "policy", "idempotency", "chain", "fault", "not_implemented"] }, "hint": { "type": "string" }, "evidence": { "type": "object", "additionalProperties": true } } };
+const schemaWhy = { "$id": "Why", "type": "object", "required": ["kind", "hint", "evidence", "problems", "repairs", "docs"], "additionalProperties": false, "properties": { "kind": { "type": "string", "enum": ["credentials", "validation", "signature", "quorum", "policy", "idempotency", "chain", "fault", "not_implemented"] }, "hint": { "type": "string" }, "evidence": { "type": "object", "additionalProperties": true }, "problems": { "type": "array", "minItems": 1, "items": { "$ref": "RefusalProblem" } }, "repairs": { "type": "array", "items": { "$ref": "RefusalRepair" } }, "docs": { "type": ["string", "null"] } } };
+function validateRefusalRepair(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ const _errs0 = errors;
+ let valid0 = false;
+ let passing0 = null;
+ const _errs1 = errors;
+ if (errors === _errs1) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.kind === void 0 && (missing0 = "kind") || data.title === void 0 && (missing0 = "title") || data.operation === void 0 && (missing0 = "operation")) {
+    const err0 = { instancePath, schemaPath: "#/oneOf/0/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" };
+    if (vErrors === null) {
+     vErrors = [err0];
+    } else {
+     vErrors.push(err0);
+    }
+    errors++;
+   } else {
+    const _errs3 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "kind" || key0 === "title" || key0 === "operation" || key0 === "path" || key0 === "body")) {
+      const err1 = { instancePath, schemaPath: "#/oneOf/0/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" };
+      if (vErrors === null) {
+       vErrors = [err1];
+      } else {
+       vErrors.push(err1);
+      }
+      errors++;
+      break;
+     }
+    }
+    if (_errs3 === errors) {
+     if (data.kind !== void 0) {
+      const _errs4 = errors;
+      if ("call" !== data.kind) {
+       const err2 = { instancePath: instancePath + "/kind", schemaPath: "#/oneOf/0/properties/kind/const", keyword: "const", params: { allowedValue: "call" }, message: "must be equal to constant" };
+       if (vErrors === null) {
+        vErrors = [err2];
+       } else {
+        vErrors.push(err2);
+       }
+       errors++;
+      }
+      var valid1 = _errs4 === errors;
+     } else {
+      var valid1 = true;
+     }
+     if (valid1) {
+      if (data.title !== void 0) {
+       const _errs5 = errors;
+       if (typeof data.title !== "string") {
+        const err3 = { instancePath: instancePath + "/title", schemaPath: "#/oneOf/0/properties/title/type", keyword: "type", params: { type: "string" }, message: "must be string" };
+        if (vErrors === null) {
+         vErrors = [err3];
+        } else {
+         vErrors.push(err3);
+        }
+        errors++;
+       }
+       var valid1 = _errs5 === errors;
+      } else {
+       var valid1 = true;
+      }
+      if (valid1) {
+       if (data.operation !== void 0) {
+        const _errs7 = errors;
+        if (typeof data.operation !== "string") {
+         const err4 = { instancePath: instancePath + "/operation", schemaPath: "#/oneOf/0/properties/operation/type", keyword: "type", params: { type: "string" }, message: "must be string" };
+         if (vErrors === null) {
+          vErrors = [err4];
+         } else {
+          vErrors.push(err4);
+         }
+         errors++;
+        }
+        var valid1 = _errs7 === errors;
+       } else {
+        var valid1 = true;
+       }
+       if (valid1) {
+        if (data.path !== void 0) {
+         let data3 = data.path;
+         const _errs9 = errors;
+         if (errors === _errs9) {
+          if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
+           for (const key1 in data3) {
+            const _errs12 = errors;
+            if (typeof data3[key1] !== "string") {
+             const err5 = { instancePath: instancePath + "/path/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/oneOf/0/properties/path/additionalProperties/type", keyword: "type", params: { type: "string" }, message: "must be string" };
+             if (vErrors === null) {
+              vErrors = [err5];
+             } else {
+              vErrors.push(err5);
+             }
+             errors++;
+            }
+            var valid2 = _errs12 === errors;
+            if (!valid2) {
+             break;
+            }
+           }
+          } else {
+           const err6 = { instancePath: instancePath + "/path", schemaPath: "#/oneOf/0/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" };
+           if (vErrors === null) {
+            vErrors = [err6];
+           } else {
+            vErrors.push(err6);
+           }
+           errors++;
+          }
+         }
+         var valid1 = _errs9 === errors;
+        } else {
+         var valid1 = true;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   const err7 = { instancePath, schemaPath: "#/oneOf/0/type", keyword: "type", params: { type: "object" }, message: "must be object" };
+   if (vErrors === null) {
+    vErrors = [err7];
+   } else {
+    vErrors.push(err7);
+   }
+   errors++;
+  }
+ }
+ var _valid0 = _errs1 === errors;
+ if (_valid0) {
+  valid0 = true;
+  passing0 = 0;
+ }
+ const _errs14 = errors;
+ if (errors === _errs14) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing1;
+   if (data.kind === void 0 && (missing1 = "kind") || data.title === void 0 && (missing1 = "title") || data.command === void 0 && (missing1 = "command")) {
+    const err8 = { instancePath, schemaPath: "#/oneOf/1/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" };
+    if (vErrors === null) {
+     vErrors = [err8];
+    } else {
+     vErrors.push(err8);
+    }
+    errors++;
+   } else {
+    const _errs16 = errors;
+    for (const key2 in data) {
+     if (!(key2 === "kind" || key2 === "title" || key2 === "command")) {
+      const err9 = { instancePath, schemaPath: "#/oneOf/1/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key2 }, message: "must NOT have additional properties" };
+      if (vErrors === null) {
+       vErrors = [err9];
+      } else {
+       vErrors.push(err9);
+      }
+      errors++;
+      break;
+     }
+    }
+    if (_errs16 === errors) {
+     if (data.kind !== void 0) {
+      const _errs17 = errors;
+      if ("command" !== data.kind) {
+       const err10 = { instancePath: instancePath + "/kind", schemaPath: "#/oneOf/1/properties/kind/const", keyword: "const", params: { allowedValue: "command" }, message: "must be equal to constant" };
+       if (vErrors === null) {
+        vErrors = [err10];
+       } else {
+        vErrors.push(err10);
+       }
+       errors++;
+      }
+      var valid3 = _errs17 === errors;
+     } else {
+      var valid3 = true;
+     }
+     if (valid3) {
+      if (data.title !== void 0) {
+       const _errs18 = errors;
+       if (typeof data.title !== "string") {
+        const err11 = { instancePath: instancePath + "/title", schemaPath: "#/oneOf/1/properties/title/type", keyword: "type", params: { type: "string" }, message: "must be string" };
+        if (vErrors === null) {
+         vErrors = [err11];
+        } else {
+         vErrors.push(err11);
+        }
+        errors++;
+       }
+       var valid3 = _errs18 === errors;
+      } else {
+       var valid3 = true;
+      }
+      if (valid3) {
+       if (data.command !== void 0) {
+        const _errs20 = errors;
+        if (typeof data.command !== "string") {
+         const err12 = { instancePath: instancePath + "/command", schemaPath: "#/oneOf/1/properties/command/type", keyword: "type", params: { type: "string" }, message: "must be string" };
+         if (vErrors === null) {
+          vErrors = [err12];
+         } else {
+          vErrors.push(err12);
+         }
+         errors++;
+        }
+        var valid3 = _errs20 === errors;
+       } else {
+        var valid3 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   const err13 = { instancePath, schemaPath: "#/oneOf/1/type", keyword: "type", params: { type: "object" }, message: "must be object" };
+   if (vErrors === null) {
+    vErrors = [err13];
+   } else {
+    vErrors.push(err13);
+   }
+   errors++;
+  }
+ }
+ var _valid0 = _errs14 === errors;
+ if (_valid0 && valid0) {
+  valid0 = false;
+  passing0 = [passing0, 1];
+ } else {
+  if (_valid0) {
+   valid0 = true;
+   passing0 = 1;
+  }
+  const _errs22 = errors;
+  if (errors === _errs22) {
+   if (data && typeof data == "object" && !Array.isArray(data)) {
+    let missing2;
+    if (data.kind === void 0 && (missing2 = "kind") || data.title === void 0 && (missing2 = "title") || data.repeat === void 0 && (missing2 = "repeat")) {
+     const err14 = { instancePath, schemaPath: "#/oneOf/2/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" };
+     if (vErrors === null) {
+      vErrors = [err14];
+     } else {
+      vErrors.push(err14);
+     }
+     errors++;
+    } else {
+     const _errs24 = errors;
+     for (const key3 in data) {
+      if (!(key3 === "kind" || key3 === "title" || key3 === "repeat")) {
+       const err15 = { instancePath, schemaPath: "#/oneOf/2/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key3 }, message: "must NOT have additional properties" };
+       if (vErrors === null) {
+        vErrors = [err15];
+       } else {
+        vErrors.push(err15);
+       }
+       errors++;
+       break;
+      }
+     }
+     if (_errs24 === errors) {
+      if (data.kind !== void 0) {
+       const _errs25 = errors;
+       if ("repeat" !== data.kind) {
+        const err16 = { instancePath: instancePath + "/kind", schemaPath: "#/oneOf/2/properties/kind/const", keyword: "const", params: { allowedValue: "repeat" }, message: "must be equal to constant" };
+        if (vErrors === null) {
+         vErrors = [err16];
+        } else {
+         vErrors.push(err16);
+        }
+        errors++;
+       }
+       var valid4 = _errs25 === errors;
+      } else {
+       var valid4 = true;
+      }
+      if (valid4) {
+       if (data.title !== void 0) {
+        const _errs26 = errors;
+        if (typeof data.title !== "string") {
+         const err17 = { instancePath: instancePath + "/title", schemaPath: "#/oneOf/2/properties/title/type", keyword: "type", params: { type: "string" }, message: "must be string" };
+         if (vErrors === null) {
+          vErrors = [err17];
+         } else {
+          vErrors.push(err17);
+         }
+         errors++;
+        }
+        var valid4 = _errs26 === errors;
+       } else {
+        var valid4 = true;
+       }
+       if (valid4) {
+        if (data.repeat !== void 0) {
+         const _errs28 = errors;
+         if (!validateReplaySandboxRequest(data.repeat, { instancePath: instancePath + "/repeat", parentData: data, parentDataProperty: "repeat", rootData })) {
+          vErrors = vErrors === null ? validateReplaySandboxRequest.errors : vErrors.concat(validateReplaySandboxRequest.errors);
+          errors = vErrors.length;
+         }
+         var valid4 = _errs28 === errors;
+        } else {
+         var valid4 = true;
+        }
+       }
+      }
+     }
+    }
+   } else {
+    const err18 = { instancePath, schemaPath: "#/oneOf/2/type", keyword: "type", params: { type: "object" }, message: "must be object" };
+    if (vErrors === null) {
+     vErrors = [err18];
+    } else {
+     vErrors.push(err18);
+    }
+    errors++;
+   }
+  }
+  var _valid0 = _errs22 === errors;
+  if (_valid0 && valid0) {
+   valid0 = false;
+   passing0 = [passing0, 2];
+  } else {
+   if (_valid0) {
+    valid0 = true;
+    passing0 = 2;
+   }
+  }
+ }
+ if (!valid0) {
+  const err19 = { instancePath, schemaPath: "#/oneOf", keyword: "oneOf", params: { passingSchemas: passing0 }, message: "must match exactly one schema in oneOf" };
+  if (vErrors === null) {
+   vErrors = [err19];
+  } else {
+   vErrors.push(err19);
+  }
+  errors++;
+  validateRefusalRepair.errors = vErrors;
+  return false;
+ } else {
+  errors = _errs0;
+  if (vErrors !== null) {
+   if (_errs0) {
+    vErrors.length = _errs0;
+   } else {
+    vErrors = null;
+   }
+  }
+ }
+ validateRefusalRepair.errors = vErrors;
+ return errors === 0;
+}
+
+function validateRefusalProblem(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.subject === void 0 && (missing0 = "subject") || data.expected === void 0 && (missing0 = "expected") || data.came === void 0 && (missing0 = "came") || data.at_fault === void 0 && (missing0 = "at_fault") || data.text === void 0 && (missing0 = "text") || data.next_step === void 0 && (missing0 = "next_step")) {
+    validateRefusalProblem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "subject" || key0 === "expected" || key0 === "came" || key0 === "at_fault" || key0 === "text" || key0 === "next_step")) {
+      validateRefusalProblem.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.subject !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.subject !== "string") {
+       validateRefusalProblem.errors = [{ instancePath: instancePath + "/subject", schemaPath: "#/properties/subject/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.expected !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.expected !== "string") {
+        validateRefusalProblem.errors = [{ instancePath: instancePath + "/expected", schemaPath: "#/properties/expected/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.came !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.came !== "string") {
+         validateRefusalProblem.errors = [{ instancePath: instancePath + "/came", schemaPath: "#/properties/came/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.at_fault !== void 0) {
+         let data3 = data.at_fault;
+         const _errs8 = errors;
+         const _errs9 = errors;
+         let valid1 = false;
+         const _errs10 = errors;
+         if (!validateRefusalPlace(data3, { instancePath: instancePath + "/at_fault", parentData: data, parentDataProperty: "at_fault", rootData })) {
+          vErrors = vErrors === null ? validateRefusalPlace.errors : vErrors.concat(validateRefusalPlace.errors);
+          errors = vErrors.length;
+         }
+         var _valid0 = _errs10 === errors;
+         valid1 = valid1 || _valid0;
+         if (!valid1) {
+          const _errs11 = errors;
+          if (data3 !== null) {
+           const err0 = { instancePath: instancePath + "/at_fault", schemaPath: "#/properties/at_fault/anyOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+           if (vErrors === null) {
+            vErrors = [err0];
+           } else {
+            vErrors.push(err0);
+           }
+           errors++;
+          }
+          var _valid0 = _errs11 === errors;
+          valid1 = valid1 || _valid0;
+         }
+         if (!valid1) {
+          const err1 = { instancePath: instancePath + "/at_fault", schemaPath: "#/properties/at_fault/anyOf", keyword: "anyOf", params: {}, message: "must match a schema in anyOf" };
+          if (vErrors === null) {
+           vErrors = [err1];
+          } else {
+           vErrors.push(err1);
+          }
+          errors++;
+          validateRefusalProblem.errors = vErrors;
+          return false;
+         } else {
+          errors = _errs9;
+          if (vErrors !== null) {
+           if (_errs9) {
+            vErrors.length = _errs9;
+           } else {
+            vErrors = null;
+           }
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.text !== void 0) {
+          const _errs13 = errors;
+          if (typeof data.text !== "string") {
+           validateRefusalProblem.errors = [{ instancePath: instancePath + "/text", schemaPath: "#/properties/text/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+          var valid0 = _errs13 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.next_step !== void 0) {
+           const _errs15 = errors;
+           if (typeof data.next_step !== "string") {
+            validateRefusalProblem.errors = [{ instancePath: instancePath + "/next_step", schemaPath: "#/properties/next_step/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+           var valid0 = _errs15 === errors;
+          } else {
+           var valid0 = true;
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateRefusalProblem.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateRefusalProblem.errors = vErrors;
+ return errors === 0;
+}
+
+function validateRefusalPlace(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.in === void 0 && (missing0 = "in") || data.pointer === void 0 && (missing0 = "pointer")) {
+    validateRefusalPlace.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "in" || key0 === "pointer")) {
+      validateRefusalPlace.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.in !== void 0) {
+      let data0 = data.in;
+      const _errs2 = errors;
+      if (typeof data0 !== "string") {
+       validateRefusalPlace.errors = [{ instancePath: instancePath + "/in", schemaPath: "#/properties/in/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      if (!(data0 === "method" || data0 === "path" || data0 === "query" || data0 === "headers" || data0 === "body")) {
+       validateRefusalPlace.errors = [{ instancePath: instancePath + "/in", schemaPath: "#/properties/in/enum", keyword: "enum", params: { allowedValues: schemaRefusalPlace.properties.in.enum }, message: "must be equal to one of the allowed values" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.pointer !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.pointer !== "string") {
+        validateRefusalPlace.errors = [{ instancePath: instancePath + "/pointer", schemaPath: "#/properties/pointer/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateRefusalPlace.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateRefusalPlace.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaRefusalPlace = { "$id": "RefusalPlace", "type": "object", "required": ["in", "pointer"], "additionalProperties": false, "properties": { "in": { "type": "string", "enum": ["method", "path", "query", "headers", "body"] }, "pointer": { "type": "string" } } };
 function validateRecordedEvent(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;

@@ -691,6 +691,43 @@ export type RefundSandboxPaymentRequest = {
   reference: string;
 };
 
+export type RefusalPlace = {
+  in: "method" | "path" | "query" | "headers" | "body";
+  /** JSON pointer within the part; empty for the whole part. */
+  pointer: string;
+};
+
+export type RefusalProblem = {
+  /** What the problem is about, such as a header or a wallet. */
+  subject: string;
+  expected: string;
+  came: string;
+  /** The part of the request that is at fault; null if the state of the sandbox is. */
+  at_fault: RefusalPlace | null;
+  /** The whole problem in sentences. */
+  text: string;
+  /** One sentence. */
+  next_step: string;
+};
+
+/** A way to repair a refused request. `call`: call the operation, of the API or of this control plane. `command`: run the command in a terminal. `repeat`: send `repeat` to `replayRequest`. */
+export type RefusalRepair = {
+  kind: "call";
+  title: string;
+  /** An `operationId`. */
+  operation: string;
+  path?: { [key: string]: string } | undefined;
+  body?: unknown | undefined;
+} | {
+  kind: "command";
+  title: string;
+  command: string;
+} | {
+  kind: "repeat";
+  title: string;
+  repeat: ReplaySandboxRequest;
+};
+
 export type RemovedSandboxFaults = {
   removed: number;
 };
@@ -705,6 +742,9 @@ export type ReplayPolicyRequest = {
 
 export type ReplaySandboxRequest = {
   sign_as?: SandboxSigners | undefined;
+  /** `true`: with the id and the secret of the app that the sandbox was started with. */
+  as_app?: boolean | undefined;
+  changes?: SandboxRequestChanges | undefined;
 };
 
 export type SandboxAbi = {
@@ -808,6 +848,17 @@ export type SandboxBlocks = {
     /** The latest block number. */
     block_number: number;
   }[];
+};
+
+/** An operation of JSON Patch (RFC 6902). */
+export type SandboxBodyChange = {
+  op: "add" | "remove" | "replace" | "move";
+  /** JSON pointer. */
+  path: string;
+  /** JSON pointer; only for `move`. */
+  from?: string | undefined;
+  /** The new value, for `add` and `replace`. */
+  value?: unknown | undefined;
 };
 
 /** Who holds what. */
@@ -1175,6 +1226,23 @@ export type SandboxProviderState = {
   state: "up" | "down";
 };
 
+/** Changes of the recorded request. */
+export type SandboxRequestChanges = {
+  /** `true`: headers whose names begin with the prefix of another brand get that of this sandbox. */
+  own_prefix?: boolean | undefined;
+  /** `true`: the request expires one minute after now. */
+  fresh_expiry?: boolean | undefined;
+  /** `true`: the request has a new idempotency key. */
+  fresh_idempotency_key?: boolean | undefined;
+  method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | undefined;
+  /** The path with its query. */
+  path?: string | undefined;
+  /** Headers to set; null removes a header. */
+  headers?: { [key: string]: string | null } | undefined;
+  /** Changes of a JSON body, one after the other. */
+  body?: SandboxBodyChange[] | undefined;
+};
+
 export type SandboxReset = {
   reset: true;
   /** The time after the reset, in Unix milliseconds. */
@@ -1520,8 +1588,14 @@ export type UseSandboxVerificationPageRequest = {
 
 export type Why = {
   kind: "credentials" | "validation" | "signature" | "quorum" | "policy" | "idempotency" | "chain" | "fault" | "not_implemented";
-  /** Advice on what to do. The same text is in `data.hint` of the response. */
+  /** The problems and what to do, in sentences. The same text is in `data.hint` of the response. */
   hint: string;
   /** The values that led to the hint. */
   evidence: { [key: string]: unknown };
+  /** Everything that is wrong with the request, as far as it is known. */
+  problems: RefusalProblem[];
+  /** Ways to repair the request or the state of the sandbox, the most likely one first. */
+  repairs: RefusalRepair[];
+  /** The path of the page about the error code; null if the request was not refused. */
+  docs: string | null;
 };

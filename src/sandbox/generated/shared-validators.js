@@ -130,6 +130,380 @@ function validateJudgeableOperation(data, { instancePath = "", parentData, paren
 }
 
 const schemaJudgeableOperation = { "$id": "JudgeableOperation", "type": "string", "enum": ["walletRpc", "rawSignWallet", "exportWallet", "transferFromWallet"] };
+function validateReplaySandboxRequest(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   const _errs1 = errors;
+   for (const key0 in data) {
+    if (!(key0 === "sign_as" || key0 === "as_app" || key0 === "changes")) {
+     validateReplaySandboxRequest.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+     return false;
+     break;
+    }
+   }
+   if (_errs1 === errors) {
+    if (data.sign_as !== void 0) {
+     const _errs2 = errors;
+     if (!validateSandboxSigners(data.sign_as, { instancePath: instancePath + "/sign_as", parentData: data, parentDataProperty: "sign_as", rootData })) {
+      vErrors = vErrors === null ? validateSandboxSigners.errors : vErrors.concat(validateSandboxSigners.errors);
+      errors = vErrors.length;
+     }
+     var valid0 = _errs2 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.as_app !== void 0) {
+      const _errs3 = errors;
+      if (typeof data.as_app !== "boolean") {
+       validateReplaySandboxRequest.errors = [{ instancePath: instancePath + "/as_app", schemaPath: "#/properties/as_app/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+       return false;
+      }
+      var valid0 = _errs3 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.changes !== void 0) {
+       const _errs5 = errors;
+       if (!validateSandboxRequestChanges(data.changes, { instancePath: instancePath + "/changes", parentData: data, parentDataProperty: "changes", rootData })) {
+        vErrors = vErrors === null ? validateSandboxRequestChanges.errors : vErrors.concat(validateSandboxRequestChanges.errors);
+        errors = vErrors.length;
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateReplaySandboxRequest.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateReplaySandboxRequest.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxRequestChanges(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   const _errs1 = errors;
+   for (const key0 in data) {
+    if (!(key0 === "own_prefix" || key0 === "fresh_expiry" || key0 === "fresh_idempotency_key" || key0 === "method" || key0 === "path" || key0 === "headers" || key0 === "body")) {
+     validateSandboxRequestChanges.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+     return false;
+     break;
+    }
+   }
+   if (_errs1 === errors) {
+    if (data.own_prefix !== void 0) {
+     const _errs2 = errors;
+     if (typeof data.own_prefix !== "boolean") {
+      validateSandboxRequestChanges.errors = [{ instancePath: instancePath + "/own_prefix", schemaPath: "#/properties/own_prefix/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+      return false;
+     }
+     var valid0 = _errs2 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.fresh_expiry !== void 0) {
+      const _errs4 = errors;
+      if (typeof data.fresh_expiry !== "boolean") {
+       validateSandboxRequestChanges.errors = [{ instancePath: instancePath + "/fresh_expiry", schemaPath: "#/properties/fresh_expiry/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+       return false;
+      }
+      var valid0 = _errs4 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.fresh_idempotency_key !== void 0) {
+       const _errs6 = errors;
+       if (typeof data.fresh_idempotency_key !== "boolean") {
+        validateSandboxRequestChanges.errors = [{ instancePath: instancePath + "/fresh_idempotency_key", schemaPath: "#/properties/fresh_idempotency_key/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+        return false;
+       }
+       var valid0 = _errs6 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.method !== void 0) {
+        let data3 = data.method;
+        const _errs8 = errors;
+        if (typeof data3 !== "string") {
+         validateSandboxRequestChanges.errors = [{ instancePath: instancePath + "/method", schemaPath: "#/properties/method/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        if (!(data3 === "GET" || data3 === "POST" || data3 === "PUT" || data3 === "PATCH" || data3 === "DELETE")) {
+         validateSandboxRequestChanges.errors = [{ instancePath: instancePath + "/method", schemaPath: "#/properties/method/enum", keyword: "enum", params: { allowedValues: schemaSandboxRequestChanges.properties.method.enum }, message: "must be equal to one of the allowed values" }];
+         return false;
+        }
+        var valid0 = _errs8 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.path !== void 0) {
+         let data4 = data.path;
+         const _errs10 = errors;
+         if (errors === _errs10) {
+          if (typeof data4 === "string") {
+           if (ucs2length(data4) > 2e3) {
+            validateSandboxRequestChanges.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/maxLength", keyword: "maxLength", params: { limit: 2e3 }, message: "must NOT have more than 2000 characters" }];
+            return false;
+           } else {
+            if (ucs2length(data4) < 1) {
+             validateSandboxRequestChanges.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            } else {
+             if (!pattern8.test(data4)) {
+              validateSandboxRequestChanges.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/pattern", keyword: "pattern", params: { pattern: "^/v1/[!-~]*$" }, message: 'must match pattern "^/v1/[!-~]*$"' }];
+              return false;
+             }
+            }
+           }
+          } else {
+           validateSandboxRequestChanges.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+         }
+         var valid0 = _errs10 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.headers !== void 0) {
+          let data5 = data.headers;
+          const _errs12 = errors;
+          if (errors === _errs12) {
+           if (data5 && typeof data5 == "object" && !Array.isArray(data5)) {
+            if (Object.keys(data5).length > 20) {
+             validateSandboxRequestChanges.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/maxProperties", keyword: "maxProperties", params: { limit: 20 }, message: "must NOT have more than 20 properties" }];
+             return false;
+            } else {
+             for (const key1 in data5) {
+              let data6 = data5[key1];
+              const _errs15 = errors;
+              if (typeof data6 !== "string" && data6 !== null) {
+               validateSandboxRequestChanges.errors = [{ instancePath: instancePath + "/headers/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/headers/additionalProperties/type", keyword: "type", params: { type: schemaSandboxRequestChanges.properties.headers.additionalProperties.type }, message: "must be string,null" }];
+               return false;
+              }
+              if (errors === _errs15) {
+               if (typeof data6 === "string") {
+                if (ucs2length(data6) > 1e4) {
+                 validateSandboxRequestChanges.errors = [{ instancePath: instancePath + "/headers/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/headers/additionalProperties/maxLength", keyword: "maxLength", params: { limit: 1e4 }, message: "must NOT have more than 10000 characters" }];
+                 return false;
+                }
+               }
+              }
+              var valid1 = _errs15 === errors;
+              if (!valid1) {
+               break;
+              }
+             }
+            }
+           } else {
+            validateSandboxRequestChanges.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+            return false;
+           }
+          }
+          var valid0 = _errs12 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.body !== void 0) {
+           let data7 = data.body;
+           const _errs17 = errors;
+           if (errors === _errs17) {
+            if (Array.isArray(data7)) {
+             if (data7.length > 50) {
+              validateSandboxRequestChanges.errors = [{ instancePath: instancePath + "/body", schemaPath: "#/properties/body/maxItems", keyword: "maxItems", params: { limit: 50 }, message: "must NOT have more than 50 items" }];
+              return false;
+             } else {
+              var valid2 = true;
+              const len0 = data7.length;
+              for (let i0 = 0; i0 < len0; i0++) {
+               const _errs19 = errors;
+               if (!validateSandboxBodyChange(data7[i0], { instancePath: instancePath + "/body/" + i0, parentData: data7, parentDataProperty: i0, rootData })) {
+                vErrors = vErrors === null ? validateSandboxBodyChange.errors : vErrors.concat(validateSandboxBodyChange.errors);
+                errors = vErrors.length;
+               }
+               var valid2 = _errs19 === errors;
+               if (!valid2) {
+                break;
+               }
+              }
+             }
+            } else {
+             validateSandboxRequestChanges.errors = [{ instancePath: instancePath + "/body", schemaPath: "#/properties/body/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+             return false;
+            }
+           }
+           var valid0 = _errs17 === errors;
+          } else {
+           var valid0 = true;
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxRequestChanges.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxRequestChanges.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxRequestChanges = { "$id": "SandboxRequestChanges", "type": "object", "additionalProperties": false, "properties": { "own_prefix": { "type": "boolean" }, "fresh_expiry": { "type": "boolean" }, "fresh_idempotency_key": { "type": "boolean" }, "method": { "type": "string", "enum": ["GET", "POST", "PUT", "PATCH", "DELETE"] }, "path": { "type": "string", "minLength": 1, "maxLength": 2e3, "pattern": "^/v1/[!-~]*$" }, "headers": { "type": "object", "maxProperties": 20, "additionalProperties": { "type": ["string", "null"], "maxLength": 1e4 } }, "body": { "type": "array", "maxItems": 50, "items": { "$ref": "SandboxBodyChange" } } } };
+const pattern8 = new RegExp("^/v1/[!-~]*$", "u");
+function validateSandboxBodyChange(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.op === void 0 && (missing0 = "op") || data.path === void 0 && (missing0 = "path")) {
+    validateSandboxBodyChange.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "op" || key0 === "path" || key0 === "from" || key0 === "value")) {
+      validateSandboxBodyChange.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.op !== void 0) {
+      let data0 = data.op;
+      const _errs2 = errors;
+      if (typeof data0 !== "string") {
+       validateSandboxBodyChange.errors = [{ instancePath: instancePath + "/op", schemaPath: "#/properties/op/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      if (!(data0 === "add" || data0 === "remove" || data0 === "replace" || data0 === "move")) {
+       validateSandboxBodyChange.errors = [{ instancePath: instancePath + "/op", schemaPath: "#/properties/op/enum", keyword: "enum", params: { allowedValues: schemaSandboxBodyChange.properties.op.enum }, message: "must be equal to one of the allowed values" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.path !== void 0) {
+       let data1 = data.path;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 1e3) {
+          validateSandboxBodyChange.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/maxLength", keyword: "maxLength", params: { limit: 1e3 }, message: "must NOT have more than 1000 characters" }];
+          return false;
+         }
+        } else {
+         validateSandboxBodyChange.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.from !== void 0) {
+        let data2 = data.from;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 1e3) {
+           validateSandboxBodyChange.errors = [{ instancePath: instancePath + "/from", schemaPath: "#/properties/from/maxLength", keyword: "maxLength", params: { limit: 1e3 }, message: "must NOT have more than 1000 characters" }];
+           return false;
+          }
+         } else {
+          validateSandboxBodyChange.errors = [{ instancePath: instancePath + "/from", schemaPath: "#/properties/from/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxBodyChange.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxBodyChange.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxBodyChange = { "$id": "SandboxBodyChange", "type": "object", "required": ["op", "path"], "additionalProperties": false, "properties": { "op": { "type": "string", "enum": ["add", "remove", "replace", "move"] }, "path": { "type": "string", "maxLength": 1e3 }, "from": { "type": "string", "maxLength": 1e3 }, "value": {} } };
+function validateSandboxSigners(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (Array.isArray(data)) {
+   if (data.length > 10) {
+    validateSandboxSigners.errors = [{ instancePath, schemaPath: "#/maxItems", keyword: "maxItems", params: { limit: 10 }, message: "must NOT have more than 10 items" }];
+    return false;
+   } else {
+    var valid0 = true;
+    const len0 = data.length;
+    for (let i0 = 0; i0 < len0; i0++) {
+     const _errs1 = errors;
+     if (!validateSandboxSigner(data[i0], { instancePath: instancePath + "/" + i0, parentData: data, parentDataProperty: i0, rootData })) {
+      vErrors = vErrors === null ? validateSandboxSigner.errors : vErrors.concat(validateSandboxSigner.errors);
+      errors = vErrors.length;
+     }
+     var valid0 = _errs1 === errors;
+     if (!valid0) {
+      break;
+     }
+    }
+   }
+  } else {
+   validateSandboxSigners.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+   return false;
+  }
+ }
+ validateSandboxSigners.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxSigner(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (typeof data !== "string") {
+  validateSandboxSigner.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+  return false;
+ }
+ if (!(data === "alice" || data === "bob" || data === "carol")) {
+  validateSandboxSigner.errors = [{ instancePath, schemaPath: "#/enum", keyword: "enum", params: { allowedValues: schemaSandboxSigner.enum }, message: "must be equal to one of the allowed values" }];
+  return false;
+ }
+ validateSandboxSigner.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxSigner = { "$id": "SandboxSigner", "type": "string", "enum": ["alice", "bob", "carol"] };
 function validateSandboxVerificationAction(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -223,11 +597,16 @@ const schemaSandboxTransactionEffect = { "$id": "SandboxTransactionEffect", "typ
 export {
  validateJudgeableOperation,
  validateOperatorRole,
+ validateReplaySandboxRequest,
  validateSandboxAppSettings,
+ validateSandboxBodyChange,
  validateSandboxFaultEffect,
  validateSandboxMfaMethod,
  validateSandboxPayoutOutcome,
  validateSandboxProviderState,
+ validateSandboxRequestChanges,
+ validateSandboxSigner,
+ validateSandboxSigners,
  validateSandboxTransactionEffect,
  validateSandboxVerificationAction,
  validateSnapshotContent

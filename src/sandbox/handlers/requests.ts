@@ -68,7 +68,8 @@ export const replayRequest: Handler<'replayRequest'> = async ({ path, body }, co
   const found = requireLog(context.requests).find(path.request_id);
   if (found === undefined) throw notFound('Request');
   const { answered } = found;
-  const response = await context.ownApi.repeat(answered, body.sign_as, context.signal);
+  const at = { nowMs: context.clock.now(), signal: context.signal };
+  const response = await context.ownApi.repeat(answered, body, at);
   return sentRequest(response, answered.operation, context.redaction);
 };
 

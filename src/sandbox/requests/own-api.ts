@@ -1,5 +1,8 @@
+import { invalidField } from '../../errors.ts';
+import type { BodyChange } from '../../ports/refusals.ts';
 import type { AnsweredRequest } from '../../ports/requests.ts';
-import type { SandboxSigner } from '../generated/schemas.ts';
+import { InvalidPathError, parsePath, valueAt, withValueAt } from '../events.ts';
+import type { ReplaySandboxRequest, SandboxSigner } from '../generated/schemas.ts';
 
 /** A key of the sandbox's seed data. */
 export type Signer = SandboxSigner;
@@ -36,10 +39,57 @@ export interface OwnApi {
     signer: Signer,
     at: { readonly nowMs: number; readonly signal: AbortSignal },
   ): Promise<ApiResponse>;
-  /** Without `signAs`, sends the request unchanged. */
+  /**
+   * Sends a recorded request again, changed and signed as `repetition` says; without it, unchanged.
+   *
+   * @throws ApiError invalid_data for a change that the body does not allow.
+   */
   repeat(
     answered: AnsweredRequest,
-    signAs: readonly Signer[] | undefined,
-    signal: AbortSignal,
+    repetition: ReplaySandboxRequest,
+    at: { readonly nowMs: number; readonly signal: AbortSignal },
   ): Promise<ApiResponse>;
+}
+
+/**
+ * Applies changes to a JSON body, one after the other (RFC 6902; `add` replaces an element of a list).
+ *
+ * @throws ApiError invalid_data that names the change.
+ */
+export function changedBody(body: unknown, changes: readonly BodyChange[]): unknown {
+  return changes.reduce((at, change, index) => {
+    try {
+      return applied(at, change);
+    } catch (error) {
+      if (!(error instanceof InvalidPathError)) throw error;
+      throw invalidField(`/changes/body/${index}`, error.message);
+    }
+  }, body);
+}
+
+function applied(body: unknown, { op, path, from, value }: BodyChange): unknown {
+  if (op === 'remove') return without(body, pointer(path));
+  if (op !== 'move') return withValueAt(body, pointer(path), value);
+  const source = pointer(from ?? '');
+  const moved = valueAt(body, source);
+  if (moved === undefined) throw new InvalidPathError(`expected a value at \`${from ?? ''}\`, got none`);
+  return withValueAt(without(body, source), pointer(path), moved);
+}
+
+function pointer(text: string): readonly string[] {
+  if (text === '') return [];
+  if (text.startsWith('/')) return parsePath(text);
+  throw new InvalidPathError(`expected a JSON pointer, got \`${text}\``);
+}
+
+function without(body: unknown, path: readonly string[]): unknown {
+  const parent = path.slice(0, -1);
+  const name = path.at(-1);
+  const around = valueAt(body, parent);
+  if (name === undefined || valueAt(body, path) === undefined)
+    throw new InvalidPathError('expected a value to remove, got none');
+  const rest = Array.isArray(around)
+    ? around.toSpliced(Number(name), 1)
+    : Object.fromEntries(Object.entries(around as object).filter(([each]) => each !== name));
+  return parent.length === 0 ? rest : withValueAt(body, parent, rest);
 }

@@ -67,9 +67,18 @@ function header(name: string, value: string): Header {
   return { name, value: secretHeader.test(name.toLowerCase()) ? REMOVED : value };
 }
 
+/** Bodies of the API are not this deep, and each level of a shown body takes stack. */
+const MAX_DEPTH = 100;
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
+}
+
 function readBody(text: string, secrets: ReadonlySet<string>): unknown {
   try {
-    return redact(JSON.parse(text), secrets);
+    const value: unknown = JSON.parse(text);
+    if (!isDeeper(value, MAX_DEPTH)) return redact(value, secrets);
   } catch {
     // The text is not JSON, or is nested too deeply.
   }

@@ -50,8 +50,13 @@ export function requestDetails(
     authorized_by: [...(answered.signers ?? [])],
     events: effects.flatMap(({ events }) => events.map(({ id, type }) => ({ id, type }))),
     transaction_ids: effects.flatMap(({ transactions }) => transactions),
-    why: why === undefined ? null : { kind: why.kind, hint: why.hint, evidence: { ...why.evidence } },
+    why: why === undefined ? null : ({ ...why, docs: docsOf(answered) } as RecordedExchange['why']),
   };
+}
+
+/** The path of the page about the error code of a request. */
+function docsOf({ code, status }: AnsweredRequest): string | null {
+  return code === undefined || status < 400 ? null : `/docs/errors/${code}`;
 }
 
 /** The wallet of a request: the wallet that its path names, or that it created. */

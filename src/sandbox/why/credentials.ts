@@ -1,4 +1,5 @@
-import type { RefusedRequest, Why } from '../../ports/requests.ts';
+import type { RefusedRequest, Why } from '../../ports/refusals.ts';
+import { because, cut, inHeader, problem, quote, repeat } from './problem.ts';
 import type { KnownOperation } from './unknown-path.ts';
 import { whyToken } from './user-token.ts';
 
@@ -7,11 +8,16 @@ interface Facts {
   readonly operations: readonly KnownOperation[];
 }
 
+/** The repair of requests with wrong credentials of an app. */
+const asApp = repeat('Send again with the app id and secret of this sandbox', { as_app: true });
+const WHERE_SECRET =
+  'The sandbox prints its app id and secret at the start, and GET /_sandbox/apps lists the apps.';
+
 /** Explains errors about credentials, plain HTTP and expired requests. */
 export function whyCredentials(refused: RefusedRequest, facts: Facts): Why | undefined {
   switch (refused.code) {
     case 'missing_or_invalid_service_app_id':
-      return whyPrefix(refused, facts, 'app-id');
+      return whyPrefix(refused, facts, 'app-id') ?? whyAppId(refused, facts);
     case 'missing_or_empty_authorization_header':
       return whyPrefix(refused, facts, 'authorization-signature');
     case 'missing_or_invalid_token':
@@ -35,28 +41,60 @@ function whyPrefix({ headers }: RefusedRequest, { prefix }: Facts, name: string)
   const sent = Object.keys(headers).find((header) => header.endsWith(`-${name}`));
   const word = sent?.slice(0, -name.length - 1);
   if (word === undefined || !/^[a-z][a-z0-9]{0,31}$/.test(word)) return undefined;
-  return {
-    kind: 'credentials',
-    hint: `the headers begin with \`${word}-\`, but this sandbox reads \`${prefix}-\`: start it with \`--prefix ${word}\`, or rename the headers`,
+  const found = problem({
+    subject: `the header \`${prefix}-${name}\``,
+    expected: `headers that begin with \`${prefix}-\``,
+    came: `\`${word}-${name}\``,
+    text: `The headers begin with \`${word}-\`, but this sandbox reads \`${prefix}-\`: expected \`${prefix}-${name}\`, got \`${word}-${name}\`.`,
+    next: `Start the sandbox with \`--prefix ${word}\`, or rename the headers.`,
+    at: inHeader(`${word}-${name}`),
+  });
+  return because('credentials', [found], {
     evidence: { sent_prefix: word, prefix },
-  };
+    repairs: [
+      repeat(`Send again with headers that begin with \`${prefix}-\``, { changes: { own_prefix: true } }),
+      {
+        kind: 'command',
+        title: `Start the sandbox again with the prefix \`${word}\``,
+        command: `custos sandbox --prefix ${word}`,
+      },
+    ],
+  });
 }
 
-function whyScheme({ headers: { authorization } }: RefusedRequest): Why | undefined {
-  if (authorization === undefined) return undefined;
-  const scheme = String(authorization).split(' ', 1)[0] ?? '';
-  if (/^basic$/i.test(scheme)) {
-    return {
-      kind: 'credentials',
-      hint: 'the authorization header is not HTTP Basic: expected `Basic` and base64 of `<app id>:<app secret>`',
-      evidence: { scheme },
-    };
-  }
-  return {
-    kind: 'credentials',
-    hint: 'expected HTTP Basic with the app id and secret in the authorization header',
-    evidence: { scheme: 'other' },
-  };
+function whyAppId({ headers }: RefusedRequest, { prefix }: Facts): Why {
+  const name = `${prefix}-app-id`;
+  const basic = userNameOf(headers.authorization);
+  const found = problem({
+    subject: `the header \`${name}\``,
+    expected: basic ? `the app id ${quote(basic)}, as in HTTP Basic` : 'the id of the app',
+    came: headers[name] === undefined ? 'no such header' : quote(String(headers[name]), 100),
+    next: `Send the app id in the header \`${name}\`, beside HTTP Basic.`,
+    at: inHeader(name),
+  });
+  return because('credentials', [found], { repairs: [asApp] });
+}
+
+function whyScheme({ headers: { authorization } }: RefusedRequest): Why {
+  const scheme = String(authorization ?? '').split(' ', 1)[0] ?? '';
+  const isBasic = /^basic$/i.test(scheme);
+  const came =
+    authorization === undefined
+      ? 'no such header'
+      : isBasic
+        ? '`Basic` with other content'
+        : 'another scheme';
+  const found = problem({
+    subject: 'the header `authorization`',
+    expected: 'HTTP Basic: `Basic` and base64 of `<app id>:<app secret>`',
+    came,
+    next: 'Send the app id and secret with HTTP Basic; the sandbox prints both at the start.',
+    at: inHeader('authorization'),
+  });
+  return because('credentials', [found], {
+    ...(authorization === undefined ? {} : { evidence: { scheme: isBasic ? scheme : 'other' } }),
+    repairs: [asApp],
+  });
 }
 
 function whyApp({ headers }: RefusedRequest, { prefix }: Facts): Why | undefined {
@@ -64,24 +102,37 @@ function whyApp({ headers }: RefusedRequest, { prefix }: Facts): Why | undefined
   const appId = userNameOf(headers.authorization);
   if (appId === undefined) return undefined;
   if (appId === '') {
-    return {
-      kind: 'credentials',
-      hint: 'the app id of HTTP Basic is empty: is a variable such as `$APP_ID` not set in this terminal? The sandbox prints its app id and secret at the start',
-      evidence: { app_id: '' },
-    };
+    const found = problem({
+      subject: 'the app id of HTTP Basic',
+      expected: 'the id of an app',
+      came: 'an empty text',
+      text: 'The app id of HTTP Basic is empty: expected the id of an app, got an empty text. Is a variable such as `$APP_ID` not set in this terminal?',
+      next: 'Set the variable; the sandbox prints its app id and secret at the start.',
+      at: inHeader('authorization'),
+    });
+    return because('credentials', [found], { evidence: { app_id: '' }, repairs: [asApp] });
   }
   if (typeof named === 'string' && named !== appId) {
-    return {
-      kind: 'credentials',
-      hint: `HTTP Basic names the app \`${short(appId)}\`, the header \`${prefix}-app-id\` names \`${short(named)}\`: send the same id in both`,
-      evidence: { basic: short(appId), header: short(named) },
-    };
+    const found = problem({
+      subject: `the header \`${prefix}-app-id\``,
+      expected: `the app of HTTP Basic, ${quote(appId, 100)}`,
+      came: quote(named, 100),
+      next: 'Send the same app id in both.',
+      at: inHeader(`${prefix}-app-id`),
+    });
+    return because('credentials', [found], {
+      evidence: { basic: cut(appId, 100), header: cut(named, 100) },
+      repairs: [asApp],
+    });
   }
-  return {
-    kind: 'credentials',
-    hint: `this is not the secret of the app \`${short(appId)}\`, or there is no such app: the sandbox prints its app id and secret at the start, and GET /_sandbox/apps lists the apps`,
-    evidence: { app_id: short(appId) },
-  };
+  const found = problem({
+    subject: `the app ${quote(appId, 100)}`,
+    expected: 'an app of this sandbox with its secret',
+    came: 'another secret, or an id that no app has',
+    next: WHERE_SECRET,
+    at: inHeader('authorization'),
+  });
+  return because('credentials', [found], { evidence: { app_id: cut(appId, 100) }, repairs: [asApp] });
 }
 
 function userNameOf(header: unknown): string | undefined {
@@ -93,52 +144,83 @@ function userNameOf(header: unknown): string | undefined {
 }
 
 function whyPlainHttp({ headers: { host }, path }: RefusedRequest): Why {
-  const url = `https://${short(String(host ?? '127.0.0.1'))}${short(path)}`;
-  return {
-    kind: 'credentials',
-    hint: `use \`${url}\`, or start the sandbox with \`--plain-http\``,
+  const url = `https://${cut(String(host ?? '127.0.0.1'), 100)}${cut(path, 100)}`;
+  const found = problem({
+    subject: 'the URL',
+    expected: `\`${url}\``,
+    came: 'plain HTTP',
+    next: `Use \`https\`, or start the sandbox with \`--plain-http\`.`,
+  });
+  return because('credentials', [found], {
     evidence: { url },
-  };
+    repairs: [
+      {
+        kind: 'command',
+        title: 'Start the sandbox again with plain HTTP',
+        command: 'custos sandbox --plain-http',
+      },
+    ],
+  });
 }
 
 function whyExpired({ headers, nowMs }: RefusedRequest, { prefix }: Facts): Why | undefined {
   const name = `${prefix}-request-expiry`;
   const expiry = headers[name];
   const clock = `the clock of the sandbox is at ${nowMs} (GET /_sandbox/clock)`;
+  const repairs = [repeat('Send again with an expiry in one minute', { changes: { fresh_expiry: true } })];
+  const parts = { subject: `the header \`${name}\``, at: inHeader(name) };
   if (expiry === undefined) {
-    return {
-      kind: 'validation',
-      hint: `send \`${name}\`, in Unix milliseconds, and sign it as one of the \`headers\`; ${clock}`,
-      evidence: { now_ms: nowMs },
-    };
+    const found = problem({
+      ...parts,
+      expected: `Unix milliseconds soon after now: ${clock}`,
+      came: 'no such header',
+      next: `Send \`${name}\`, and sign it as one of the \`headers\`.`,
+    });
+    return because('validation', [found], { evidence: { now_ms: nowMs }, repairs });
   }
   const expiryMs = Number(expiry);
   if (typeof expiry !== 'string' || !Number.isSafeInteger(expiryMs)) return undefined;
   const isInSeconds = expiryMs < nowMs / 100 && expiryMs > nowMs / 2_000;
-  if (isInSeconds) {
-    return {
-      kind: 'validation',
-      hint: `\`${name}\` is ${expiryMs}, which looks like seconds: send Unix milliseconds, such as ${expiryMs * 1000}; ${clock}`,
-      evidence: { expiry_ms: expiryMs, now_ms: nowMs },
-    };
-  }
-  return {
-    kind: 'validation',
-    hint: `\`${name}\` is ${expiryMs}, and ${clock}; send ${expiryMs > nowMs ? 'an earlier' : 'a later'} time in Unix milliseconds`,
-    evidence: { expiry_ms: expiryMs, now_ms: nowMs },
-  };
+  const found = isInSeconds
+    ? problem({
+        ...parts,
+        expected: `Unix milliseconds: ${clock}`,
+        came: `${expiryMs}, which looks like seconds`,
+        next: `Send Unix milliseconds, such as ${expiryMs * 1000}.`,
+      })
+    : problem({
+        ...parts,
+        expected: `a time ${expiryMs > nowMs ? 'that is not so far ahead' : 'that has not passed'}: ${clock}`,
+        came: `${expiryMs}, ${spanOf(Math.abs(nowMs - expiryMs))} ${expiryMs > nowMs ? 'ahead' : 'ago'}`,
+        next: `Send ${expiryMs > nowMs ? 'an earlier' : 'a later'} time in Unix milliseconds, and sign again.`,
+      });
+  return because('validation', [found], { evidence: { expiry_ms: expiryMs, now_ms: nowMs }, repairs });
 }
 
-function whyTooMany({ responseHeaders }: RefusedRequest): Why | undefined {
+/** A duration in its largest unit. */
+export function spanOf(ms: number): string {
+  const units = [
+    [86_400_000, 'day'],
+    [3_600_000, 'hour'],
+    [60_000, 'minute'],
+    [1_000, 'second'],
+  ] as const;
+  const [size, name] = units.find(([each]) => ms >= each) ?? [1, 'millisecond'];
+  const count = Math.floor(ms / size);
+  return `${count} ${name}${count === 1 ? '' : 's'}`;
+}
+
+function whyTooMany({ responseHeaders, operation }: RefusedRequest): Why | undefined {
   const seconds = Number(responseHeaders['retry-after']);
   if (!Number.isFinite(seconds)) return undefined;
-  return {
-    kind: 'fault',
-    hint: `wait ${seconds} s; \`--rate-limit\` sets the limit of a sandbox`,
+  const found = problem({
+    subject: operation === undefined ? 'the rate limit' : `the rate limit of \`${operation}\``,
+    expected: 'fewer requests per minute',
+    came: 'more requests than the limit allows',
+    next: `Wait ${seconds} s; \`--rate-limit\` sets the limit of a sandbox.`,
+  });
+  return because('fault', [found], {
     evidence: { retry_after_seconds: seconds },
-  };
-}
-
-function short(text: string): string {
-  return text.length > 100 ? `${text.slice(0, 100)}…` : text;
+    repairs: [repeat(`Send again, after ${seconds} s`, {})],
+  });
 }

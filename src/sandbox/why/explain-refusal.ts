@@ -1,8 +1,9 @@
 import type { ErrorCode } from '../../errors.ts';
-import type { ExplainRefusal, RefusedRequest, Why } from '../../ports/requests.ts';
-import { adviceFor } from './advice.ts';
+import type { ExplainRefusal, RefusedRequest, Why } from '../../ports/refusals.ts';
 import { whyCredentials } from './credentials.ts';
+import { errorTexts } from './error-texts.ts';
 import { whyPolicy } from './policy.ts';
+import { because, capital, problem, resourceIn } from './problem.ts';
 import { whyFunds, whyState } from './resource-state.ts';
 import { whySignatures } from './signatures.ts';
 import { type KnownOperation, whyUnknownPath } from './unknown-path.ts';
@@ -17,7 +18,7 @@ export interface RefusalFacts {
   readonly keyNames: ReadonlyMap<string, string>;
 }
 
-/** The first rule that recognizes the error explains it. If no rule does, the advice for the error code is used. */
+/** The first rule that recognizes the error explains it. If no rule does, the texts of the error code are used. */
 const rules: readonly ((refused: RefusedRequest, facts: RefusalFacts) => Why | undefined)[] = [
   whyCredentials,
   whyUnknownPath,
@@ -35,9 +36,21 @@ export function explainRefusals(facts: RefusalFacts): ExplainRefusal {
       const why = rule(refused, facts);
       if (why !== undefined) return why;
     }
-    const [kind, hint] = adviceFor[refused.code ?? codeOfStatus(refused.status)];
-    return { kind, hint, evidence: {} };
+    return whyCode(refused, facts);
   };
+}
+
+/** Explains a refusal by the texts of its code and its message. */
+function whyCode(refused: RefusedRequest, { operations }: RefusalFacts): Why {
+  const { kind, subject, expected, next } = errorTexts[refused.code ?? codeOfStatus(refused.status)];
+  const about = subject ?? resourceIn(refused, operations) ?? 'the request';
+  const message = refused.message.replace(/\.$/, '');
+  const found = problem({
+    ...{ subject: about, expected, next },
+    came: message === '' ? 'another' : message,
+    text: `${capital(about)}: expected ${expected}, got ${message === '' ? 'another' : `"${message}"`}.`,
+  });
+  return because(kind, [found]);
 }
 
 /**

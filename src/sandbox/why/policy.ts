@@ -1,45 +1,121 @@
-import type { PolicyDecision, RuleTrace, UnitTrace } from '../../engine/policy/evaluate.ts';
-import type { RefusedRequest, Why } from '../../ports/requests.ts';
+import type { ConditionTrace, PolicyDecision, RuleTrace, UnitTrace } from '../../engine/policy/evaluate.ts';
+import type { Problem, RefusedRequest, Why } from '../../ports/refusals.ts';
+import { because, problem, quote } from './problem.ts';
 
-/** Explains a denial by a policy: the rule and the condition that decided. */
+const MOST_RULES = 5;
+
+/** Explains a denial by a policy: the rules and the conditions that decided. */
 export function whyPolicy({ code, data }: RefusedRequest): Why | undefined {
   const decision = data.decision as PolicyDecision | undefined;
   if (code !== 'policy_violation' || decision === undefined) return undefined;
   const unit = decision.units.find(({ outcome }) => outcome !== 'allowed');
   if (unit === undefined) return undefined;
-  return {
-    kind: 'policy',
-    hint: `policy \`${decision.policy_id}\`: ${reasonOf(unit, decision.method)}`,
+  const traceId = typeof data.trace_id === 'string' ? data.trace_id : null;
+  return because('policy', problemsOf(unit, decision), {
     evidence: {
       policy_id: decision.policy_id,
       method: decision.method,
       outcome: unit.outcome,
       deciding_rule_id: unit.deciding_rule_id,
-      trace_id: data.trace_id ?? null,
+      trace_id: traceId,
     },
-  };
+    repairs:
+      traceId === null
+        ? []
+        : [
+            {
+              kind: 'call',
+              title: 'Show how each rule was evaluated',
+              operation: 'getPolicyTrace',
+              path: { trace_id: traceId },
+            },
+          ],
+  });
 }
 
-function reasonOf({ outcome, rules, deciding_rule_id: id }: UnitTrace, method: string): string {
-  if (outcome === 'no_rule_for_method') return `no rule allows the method \`${method}\``;
+function problemsOf(unit: UnitTrace, { policy_id: id, method }: PolicyDecision): Problem[] {
+  const { outcome, rules, deciding_rule_id: ruleId } = unit;
+  const subject = `policy ${quote(id)}`;
   if (outcome === 'denied_by_rule') {
-    const rule = rules.find(({ rule_id: ruleId }) => ruleId === id);
-    return `the rule \`${rule?.rule_name ?? id}\` denies it`;
+    const rule = rules.find(({ rule_id: each }) => each === ruleId);
+    const name = quote(rule?.rule_name ?? ruleId ?? '');
+    const seen = rule?.conditions.map((each) => `\`${nameOf(each)}\` is ${seenOf(each)}`).join(', ');
+    const when = seen === undefined || seen === '' ? '' : ` when ${seen}`;
+    return [
+      problem({
+        subject,
+        expected: `a request that the rule ${name} does not deny`,
+        came: `\`${method}\`${when}`,
+        text: `Policy ${quote(id)}: the rule ${name} denies \`${method}\`${when}; expected a request that it does not deny.`,
+        next: 'Change the request, or the rule that denies it.',
+      }),
+    ];
   }
-  const failed = rules.filter(({ action }) => action === 'ALLOW').flatMap(failureOf)[0];
-  return failed ?? 'no rule allows it';
+  const failed =
+    outcome === 'no_rule_for_method'
+      ? []
+      : rules.filter(({ action }) => action === 'ALLOW').flatMap((rule) => failureOf(rule, id));
+  if (failed.length > 0) return failed.slice(0, MOST_RULES);
+  return [
+    problem({
+      subject,
+      expected: `a rule that allows the method \`${method}\``,
+      came: 'no such rule',
+      next: `Add a rule for \`${method}\` to the policy, or use a method that it allows.`,
+    }),
+  ];
 }
 
 /** The first condition that keeps a rule from matching. */
-function failureOf({ rule_name: name, conditions }: RuleTrace): string[] {
+function failureOf({ rule_name: name, conditions }: RuleTrace, policyId: string): Problem[] {
   const condition = conditions.find(({ result }) => result !== 'true');
   if (condition === undefined) return [];
-  const { field_source: source, field, operator, value, observed } = condition;
-  const seen = observed.state === 'present' ? observed.values.map(quote).join(', ') : observed.state;
-  const wanted = Array.isArray(value) ? value.map(quote).join(', ') : quote(String(value));
-  return [`the rule \`${name}\` requires \`${source}.${field}\` ${operator} ${wanted}, and it is ${seen}`];
+  const wanted = `\`${nameOf(condition)}\` ${wantedOf(condition)}`;
+  const seen = seenOf(condition);
+  return [
+    problem({
+      subject: `policy ${quote(policyId)}, rule ${quote(name)}`,
+      expected: wanted,
+      came: seen,
+      text: `Policy ${quote(policyId)}: the rule ${quote(name)} requires ${wanted}, and it is ${seen}.`,
+      next: 'Send a request that the rule allows, or change the rule.',
+    }),
+  ];
 }
 
-function quote(text: string): string {
-  return `\`${text.length > 80 ? `${text.slice(0, 80)}…` : text}\``;
+function nameOf({ field_source: source, field }: ConditionTrace): string {
+  return `${source}.${field}`;
+}
+
+/** How a sentence names each operator. Others are named as they are. */
+const words: Readonly<Record<string, string>> = {
+  eq: 'to be',
+  neq: 'not to be',
+  lt: 'to be less than',
+  lte: 'to be at most',
+  gt: 'to be more than',
+  gte: 'to be at least',
+  in: 'to be one of',
+  in_condition_set: 'to be in the condition set',
+  contains: 'to contain',
+  starts_with: 'to start with',
+  ends_with: 'to end with',
+};
+
+const MOST_VALUES = 5;
+
+function wantedOf({ operator, value }: ConditionTrace): string {
+  const values = [value].flat();
+  const more = values.length > MOST_VALUES ? ` and ${values.length - MOST_VALUES} more` : '';
+  const shown = values.slice(0, MOST_VALUES).map((each) => quote(String(each)));
+  return `${words[operator] ?? operator} ${shown.join(', ')}${more}`;
+}
+
+function seenOf({ observed }: ConditionTrace): string {
+  return observed.state === 'present'
+    ? observed.values
+        .slice(0, MOST_VALUES)
+        .map((each) => quote(each))
+        .join(', ')
+    : `${observed.state} (${observed.reason})`;
 }

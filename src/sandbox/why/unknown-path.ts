@@ -1,5 +1,6 @@
-import type { RefusedRequest, Why } from '../../ports/requests.ts';
+import type { RefusedRequest, Repair, Why } from '../../ports/refusals.ts';
 import { editsBetween } from './nearest.ts';
+import { because, cut, listOf, problem, quote, repeat } from './problem.ts';
 
 /** The fields of an operation that concern its path. */
 export interface KnownOperation {
@@ -23,24 +24,47 @@ const MAX_SEGMENT_LENGTH = 60;
 export function whyUnknownPath(refused: RefusedRequest, { operations }: Facts): Why | undefined {
   const { code, operation, path, method, responseHeaders } = refused;
   if (code === 'method_not_allowed') {
-    const allow = String(responseHeaders.allow ?? '');
-    return {
-      kind: 'validation',
-      hint: `this path does not accept ${method}, only ${allow}`,
-      evidence: { allow: allow.split(', ') },
-    };
+    const allow = String(responseHeaders.allow ?? '').split(', ');
+    const found = problem({
+      subject: `the path ${quote(path)}`,
+      expected: `the method ${listOf(allow, 'or')}`,
+      came: cut(method, 20),
+      next: `Use ${listOf(allow, 'or')}, or another path; /docs lists the operations.`,
+      at: { in: 'method', pointer: '' },
+    });
+    return because('validation', [found], { evidence: { allow } });
   }
   if (code !== 'not_found' || operation !== undefined) return undefined;
   const nearest = nearestOperation(method, path, operations);
-  const hint =
-    nearest === undefined
-      ? 'no operation has this path; /docs lists them all'
-      : `no operation has this path: did you mean ${nearest.method} ${nearest.path}?`;
-  return {
-    kind: 'validation',
-    hint,
-    evidence: nearest === undefined ? { path } : { path, nearest: `${nearest.method} ${nearest.path}` },
-  };
+  const name = nearest === undefined ? undefined : `${nearest.method} ${nearest.path}`;
+  const found = problem({
+    subject: `the path ${quote(path)}`,
+    expected: 'the path of an operation',
+    came: 'a path that no operation has',
+    text: `No operation has the path ${quote(path)}.`,
+    next:
+      name === undefined ? 'Look for the operation in /docs, which lists them all.' : `Did you mean ${name}?`,
+    at: { in: 'path', pointer: '' },
+  });
+  return because('validation', [found], {
+    evidence: name === undefined ? { path } : { path, nearest: name },
+    repairs: nearest === undefined ? [] : repairOf(nearest, refused),
+  });
+}
+
+function repairOf(nearest: KnownOperation, { method, path }: RefusedRequest): Repair[] {
+  const meant = filledPath(nearest.path, path);
+  if (meant.includes('//')) return [];
+  const changes = { path: meant, ...(nearest.method === method ? {} : { method: nearest.method }) };
+  return [repeat(`Send it again to ${nearest.method} ${meant}`, { changes })];
+}
+
+/** The path of an operation with the parameters of a similar path, which may lack the version. */
+function filledPath(template: string, path: string): string {
+  const known = segmentsOf(template);
+  const sent = segmentsOf(path);
+  const given = sent.length === known.length ? sent : ['', ...sent];
+  return known.map((name, index) => (name.startsWith('{') ? (given[index] ?? '') : name)).join('/');
 }
 
 /** Chooses the operation with the same method among equally similar operations. */

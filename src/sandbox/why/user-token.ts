@@ -1,4 +1,5 @@
-import type { RefusedRequest, Why } from '../../ports/requests.ts';
+import type { RefusedRequest, Why } from '../../ports/refusals.ts';
+import { because, capital, inHeader, problem } from './problem.ts';
 import type { KnownOperation } from './unknown-path.ts';
 
 interface Facts {
@@ -15,22 +16,31 @@ interface Claims {
 
 /** The command or request that returns an access token. */
 const GET_TOKEN =
-  'get an access token by `custos token <user>`, POST /v1/passwordless/authenticate or the device flow; GET /v1/apps/{app_id}/test_credentials returns accounts for tests';
+  'Get an access token by `custos token <user>`, POST /v1/passwordless/authenticate or the device flow; GET /v1/apps/{app_id}/test_credentials returns accounts for tests.';
+
+/** A fault of a token: what was expected, what came, and the next step. */
+interface Fault {
+  readonly expected?: string;
+  readonly came: string;
+  readonly next: string;
+}
 
 /** Explains refused user tokens, in the authorization header or in the body. */
 export function whyToken(refused: RefusedRequest, facts: Facts): Why | undefined {
   const { message, headers, operation, body } = refused;
   if (message.endsWith('the app has no JWT authentication configured')) {
-    return because(
-      'the app verifies no tokens yet: start the sandbox with `--jwt-key <file>`, or set `jwt_auth` by PUT /_sandbox/apps/{app_id}, for example to the key of GET /_sandbox/login; an access token of this sandbox needs neither',
-    );
+    return inBody({
+      expected: 'a token that this app can verify',
+      came: 'a token, and the app verifies none yet',
+      next: 'Start the sandbox with `--jwt-key <file>`, or set `jwt_auth` by PUT /_sandbox/apps/{app_id}, for example to the key of GET /_sandbox/login; an access token of this sandbox needs neither.',
+    });
   }
   const jwt = tokenIn(body);
   const reason = /the user JWT is not valid: (.+)$/s.exec(message)?.[1];
   if (reason !== undefined) {
-    const fault = jwt === undefined ? undefined : faultOf(jwt, refused, facts);
-    if (reason === 'it is not a live access token of this app') return because(fault ?? unverified);
-    return because(adviceOnLogin(reason, refused.nowMs));
+    if (reason !== 'it is not a live access token of this app')
+      return inBody(faultOfLogin(reason, refused.nowMs));
+    return inBody((jwt === undefined ? undefined : faultOf(jwt, refused, facts)) ?? unverified);
   }
   const { authorization } = headers;
   const bearer = /^bearer(?: +(.*))?$/is.exec(String(authorization ?? ''));
@@ -38,55 +48,107 @@ export function whyToken(refused: RefusedRequest, facts: Facts): Why | undefined
   const takesUsers = security === 'app-or-user';
   if (bearer === null) {
     if (!message.endsWith('expected the access token of a user')) return undefined;
-    return because(
-      `this operation needs a user's access token (\`Authorization: Bearer …\`) instead of the app secret: ${GET_TOKEN}`,
-    );
+    return inAuthorization({
+      expected: "a user's access token (`Authorization: Bearer …`)",
+      came: 'the app secret',
+      next: GET_TOKEN,
+    });
   }
   if (!takesUsers) {
-    return because('this operation takes no user token: send the app id and secret with HTTP Basic');
+    return inAuthorization({
+      expected: 'the app id and secret with HTTP Basic',
+      came: 'a user token, which this operation does not take',
+      next: 'Send the app id and secret with HTTP Basic.',
+    });
   }
-  if (message.includes('device')) return because(`${message}: send one of a session of the user`);
+  if (message.includes('device'))
+    return inAuthorization({ came: message, next: 'Send a token of a session of the user.' });
   if (message.endsWith('is frozen'))
-    return because(`${message}: DELETE /v1/users/{user_id}/freeze lets it log in again`);
-  if (message.endsWith('was revoked')) return because(`${message}: such a token only reads; ${GET_TOKEN}`);
-  return because(faultOf((bearer[1] ?? '').trim(), refused, facts) ?? unverified);
+    return inAuthorization({
+      expected: 'the token of a user who is not frozen',
+      came: message,
+      next: 'DELETE /v1/users/{user_id}/freeze lets the user log in again.',
+    });
+  if (message.endsWith('was revoked'))
+    return inAuthorization({ came: `${message}, and such a token only reads`, next: GET_TOKEN });
+  return inAuthorization(faultOf((bearer[1] ?? '').trim(), refused, facts) ?? unverified);
 }
 
-const unverified =
-  "the token's signature does not verify under a key of this app, or its user was deleted: a reset and a restart in memory make new keys, so get a new token";
+const unverified: Fault = {
+  came: 'one whose signature does not verify under a key of this app, or whose user was deleted: a reset and a restart in memory make new keys',
+  next: GET_TOKEN,
+};
 
 /** Returns the fault of an access token, as far as it can be found without the token's key. */
-function faultOf(token: string, { headers, nowMs }: RefusedRequest, { prefix }: Facts): string | undefined {
+function faultOf(token: string, { headers, nowMs }: RefusedRequest, { prefix }: Facts): Fault | undefined {
   const claims = claimsIn(token);
   if (claims === undefined) {
-    return `the token is malformed: expected a JWT, three parts in base64url with dots between them; ${GET_TOKEN}`;
+    return {
+      expected: 'a JWT, three parts in base64url with dots between them',
+      came: 'a malformed token',
+      next: GET_TOKEN,
+    };
   }
   const { iss, aud, exp, sid } = claims;
   if (iss !== `${prefix}.io`) {
-    return `the token was not issued by this sandbox: its \`iss\` is ${quoteValue(iss)}, expected \`${prefix}.io\`. A token of the app's own login is accepted by POST /v1/wallets/authenticate and POST /v1/user_signers/authenticate only; elsewhere ${GET_TOKEN}`;
+    return {
+      expected: `a token of this sandbox, whose \`iss\` is \`${prefix}.io\``,
+      came: `one whose \`iss\` is ${quoteValue(iss)}`,
+      next: `Send a token of the app's own login only to POST /v1/wallets/authenticate and POST /v1/user_signers/authenticate. ${GET_TOKEN}`,
+    };
   }
   const appId = headers[`${prefix}-app-id`];
   if (typeof appId === 'string' && aud !== appId && !(Array.isArray(aud) && aud.includes(appId))) {
-    return `the token is for the app ${quoteValue(aud)}, the header \`${prefix}-app-id\` names ${quoteValue(appId)}`;
+    return {
+      expected: `a token for the app ${quoteValue(appId)} of the header \`${prefix}-app-id\``,
+      came: `one for the app ${quoteValue(aud)}`,
+      next: GET_TOKEN,
+    };
   }
   if (typeof exp === 'number' && exp * 1000 <= nowMs) {
-    return `the token has expired: \`exp\` is ${timeOf(exp * 1000)}, and the clock of the sandbox is at ${timeOf(nowMs)} (GET /_sandbox/clock); get a new one or set the clock back`;
+    return {
+      expected: `one that is valid at ${timeOf(nowMs)}, where the clock of the sandbox is (GET /_sandbox/clock)`,
+      came: `one that has expired at ${timeOf(exp * 1000)} (\`exp\`)`,
+      next: `Set the clock back, or get a new one. ${GET_TOKEN}`,
+    };
   }
-  if (sid === undefined) return 'this is an identity token: send the access token of the session';
+  if (sid === undefined) {
+    return {
+      expected: 'the access token of the session',
+      came: 'an identity token',
+      next: GET_TOKEN,
+    };
+  }
   return undefined;
 }
 
-function adviceOnLogin(reason: string, nowMs: number): string {
+function faultOfLogin(reason: string, nowMs: number): Fault {
   if (reason === 'it has expired') {
-    return `the token has expired by the clock of the sandbox, which is at ${timeOf(nowMs)} (GET /_sandbox/clock): issue a new one or set the clock`;
+    return {
+      expected: `one that is valid at ${timeOf(nowMs)}, where the clock of the sandbox is (GET /_sandbox/clock)`,
+      came: 'one that has expired',
+      next: 'Issue a new token, or set the clock.',
+    };
   }
   if (reason.startsWith('its signature') || reason.startsWith('no configured key')) {
-    return `${reason}: compare the key that signed it with \`--jwt-key\` or \`jwt_auth\` of the app (PUT /_sandbox/apps/{app_id})`;
+    return {
+      expected: 'one signed by the key of the app',
+      came: `another: ${reason}`,
+      next: 'Compare the key that signed it with `--jwt-key` or `jwt_auth` of the app (PUT /_sandbox/apps/{app_id}).',
+    };
   }
   if (reason === 'it is malformed' || reason === 'it is not a JWT') {
-    return `${reason}: expected three parts in base64url with dots between them`;
+    return {
+      expected: 'three parts in base64url with dots between them',
+      came: `another text: ${reason}`,
+      next: 'Send the whole JWT, without quotes or line breaks.',
+    };
   }
-  return `${reason}: compare the token with \`jwt_auth\` of the app (PUT /_sandbox/apps/{app_id})`;
+  return {
+    expected: 'one that agrees with `jwt_auth` of the app',
+    came: `another: ${reason}`,
+    next: 'Compare the token with `jwt_auth` of the app (PUT /_sandbox/apps/{app_id}).',
+  };
 }
 
 function claimsIn(token: string): Claims | undefined {
@@ -119,6 +181,22 @@ function quoteValue(value: unknown): string {
   return `\`${text.length > 100 ? `${text.slice(0, 100)}…` : text}\``;
 }
 
-function because(hint: string): Why {
-  return { kind: 'credentials', hint, evidence: {} };
+const accessToken = 'a live access token of this app';
+
+function inAuthorization({ expected = accessToken, came, next }: Fault): Why {
+  const at = inHeader('authorization');
+  return because('credentials', [
+    problem({ subject: 'the header `authorization`', expected, came: plain(came), next: capital(next), at }),
+  ]);
+}
+
+function inBody({ expected = accessToken, came, next }: Fault): Why {
+  const at = { in: 'body', pointer: '/user_jwt' } as const;
+  return because('credentials', [
+    problem({ subject: "the user's token in the body", expected, came: plain(came), next, at }),
+  ]);
+}
+
+function plain(text: string): string {
+  return text.replace(/\.$/, '');
 }

@@ -1,5 +1,6 @@
-import type { RefusedRequest, Why } from '../../ports/requests.ts';
+import type { BodyChange, FaultPlace, Problem, RefusedRequest, Repair, Why } from '../../ports/refusals.ts';
 import { nearestName } from './nearest.ts';
+import { because, cut, inHeader, listOf, problem, quote, repeat } from './problem.ts';
 
 interface Issue {
   readonly in: string;
@@ -7,43 +8,93 @@ interface Issue {
   readonly message: string;
 }
 
+/** A problem, and the change of the body that repairs it, if one is certain. */
+interface Finding {
+  readonly problem: Problem;
+  readonly evidence?: Record<string, unknown>;
+  readonly change?: BodyChange;
+}
+
 const MAX_NAMES = 10;
 const MAX_HEADER = 100;
 
 /** Explains requests that do not match the contract. */
 export function whyInvalid(refused: RefusedRequest): Why | undefined {
-  const { code, message, data, body, path } = refused;
+  const { code, message, data, path } = refused;
   if (code === 'unsupported_media_type') return whyMediaType(refused);
   if (code !== 'invalid_data') return undefined;
-  const reused = whyIdempotency(message);
+  const reused = whyIdempotency(message, refused);
   if (reused !== undefined) return reused;
-  const [issue] = issuesIn(data);
-  if (issue === undefined) return undefined;
-  const evidence = { in: issue.in, pointer: issue.pointer };
-  if (issue.in === 'body' && issue.message === 'is required') return whyMissing(issue, body);
-  if (issue.message === 'unknown property' && issue.in === 'body') {
-    return {
-      kind: 'validation',
-      hint: `remove \`${nameOf(issue.pointer)}\`, or check its spelling: ${documentOf(path)} lists the properties`,
-      evidence,
-    };
-  }
-  const nearest = nearestValue(issue, body);
+  const issues = issuesIn(data);
+  const [first] = issues;
+  if (first === undefined) return undefined;
+  const found = issues.map((issue) => findingOf(issue, issues, refused));
+  const evidence = found[0]?.evidence ?? { in: first.in, pointer: first.pointer, path };
+  return because(
+    'validation',
+    found.map((each) => each.problem),
+    { evidence, repairs: repairOf(found), summary: summaryOf(issues, refused) },
+  );
+}
+
+function findingOf(issue: Issue, issues: readonly Issue[], refused: RefusedRequest): Finding {
+  if (issue.in === 'body' && issue.message === 'is required') return missing(issue, issues, refused);
+  if (issue.in === 'body' && issue.message === 'unknown property') return unknown(issue, issues, refused);
+  const subject = placeOf(issue);
+  const document = documentOf(refused.path);
+  const at = faultPlace(issue);
+  const nearest = nearestValue(issue, refused.body);
   if (nearest !== undefined) {
+    const allowed = wordsOf(issue.message);
     return {
-      kind: 'validation',
-      hint: `${placeOf(issue)} is \`${nearest.given}\`: did you mean \`${nearest.value}\`?`,
-      evidence: { ...evidence, path, nearest: nearest.value },
+      problem: problem({
+        ...{ subject, expected: allowed, came: quote(nearest.given), at },
+        next: `Did you mean \`${nearest.value}\`?`,
+      }),
+      evidence: { in: issue.in, pointer: issue.pointer, path: refused.path, nearest: nearest.value },
+      change: { op: 'replace', path: issue.pointer, value: nearest.value },
     };
   }
-  // Messages of the contract's keywords continue a sentence, for example `must be a string`.
-  const isPredicate = /^(?:must|is|has|matches|unknown value) /.test(issue.message);
-  const said = issue.message.replace(/\.$/, '').replace(/^unknown value/, 'has the unknown value');
   return {
-    kind: 'validation',
-    hint: `${placeOf(issue)}${isPredicate ? ' ' : ': '}${said}; ${documentOf(path)} has examples`,
-    evidence: { ...evidence, path },
+    problem: problem({
+      ...{ subject, expected: wordsOf(issue.message), came: cameOf(issue, refused), at },
+      text: textOf(issue, refused),
+      next: `Change ${issue.pointer === '' ? subject : quote(nameOf(issue.pointer))}; ${document} has examples.`,
+    }),
   };
+}
+
+/** What the contract expects, as the object of "expected". */
+function wordsOf(message: string): string {
+  return message
+    .replace(/\.$/, '')
+    .replaceAll(/(^|, or )must (?:be|have|match) /g, '$1')
+    .replace(/^is required$/, 'a value');
+}
+
+/** Messages that are neither a predicate of the contract's keywords nor expected values tell all by themselves. */
+function textOf(issue: Issue, refused: RefusedRequest): string | undefined {
+  const { message } = issue;
+  if (/^must (?:be|have|match) /.test(message) || message === 'is required') return undefined;
+  const subject = placeOf(issue);
+  const sentence = subject.charAt(0).toUpperCase() + subject.slice(1);
+  const isPredicate = /^(?:must|is|has|matches|expected|unknown value) /.test(message);
+  const said = message.replace(/\.$/, '').replace(/^unknown value/, 'has the unknown value');
+  const got = message.includes('got ') || message.includes('no ') ? '' : ` It is ${cameOf(issue, refused)}.`;
+  return `${sentence}${isPredicate && !message.startsWith('expected') ? ' ' : ': '}${said}.${got}`;
+}
+
+/** What came in this place: never a text, which may be a secret. */
+function cameOf(issue: Issue, { body }: RefusedRequest): string {
+  if (issue.in !== 'body') return issue.message === 'is required' ? 'nothing' : 'another value';
+  const value = valueAt(body, namesOf(issue.pointer));
+  if (value === undefined) return 'nothing';
+  if (value === null) return 'null';
+  if (typeof value === 'string')
+    return value === '' ? 'an empty string' : `a string of length ${value.length}`;
+  if (Array.isArray(value)) return `a list of length ${value.length}`;
+  if (typeof value === 'object') return 'an object';
+  return `${typeof value === 'number' ? 'the number ' : ''}${String(value)}`;
 }
 
 function documentOf(path: string): string {
@@ -53,6 +104,10 @@ function documentOf(path: string): string {
 function placeOf({ in: part, pointer }: Issue): string {
   if (part !== 'body') return `\`${nameOf(pointer)}\` in the ${part}`;
   return pointer === '' ? 'the body' : `\`${pointer}\` in the body`;
+}
+
+function faultPlace({ in: part, pointer }: Issue): FaultPlace {
+  return { in: part === 'header' ? 'headers' : (part as FaultPlace['in']), pointer };
 }
 
 const SHOWN_VALUE = 80;
@@ -69,90 +124,196 @@ function nearestValue(
       (said) =>
         /^must be one of (.+)$/.exec(said)?.[1]?.split(', ') ?? /^must be (\S+)$/.exec(said)?.[1] ?? [],
     );
-  const given = valueAt(body, pointer.split('/').slice(1).map(unescapePointer));
+  const given = valueAt(body, namesOf(pointer));
   if (typeof given !== 'string' || given.length > SHOWN_VALUE) return undefined;
   const value = nearestName(given, allowed);
   return value === undefined ? undefined : { given, value };
 }
 
 /** Explains a body in a coding or a media type that the server does not read. */
-function whyMediaType({ headers }: RefusedRequest): Why | undefined {
+function whyMediaType({ headers }: RefusedRequest): Why {
   const encoding = headers['content-encoding'];
-  const type = String(headers['content-type'] ?? '').slice(0, MAX_HEADER);
+  const type = cut(String(headers['content-type'] ?? ''), MAX_HEADER);
   const isJson = /^application\/json *(;|$)/i.test(type);
   if (isJson && encoding !== undefined && encoding !== 'identity') {
-    return {
-      kind: 'validation',
-      hint: 'send the body as it is, without the header `content-encoding`: compressed requests are not read',
-      evidence: { content_encoding: String(encoding).slice(0, MAX_HEADER) },
-    };
+    const coding = cut(String(encoding), MAX_HEADER);
+    const found = problem({
+      subject: 'the header `content-encoding`',
+      expected: 'a body that is not compressed',
+      came: quote(coding),
+      next: 'Send the body as it is, without the header `content-encoding`.',
+      at: inHeader('content-encoding'),
+    });
+    return because('validation', [found], { evidence: { content_encoding: coding } });
   }
-  if (!isJson) return undefined;
-  return {
-    kind: 'validation',
-    hint: `send \`content-type: application/json\` and the text as UTF-8: \`${type}\` names another charset`,
+  const found = problem({
+    subject: 'the header `content-type`',
+    expected: '`application/json`, in UTF-8',
+    came:
+      type === '' ? 'no such header' : isJson ? `${quote(type)}, which names another charset` : quote(type),
+    next: 'Send `content-type: application/json` and the text as UTF-8.',
+    at: inHeader('content-type'),
+  });
+  const headersOfRepair = { 'content-type': 'application/json' };
+  return because('validation', [found], {
     evidence: { content_type: type },
-  };
+    repairs: [repeat('Send again as `application/json`', { changes: { headers: headersOfRepair } })],
+  });
 }
 
 // These are the exact texts that published clients expect.
 const reusedKey = /^Idempotency key was reused/;
 const keyInProgress = /^Previous request with matching idempotency key/;
 
-function whyIdempotency(message: string): Why | undefined {
+function whyIdempotency(message: string, { headers }: RefusedRequest): Why | undefined {
+  const name = Object.keys(headers).find((each) => each.endsWith('-idempotency-key')) ?? 'idempotency-key';
+  const subject = `the header \`${name}\``;
+  const at = inHeader(name);
   if (reusedKey.test(message)) {
-    return {
-      kind: 'idempotency',
-      hint: 'this idempotency key was used for a request with another path or body: send the same request again, or use a new key',
-      evidence: {},
-    };
+    const found = problem({
+      subject,
+      expected: 'the same request as the first one with this key, or a new key',
+      came: 'a request with another path or body',
+      next: 'Send the same request again, or use a new key.',
+      at,
+    });
+    return because('idempotency', [found], {
+      repairs: [repeat('Send again with a new key', { changes: { fresh_idempotency_key: true } })],
+    });
   }
   if (!keyInProgress.test(message)) return undefined;
-  return {
-    kind: 'idempotency',
-    hint: 'the first request with this idempotency key is still running: wait for its response, then repeat this one',
-    evidence: {},
-  };
+  const found = problem({
+    subject,
+    expected: 'a key whose first request has ended',
+    came: 'one whose first request is still running',
+    next: 'Wait for the response of the first request, then repeat this one.',
+    at,
+  });
+  return because('idempotency', [found], { repairs: [repeat('Send the request again', {})] });
 }
 
 /** Explains a missing property, and names the sent property that was probably meant. */
-function whyMissing({ pointer }: Issue, body: unknown): Why {
-  const missing = nameOf(pointer);
-  const parent = valueAt(body, pointer.split('/').slice(1, -1).map(unescapePointer));
-  const sent = typeof parent === 'object' && parent !== null ? Object.keys(parent) : [];
-  const nearest = nearestName(
-    missing,
-    sent.filter((name) => name !== missing),
+function missing(issue: Issue, issues: readonly Issue[], { body, path }: RefusedRequest): Finding {
+  const { pointer } = issue;
+  const name = nameOf(pointer);
+  const sent = membersAround(pointer, body);
+  const strange = new Set(
+    issues.filter(({ message }) => message === 'unknown property').map((each) => each.pointer),
   );
+  const around = pointer.slice(0, pointer.lastIndexOf('/'));
+  const candidates = strange.size === 0 ? sent : sent.filter((each) => strange.has(`${around}/${each}`));
+  const nearest = nearestName(
+    name,
+    candidates.filter((each) => each !== name),
+  );
+  const parts = { subject: placeOf(issue), expected: 'a value', at: faultPlace(issue) };
   if (nearest !== undefined) {
     return {
-      kind: 'validation',
-      hint: `the body has \`${nearest}\`: did you mean \`${missing}\`?`,
+      problem: problem({
+        ...parts,
+        came: `nothing; the body has \`${nearest}\``,
+        text: `${parts.subject.replace(' in', ' is missing in')}, which has \`${nearest}\`.`,
+        next: `Did you mean \`${name}\`?`,
+      }),
       evidence: { pointer, nearest },
+      change: { op: 'move', from: `${around}/${escapePointer(nearest)}`, path: pointer },
     };
   }
   const names = sent.slice(0, MAX_NAMES);
-  const given =
-    names.length === 0
-      ? 'the object is empty'
-      : `the object has ${names.map((name) => `\`${name}\``).join(', ')}`;
   return {
-    kind: 'validation',
-    hint: `add \`${missing}\`; ${given}`,
+    problem: problem({
+      ...parts,
+      came: `nothing; ${membersText(names)}`,
+      next: `Add \`${name}\`; ${documentOf(path)} has examples.`,
+    }),
     evidence: { pointer, properties: names },
   };
+}
+
+/** Explains a property that the contract does not have, unless it is the misspelling of a missing one. */
+function unknown(issue: Issue, issues: readonly Issue[], { body, path }: RefusedRequest): Finding {
+  const { pointer } = issue;
+  const name = nameOf(pointer);
+  const around = pointer.slice(0, pointer.lastIndexOf('/'));
+  const wanted = issues
+    .filter((each) => each.message === 'is required' && each.pointer.startsWith(`${around}/`))
+    .map((each) => nameOf(each.pointer));
+  const meant = nearestName(name, wanted);
+  const found = problem({
+    subject: placeOf(issue),
+    expected: meant === undefined ? 'a property of the contract' : `\`${meant}\``,
+    came: 'a name that the contract does not have',
+    next:
+      meant === undefined
+        ? `Remove \`${name}\`, or check its spelling: ${documentOf(path)} lists the properties.`
+        : `Did you mean \`${meant}\`?`,
+    at: faultPlace(issue),
+  });
+  const isThere = valueAt(body, namesOf(pointer)) !== undefined;
+  return {
+    problem: found,
+    evidence: { in: issue.in, pointer },
+    ...(meant === undefined && isThere ? { change: { op: 'remove', path: pointer } } : {}),
+  };
+}
+
+/** Several missing properties of one object are told in one sentence. */
+function summaryOf(issues: readonly Issue[], { body }: RefusedRequest): string | undefined {
+  const parents = new Set(issues.map(({ pointer }) => pointer.slice(0, pointer.lastIndexOf('/'))));
+  const areMissing = issues.every((each) => each.in === 'body' && each.message === 'is required');
+  if (issues.length < 2 || !areMissing || parents.size > 1) return undefined;
+  const names = issues.slice(0, MAX_NAMES).map(({ pointer }) => `\`${nameOf(pointer)}\``);
+  const [parent = ''] = parents;
+  const where = parent === '' ? 'The body' : `\`${parent}\` in the body`;
+  const sent = membersAround(issues[0]!.pointer, body);
+  const more = issues.length - names.length;
+  const lacking = listOf(more > 0 ? [...names, `${more} more`] : names);
+  return `${where}: expected ${lacking}, got none of them; ${membersText(sent.slice(0, MAX_NAMES))}.`;
+}
+
+/** One repair that makes all certain changes, if every problem has one, or the others are misspellings. */
+function repairOf(found: readonly Finding[]): Repair[] {
+  const changes = found.flatMap(({ change }) => change ?? []);
+  if (changes.length === 0) return [];
+  return [repeat(`Send again: ${changes.map(titleOf).join(', ')}`, { changes: { body: changes } })];
+}
+
+function titleOf({ op, path, from, value }: BodyChange): string {
+  const name = `\`${nameOf(path)}\``;
+  if (op === 'move') return `\`${nameOf(from ?? '')}\` as ${name}`;
+  return op === 'remove' ? `without ${name}` : `${name} is \`${String(value)}\``;
+}
+
+function membersText(names: readonly string[]): string {
+  return names.length === 0
+    ? 'the object is empty'
+    : `the object has ${listOf(names.map((name) => quote(name)))}`;
+}
+
+function membersAround(pointer: string, body: unknown): string[] {
+  const parent = valueAt(body, namesOf(pointer).slice(0, -1));
+  return typeof parent === 'object' && parent !== null ? Object.keys(parent) : [];
 }
 
 function issuesIn({ issues }: RefusedRequest['data']): readonly Issue[] {
   return Array.isArray(issues) ? (issues as Issue[]) : [];
 }
 
+function namesOf(pointer: string): string[] {
+  return pointer.split('/').slice(1).map(unescapePointer);
+}
+
 function nameOf(pointer: string): string {
   return unescapePointer(pointer.split('/').at(-1) ?? '');
 }
 
+// RFC 6901 section 3
 function unescapePointer(name: string): string {
   return name.replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
+function escapePointer(name: string): string {
+  return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
 function valueAt(value: unknown, names: readonly string[]): unknown {

@@ -109,7 +109,7 @@ describe('custos logs and why', () => {
     const { output, code } = await run('logs', '--no-follow', '--status', '4xx', ...address());
     expect(code).toBe(0);
     expect(output).toMatch(
-      /^00:00:00\.000 {2}400 invalid_data {2}POST \/v1\/wallets {2}\d+ ms {2}[0-9a-f-]{36}\n +the body has `chain_tipe`: did you mean `chain_type`\?$/,
+      /^00:00:00\.000 {2}400 invalid_data {2}POST \/v1\/wallets {2}\d+ ms {2}[0-9a-f-]{36}\n +`\/chain_type` is missing in the body, which has `chain_tipe`\. Did you mean `chain_type`\?$/,
     );
     expect(output).toContain(id);
 
@@ -121,7 +121,10 @@ describe('custos logs and why', () => {
     });
 
     const why = await run('why', id, ...address());
-    expect(why.output).toContain('validation: the body has `chain_tipe`: did you mean `chain_type`?');
+    expect(why.output).toContain('validation: `/chain_type` is missing in the body, which has `chain_tipe`.');
+    const change = '{"body":[{"op":"move","from":"/chain_tipe","path":"/chain_type"}]}';
+    expect(why.output).toContain(`custos call replayRequest ${id} 'changes:=${change}'`);
+    expect(why.output).toContain('See /docs/errors/invalid_data');
     expect(why.output).toContain('{"chain_tipe":"ethereum"}');
     const whole = await run('why', id, '--json', ...address());
     expect(JSON.parse(whole.output)).toMatchObject({ id, why: { kind: 'validation' } });

@@ -145,6 +145,108 @@ describe('a recorded request that is sent again', () => {
   });
 });
 
+describe('the repair of a refused request', () => {
+  const credentials = () => ({
+    authorization: `Basic ${Buffer.from(`${sandbox.appId}:${sandbox.appSecret}`).toString('base64')}`,
+    'service-app-id': sandbox.appId,
+    'content-type': 'application/json',
+  });
+
+  /** Sends a request, and returns the repairs that send it again. */
+  async function repeatsOf(
+    path: string,
+    { body, headers = {} }: { body: unknown; headers?: Record<string, string | undefined> },
+  ) {
+    const all = { ...credentials(), ...headers };
+    const answer = await sandbox.dispatcher.request({
+      ...{ origin: sandbox.baseUrl, path, method: 'POST' },
+      headers: Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Record<
+        string,
+        string
+      >,
+      body: JSON.stringify(body),
+    });
+    await answer.body.dump();
+    const { id } = (await recorded()).at(-1)!;
+    const { why } = (await control<RecordedExchange>('GET', `/requests/${id}`)).body;
+    const repeats = why?.repairs.flatMap((each) => (each.kind === 'repeat' ? [each.repeat] : [])) ?? [];
+    return { id, repeats };
+  }
+
+  async function repaired(path: string, request: Parameters<typeof repeatsOf>[1]) {
+    const { id, repeats } = await repeatsOf(path, request);
+    expect(repeats).toHaveLength(1);
+    return (await control<SentRequest>('POST', `/requests/${id}/replay`, repeats[0])).body;
+  }
+
+  const wallet = { chain_type: 'ethereum' };
+
+  test.each([
+    ['a wrong secret', '/v1/wallets', { authorization: 'Basic bm86bm8=' }, wallet],
+    ['another app in the header', '/v1/wallets', { 'service-app-id': 'other' }, wallet],
+    ['the prefix of a brand', '/v1/wallets', { 'service-app-id': undefined, 'acme-app-id': 'x' }, wallet],
+    ['another content type', '/v1/wallets', { 'content-type': 'text/plain' }, wallet],
+    ['an expiry that has passed', '/v1/wallets', { 'service-request-expiry': '1767225500000' }, wallet],
+    ['a misspelled path', '/v1/walets', {}, wallet],
+    ['a path without version', '/wallets', {}, wallet],
+    ['a misspelled property', '/v1/wallets', {}, { chainType: 'ethereum' }],
+    ['a misspelled value', '/v1/wallets', {}, { chain_type: 'etherium' }],
+    ['an unknown property', '/v1/wallets', {}, { ...wallet, colour: 'blue' }],
+  ])(
+    'the repair of %s sends it again with success',
+    async (_, path, headers: Record<string, string | undefined>, body) => {
+      const given = 'acme-app-id' in headers ? { ...headers, 'acme-app-id': sandbox.appId } : headers;
+      expect(await repaired(path, { body, headers: given })).toMatchObject({
+        status: 200,
+        body: { chain_type: 'ethereum' },
+      });
+    },
+  );
+
+  test('a reused idempotency key is repaired by a new key', async () => {
+    const headers = { 'service-idempotency-key': 'used' };
+    await repeatsOf('/v1/wallets', { body: wallet, headers });
+    const sent = await repaired('/v1/wallets', { body: { chain_type: 'solana' }, headers });
+    expect(sent).toMatchObject({ status: 200, body: { chain_type: 'solana' } });
+  });
+
+  test('the signature of another key is repaired by that of the owner', async () => {
+    await refusal(sandbox, 'walletRpc', { path: alice, body: hello }, { signWith: [bobKey.privateKey] });
+    const { id } = (await recorded()).at(-1)!;
+    const { why } = (await control<RecordedExchange>('GET', `/requests/${id}`)).body;
+    expect(why).toMatchObject({
+      docs: '/docs/errors/zero_correct_authorization_signatures',
+      repairs: [{ kind: 'repeat', title: 'Sign again as Alice, the owner', repeat: { sign_as: ['alice'] } }],
+    });
+    const sent = await control<SentRequest>('POST', `/requests/${id}/replay`, { sign_as: ['alice'] });
+    expect(sent.body.status).toBe(200);
+  });
+
+  test('a changed request that a seeded key signed is signed again with the same key', async () => {
+    const options = { signWith: [aliceKey.privateKey], expiryMs: sandbox.clock.now() - 1 };
+    await refusal(sandbox, 'walletRpc', { path: alice, body: hello }, options);
+    const { id } = (await recorded()).at(-1)!;
+    const changes = { fresh_expiry: true, body: [{ op: 'replace', path: '/params/message', value: 'Bye' }] };
+    const sent = await control<SentRequest>('POST', `/requests/${id}/replay`, { changes });
+    expect(sent.body).toMatchObject({ status: 200 });
+    const seen = await control<RecordedExchange>('GET', `/requests/${sent.body.request_id}`);
+    expect(seen.body).toMatchObject({
+      authorized_by: [aliceKey.publicKey],
+      request: { body: { params: { message: 'Bye' } } },
+    });
+  });
+
+  test.each([
+    [{ op: 'remove', path: '/nothing' }, '/changes/body/0: expected a value to remove, got none'],
+    [{ op: 'move', from: '/a', path: '/b' }, '/changes/body/0: expected a value at `/a`, got none'],
+    [{ op: 'add', path: 'a', value: 1 }, '/changes/body/0: expected a JSON pointer, got `a`'],
+  ])('the change %j is refused', async (change, error) => {
+    const { id } = await repeatsOf('/v1/wallets', { body: {} });
+    const answer = await control('POST', `/requests/${id}/replay`, { changes: { body: [change] } });
+    expect(answer).toMatchObject({ status: 400, body: { error } });
+  });
+});
+
 test('an intent collects the signatures of its members until it is executed', async () => {
   const treasury = { wallet_id: 'ext_wal_treasury' };
   const { body: intent } = await call(sandbox, 'createWalletRpcIntent', {

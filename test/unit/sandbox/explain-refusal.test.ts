@@ -5,8 +5,8 @@ import control from '../../../openapi/control-plane.json' with { type: 'json' };
 import document from '../../../openapi/openapi.json' with { type: 'json' };
 import { errorCatalogue } from '../../../src/generated/errors.ts';
 import { operations } from '../../../src/generated/operations.ts';
-import type { RefusedRequest } from '../../../src/ports/requests.ts';
-import { adviceFor } from '../../../src/sandbox/why/advice.ts';
+import type { RefusedRequest } from '../../../src/ports/refusals.ts';
+import { errorTexts } from '../../../src/sandbox/why/error-texts.ts';
 import { explainRefusals } from '../../../src/sandbox/why/explain-refusal.ts';
 import { nearestName } from '../../../src/sandbox/why/nearest.ts';
 
@@ -83,27 +83,39 @@ const base: RefusedRequest = {
 test('an app id that a shell left empty is named as such', () => {
   const headers = { authorization: `Basic ${btoa(':')}`, 'service-app-id': '' };
   expect(explain({ ...base, code: 'invalid_app_credentials', headers }).hint).toMatch(
-    /^the app id of HTTP Basic is empty: is a variable such as `\$APP_ID` not set/,
+    /^The app id of HTTP Basic is empty: .* Is a variable such as `\$APP_ID` not set/,
   );
 });
 
 test.each([
-  ['is missing', {}, /^send `service-request-expiry`, in Unix milliseconds, and sign it/],
-  ['has passed', { 'service-request-expiry': '999' }, / is 999, .* at 1000 .*; send a later time/],
-  ['is too far ahead', { 'service-request-expiry': '9000' }, / is 9000, .* at 1000 .*; send an earlier time/],
+  [
+    'is missing',
+    {},
+    /expected Unix milliseconds .* got no such header\. Send `service-request-expiry`, and sign it/,
+  ],
+  [
+    'has passed',
+    { 'service-request-expiry': '999' },
+    / at 1000 .* got 999, 1 millisecond ago\. Send a later time/,
+  ],
+  [
+    'is too far ahead',
+    { 'service-request-expiry': '9000' },
+    / at 1000 .* got 9000, 8 seconds ahead\. Send an earlier time/,
+  ],
 ])('an expiry that %s', (_what, headers, hint) => {
   expect(explain({ ...base, code: 'request_expired', headers, nowMs: 1_000 }).hint).toMatch(hint);
 });
 
-describe('the advice for an error code', () => {
+describe('the texts of an error code', () => {
   const paths = new Set(
     [...Object.entries(document.paths), ...Object.entries(control.paths)].flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     ),
   );
 
-  test.each(Object.entries(adviceFor))('%s: names only operations that exist', (_code, [, hint]) => {
-    for (const [named] of hint.matchAll(/\b(GET|POST|PUT|PATCH|DELETE) \/[a-z0-9_/{}]+/g)) {
+  test.each(Object.entries(errorTexts))('%s: names only operations that exist', (_code, { next }) => {
+    for (const [named] of next.matchAll(/\b(GET|POST|PUT|PATCH|DELETE) \/[a-z0-9_/{}]+/g)) {
       expect(paths).toContain(named);
     }
   });

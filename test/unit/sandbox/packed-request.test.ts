@@ -49,6 +49,15 @@ const anyRequest: fc.Arbitrary<AnsweredRequest> = fc.record({
       kind: fc.constant('policy' as const),
       hint: anyText,
       evidence: fc.dictionary(word, anyText, { noNullPrototype: true }),
+      problems: fc.array(
+        fc.record({
+          ...{ subject: anyText, expected: anyText, came: anyText, text: anyText, next_step: anyText },
+          at_fault: fc.constantFrom(null, { in: 'body' as const, pointer: '/a' }),
+        }),
+      ),
+      repairs: fc.array(
+        fc.record({ kind: fc.constant('command' as const), title: anyText, command: anyText }),
+      ),
     }),
   ),
 });

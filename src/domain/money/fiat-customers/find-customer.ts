@@ -159,7 +159,8 @@ export async function requireCustomer(
     {
       data: {
         customer: {
-          ...{ type: entity.type, id: entity.id },
+          ...{ type: entity.type, id: entity.id, provider: named.provider },
+          ...{ environment: environmentOf(named), status, capability, capability_status: can },
           terms: customer?.snapshot.terms ?? 'not_started',
           requirements_due: [...(customer?.snapshot.requirementsDue ?? [])],
         },

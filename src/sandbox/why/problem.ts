@@ -1,0 +1,103 @@
+import type { FaultPlace, Problem, Repair, Repetition, Why } from '../../ports/refusals.ts';
+import type { KnownOperation } from './unknown-path.ts';
+
+/** The parts of a problem. Without `text`, the problem is described by its other parts. */
+interface ProblemParts {
+  /** Continues a sentence: begins in lower case, unless it is a name. */
+  readonly subject: string;
+  readonly expected: string;
+  readonly came: string;
+  /** One or more whole sentences. */
+  readonly text?: string | undefined;
+  /** One whole sentence. */
+  readonly next: string;
+  readonly at?: FaultPlace | undefined;
+}
+
+const MOST_TEXT = 600;
+
+/** Builds a problem. Every explanation uses the same sentence, unless a rule has a better one. */
+export function problem({ subject, expected, came, text, next, at }: ProblemParts): Problem {
+  const whole = text ?? `${capital(subject)}: expected ${expected}, got ${came}.`;
+  return {
+    subject,
+    expected: cut(expected, MOST_TEXT),
+    came: cut(came, MOST_TEXT),
+    at_fault: at ?? null,
+    text: cut(whole, MOST_TEXT),
+    next_step: cut(next, MOST_TEXT),
+  };
+}
+
+/** The facts of an explanation besides its problems. */
+interface Others {
+  readonly evidence?: Why['evidence'];
+  readonly repairs?: readonly Repair[];
+  /** Replaces the texts of the problems in the hint, when they are better told together. */
+  readonly summary?: string | undefined;
+}
+
+/** More problems than this are counted in the hint, not described. */
+const MOST_DESCRIBED = 5;
+const MOST_HINT = 1_500;
+
+/** Builds an explanation. The hint tells the problems, then each next step once. */
+export function because(
+  kind: Why['kind'],
+  problems: readonly Problem[],
+  { evidence = {}, repairs = [], summary }: Others = {},
+): Why {
+  const described = problems.slice(0, MOST_DESCRIBED);
+  const more = problems.length - described.length;
+  const texts = summary === undefined ? described.map(({ text }) => text) : [summary];
+  if (more > 0 && summary === undefined) texts.push(`There are ${more} more problems.`);
+  const steps = new Set(described.map(({ next_step: step }) => step));
+  return { kind, hint: cut([...texts, ...steps].join(' '), MOST_HINT), evidence, problems, repairs };
+}
+
+/** A repair that sends the request again. */
+export function repeat(title: string, repetition: Repetition): Repair {
+  return { kind: 'repeat', title, repeat: repetition };
+}
+
+/** A place in the headers. */
+export function inHeader(name: string): FaultPlace {
+  return { in: 'headers', pointer: `/${name}` };
+}
+
+/** Quotes a text as code, shortened. */
+export function quote(text: string, most = 80): string {
+  return `\`${cut(text, most)}\``;
+}
+
+/** Joins names as in a sentence: `a`, `b` and `c`. */
+export function listOf(names: readonly string[], last = 'and'): string {
+  if (names.length < 2) return names.join('');
+  return `${names.slice(0, -1).join(', ')} ${last} ${names.at(-1)}`;
+}
+
+export function cut(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most)}…` : text;
+}
+
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** A public key, short enough for a sentence. Keys of one type differ only at their end. */
+export function shortKey(key: string): string {
+  return key.length > 16 ? `${key.slice(0, 4)}…${key.slice(-6)}` : key;
+}
+
+/** The resource that a path is about, such as "wallet `ext_wal_alice`". Undefined if the path names none. */
+export function resourceIn(
+  { operation, path }: { readonly operation: string | undefined; readonly path: string },
+  operations: readonly KnownOperation[],
+): string | undefined {
+  const template = operations.find(({ id }) => id === operation)?.path.split('/') ?? [];
+  const index = template.findLastIndex((segment) => segment.startsWith('{'));
+  const value = path.split('/')[index];
+  if (index === -1 || value === undefined || value === '') return undefined;
+  const noun = template[index]!.slice(1, -1).replace(/_id$/, '').replaceAll('_', ' ');
+  return `${noun} ${quote(value)}`;
+}
