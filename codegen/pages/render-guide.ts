@@ -1,5 +1,6 @@
 import { dirname, join } from 'node:path';
 import { Marked, type Tokens } from 'marked';
+import { highlight } from '../../src/web/docs/highlight.ts';
 
 /**
  * Renders a guide as HTML.
@@ -18,9 +19,12 @@ export function renderGuide(
         return `<h${depth} id="${anchorOf(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
       },
       // Code can be wider than the page. It can be scrolled, also with the keyboard.
-      code({ text, lang }) {
-        const label = lang === undefined || lang === '' ? 'Code' : `Code: ${lang}`;
-        return `<pre tabindex="0" role="region" aria-label="${label}"><code>${escapeHtml(text)}</code></pre>\n`;
+      code({ text, lang = '' }) {
+        const label = lang === '' ? 'Code' : `Code: ${lang}`;
+        const tokens = highlight(text, lang).map(({ kind, text: part }) =>
+          kind === undefined ? escapeHtml(part) : `<span class="hl-${kind}">${escapeHtml(part)}</span>`,
+        );
+        return `<div class="block"><pre tabindex="0" role="region" aria-label="${label}"><code>${tokens.join('')}</code></pre></div>\n`;
       },
       link({ href, tokens }: Tokens.Link) {
         const text = this.parser.parseInline(tokens);
@@ -29,12 +33,15 @@ export function renderGuide(
       },
       // HTML comments mark the examples that tests run.
       html: () => '',
-      // CHOICE: pages have no pictures, because the package contains no pictures of docs/, and pages load nothing
-      // from other hosts.
-      image: () => '',
+      // CHOICE: pages have the drawings of the guides, and no screenshots, which would double the size of the package.
+      image({ href, text }) {
+        const name = /^pictures\/[\w-]+\.svg$/.exec(href)?.[0];
+        return name === undefined ? '' : `<img src="/docs/${name}" alt="${escapeHtml(text)}">`;
+      },
       paragraph({ tokens }) {
         const text = this.parser.parseInline(tokens);
-        return text === '' ? '' : `<p>${text}</p>\n`;
+        if (text === '') return '';
+        return text.startsWith('<img ') ? `<figure>${text}</figure>\n` : `<p>${text}</p>\n`;
       },
     },
   });
@@ -43,7 +50,20 @@ export function renderGuide(
     .replaceAll('<table>', '<div class="wide" tabindex="0" role="region" aria-label="Table"><table>')
     .replaceAll('</table>', '</table></div>');
   const title = /^# (.*)$/m.exec(markdown)?.[1] ?? file;
-  return { title, html };
+  return { title, html: file === SETTINGS ? withRowIds(html) : html };
+}
+
+const SETTINGS = 'docs/reference/settings.md';
+
+/** Gives each row of the tables of settings the anchor of its variable or option, so that the search can link to it. */
+function withRowIds(html: string): string {
+  return html.replaceAll(
+    /<tr>(?=\s*<td>(?:<code>([A-Z][A-Z_\d]+)<\/code>)?<\/td>\s*<td>(?:<code>--([\w-]+))?)/g,
+    (row: string, variable?: string, option?: string) => {
+      const name = variable ?? option;
+      return name === undefined ? row : `<tr id="${name.toLowerCase()}">`;
+    },
+  );
 }
 
 function targetOf(href: string, file: string, known: ReadonlySet<string>): string | undefined {
@@ -63,5 +83,9 @@ function anchorOf(title: string): string {
 }
 
 function escapeHtml(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;');
 }

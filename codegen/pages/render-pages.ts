@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { build } from 'esbuild';
+import { build, transform } from 'esbuild';
 import { writtenGuides } from './reference-guides.ts';
 import { renderGuide } from './render-guide.ts';
 
@@ -16,7 +16,7 @@ const order = ['first-request', 'key-quorums', 'policies', 'webhooks', 'going-to
 export async function renderPages(root: string): Promise<string> {
   const guides = [
     ...pagesBelow(root, 'docs/guides', 'guides/', order),
-    ...pagesBelow(root, 'docs', '', []),
+    ...pagesBelow(root, 'docs', '', ['sandbox']),
     ...pagesBelow(root, 'docs/reference', 'reference/', []),
   ];
   const written = await writtenGuides(root);
@@ -26,7 +26,6 @@ export async function renderPages(root: string): Promise<string> {
     path,
     ...renderGuide(markdown, file, known),
   }));
-  const style = readFileSync(join(root, 'src/web/docs/docs.css'), 'utf8');
   return `${header}
 /** A guide. \`path\`: below /docs/. */
 export interface GuidePage {
@@ -37,11 +36,31 @@ export interface GuidePage {
 
 export const guidePages: readonly GuidePage[] = ${JSON.stringify(rendered, null, 1)};
 
-export const docsScript = ${JSON.stringify(await bundleScript(root))};
-
-export const docsStyle = ${JSON.stringify(style)};
+/** Scripts, style sheet and pictures. \`name\`: below /docs/. */
+export const docsFiles: readonly { readonly name: string; readonly text: string }[] = ${JSON.stringify(await docsFiles(root), null, 1)};
 `;
 }
+
+interface DocsFile {
+  readonly name: string;
+  readonly text: string;
+}
+
+async function docsFiles(root: string): Promise<DocsFile[]> {
+  const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+  const pictures = globSync('docs/guides/pictures/*.svg', { cwd: root }).sort();
+  const style = styleSheets.map(read).join('\n');
+  const { code } = await transform(style, { loader: 'css', minify: true });
+  return [
+    ...(await bundleScripts(root)),
+    { name: 'docs.css', text: code },
+    { name: 'icon.svg', text: read('src/web/docs/icon.svg') },
+    ...pictures.map((path) => ({ name: `pictures/${basename(path)}`, text: read(path) })),
+  ];
+}
+
+/** The docs share the values of colors, sizes and fonts with the inspector. */
+const styleSheets = ['src/web/inspector/style/tokens.css', 'src/web/docs/docs.css', 'src/web/docs/parts.css'];
 
 function pagesBelow(
   root: string,
@@ -54,17 +73,21 @@ function pagesBelow(
   return [...new Set(ordered)].map((name) => ({ file: `${folder}/${name}.md`, path: prefix + name }));
 }
 
-async function bundleScript(root: string): Promise<string> {
+/** The script of every page, and parts that it loads when they are needed. */
+async function bundleScripts(root: string): Promise<DocsFile[]> {
   const { outputFiles } = await build({
     absWorkingDir: root,
     entryPoints: ['src/web/docs/main.ts'],
+    outdir: '.',
     write: false,
     bundle: true,
     minify: true,
-    format: 'iife',
+    splitting: true,
+    format: 'esm',
     target: 'es2022',
+    chunkNames: '[name]-[hash]',
     legalComments: 'none',
     logLevel: 'warning',
   });
-  return outputFiles[0]?.text ?? '';
+  return outputFiles.map(({ path, text }) => ({ name: basename(path), text }));
 }

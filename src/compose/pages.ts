@@ -143,6 +143,7 @@ export function sandboxReference({
         ['.custos/ca.pem', caFile],
         [acmeApp.id, appId],
       ]),
+    caFile,
     credentials: isPublished ? { appId, appSecret } : undefined,
     ...(config.seedData
       ? { signers: publishedSigners, readIds: () => readSeededIds(database.orm.em.fork(), appId) }

@@ -18,6 +18,7 @@ interface DocumentOperation {
   readonly operationId: string;
   readonly tags: readonly string[];
   readonly summary: string;
+  readonly description?: string;
   readonly parameters?: readonly object[];
   readonly security?: readonly Readonly<Record<string, unknown>>[];
 }

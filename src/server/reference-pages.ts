@@ -1,10 +1,17 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { loadOnce } from '../engine/load-once.ts';
-import type { GuidePage } from '../generated/pages.ts';
 import type { Brand } from './brand.ts';
+import {
+  docsHtml,
+  escapeHtml,
+  guideHtml,
+  introductionHtml,
+  type Navigation,
+  searchEntries,
+} from './docs-html.ts';
 import type { Caller } from './origins.ts';
 import {
   brandDocument,
@@ -13,159 +20,6 @@ import {
   type ReferenceEntry,
   sliceOf,
 } from './reference-document.ts';
-
-/** The parts of every page of /docs. */
-interface Shell {
-  readonly title: string;
-  /** The HTML of the navigation. */
-  readonly contents: string;
-  /** HTML. */
-  readonly main: string;
-  readonly page: 'reference' | 'guide';
-}
-
-/** A whole page. The navigation works without the script, which adds search and the pages of operations. */
-function docsHtml({ title, contents, main, page }: Shell): string {
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeHtml(title)} · Custos</title>
-<link rel="icon" type="image/svg+xml" href="/docs/icon.svg">
-<link rel="stylesheet" href="/docs/docs.css">
-<script src="/docs/docs.js" defer></script>
-</head>
-<body data-page="${page}">
-<a class="skip" href="#main">Skip to the text</a>
-<header><strong>Custos</strong> <a href="/docs">Reference</a> <a href="/openapi.json">OpenAPI document</a> <a class="narrow" href="#contents">Contents</a></header>
-<div class="layout">
-<nav id="contents" aria-label="Contents">${contents}</nav>
-<main id="main">
-${main}
-</main>
-</div>
-</body>
-</html>
-`;
-}
-
-/** The navigation: guides without those of single errors, operations by tag, and events. `current`: the path of the guide that is shown. */
-function contentsHtml(
-  entries: Iterable<ReferenceEntry>,
-  guides: readonly GuidePage[],
-  current: string | undefined,
-): string {
-  const tags = Map.groupBy(entries, ({ tag, event }) => (event === undefined ? tag : 'events'));
-  const events = tags.get('events') ?? [];
-  tags.delete('events');
-  const [guided, manual] = [true, false].map((isGuide) =>
-    guides.filter(({ path }) => path.startsWith('guides/') === isGuide && !path.startsWith('errors/')),
-  ) as [GuidePage[], GuidePage[]];
-  const isInManual = manual.some(({ path }) => path === current);
-  return `<label for="search">Search <kbd>/</kbd></label><input id="search" type="search" autocomplete="off" spellcheck="false">
-<p id="found" role="status"></p>
-<ul id="sections"></ul>
-<details open><summary>Guides</summary>${guideList(guided, current)}</details>
-<details${isInManual ? ' open' : ''}><summary>Manual</summary>${guideList(manual, current)}</details>
-${[...tags].map(([tag, inTag]) => groupHtml(`tag-${tag}`, tag.replaceAll('_', ' '), inTag)).join('\n')}
-${groupHtml('tag-events', `Events (${events.length})`, events)}`;
-}
-
-/** A section of a guide, for the search. `href`: of its heading. */
-interface Section {
-  readonly href: string;
-  readonly title: string;
-  readonly text: string;
-}
-
-/** The sections of a guide in HTML, with the text below their headings. */
-function sectionsOf({ path, title: guide, html }: GuidePage): Section[] {
-  return html.split(/(?=<h[1-6] id=)/).flatMap((part) => {
-    const [, id, heading = ''] = /^<h[1-6] id="([^"]*)">(.*?)<\/h/s.exec(part) ?? [];
-    if (id === undefined) return [];
-    const title = textOf(heading);
-    return [
-      {
-        href: `/docs/${path}#${id}`,
-        title: title === guide ? guide : `${guide}: ${title}`,
-        text: textOf(part.slice(part.indexOf('</h'))),
-      },
-    ];
-  });
-}
-
-/** Strips the tags from HTML and decodes its entities. */
-function textOf(html: string): string {
-  return html
-    .replaceAll(/<[^<>]*>/g, ' ')
-    .replaceAll('&lt;', '<')
-    .replaceAll('&gt;', '>')
-    .replaceAll('&quot;', '"')
-    .replaceAll('&#39;', "'")
-    .replaceAll('&amp;', '&')
-    .replaceAll(/\s+/g, ' ')
-    .trim();
-}
-
-function guideList(guides: readonly GuidePage[], current: string | undefined): string {
-  const items = guides.map(({ path, title }) => {
-    const mark = path === current ? ' aria-current="page"' : '';
-    return `<li><a href="/docs/${path}"${mark}>${escapeHtml(title)}</a></li>`;
-  });
-  return `<ul>${items.join('')}</ul>`;
-}
-
-function groupHtml(id: string, title: string, entries: readonly ReferenceEntry[]): string {
-  const items = entries.map((entry) => {
-    const { tag, summary, method, path, event } = entry;
-    const text = escapeHtml([entry.id, method, path ?? event, summary].join(' '));
-    const label = event ?? `<span class="method">${method}</span>${escapeHtml(summary)}`;
-    return `<li data-text="${text}"><a href="/docs#/${tag}/${entry.id}">${label}</a></li>`;
-  });
-  return `<details id="${id}"><summary>${escapeHtml(title)}</summary><ul>${items.join('')}</ul></details>`;
-}
-
-/** Links each mention of an operation in a guide, such as `POST /v1/wallets`, to its page. */
-function withOperationLinks(html: string, entries: Iterable<ReferenceEntry>): string {
-  const links = new Map(
-    [...entries].map(({ method, path, tag, id }) => [`${method} ${path}`, `/docs#/${tag}/${id}`]),
-  );
-  return html.replaceAll(/<code>([A-Z]+ \/[^<]*)<\/code>/g, (code: string, text: string) => {
-    const link = links.get(text);
-    return link === undefined ? code : `<a href="${link}">${code}</a>`;
-  });
-}
-
-/** The content of `/docs` before an operation is chosen. */
-function introductionHtml({ info, tags }: ReferenceDocument, guides: readonly GuidePage[]): string {
-  const first = guides[0];
-  const start =
-    first === undefined
-      ? ''
-      : `<p>New here? <a href="/docs/${first.path}">${escapeHtml(first.title)}</a>.</p>`;
-  const items = tags.map(
-    ({ name, description = '' }) =>
-      `<dt><a href="#/${name}">${name.replaceAll('_', ' ')}</a></dt><dd>${proseHtml(description)}</dd>`,
-  );
-  return `<h1>Reference</h1>
-<p>${proseHtml(info.description)}</p>
-${start}
-<dl>${items.join('\n')}</dl>`;
-}
-
-/** Backticks mark code. */
-function proseHtml(text: string): string {
-  return escapeHtml(text).replaceAll(/`([^`]*)`/g, '<code>$1</code>');
-}
-
-function escapeHtml(text: string): string {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;');
-}
 
 /** A static page. */
 export interface Page {
@@ -199,14 +53,14 @@ const policy = [
 
 const headersOfHtml = { 'content-security-policy': policy, 'referrer-policy': 'no-referrer' };
 
-const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#1a469f"/><path d="M22 11.5a7 7 0 1 0 0 9" fill="none" stroke="#fff" stroke-width="4"/></svg>`;
-
 /** The parts of the reference that differ between servers. */
 export interface ReferenceOptions {
   /** Returns the document with the server's own examples. */
   readonly tailor?: (document: ReferenceDocument) => ReferenceDocument;
   /** Credentials that the page fills in. They are visible to every client of the server. */
   readonly credentials?: { readonly appId: string; readonly appSecret: string } | undefined;
+  /** The certificate authority that clients must trust. */
+  readonly caFile?: string;
   /** Published private keys with which the page can sign: PKCS#8 in base64. */
   readonly signers?: readonly { readonly name: string; readonly privateKey: string }[];
   /** Texts in the guides, such as an address, and their replacements on this server. Called once the server listens. */
@@ -255,37 +109,43 @@ export function createReferencePages(
 type MakePage = (path: string) => Page | undefined;
 
 async function readSource(source: Source): Promise<MakePage> {
-  const { guidePages, docsScript, docsStyle } = await import('../generated/pages.ts');
+  const { guidePages: guides, docsFiles } = await import('../generated/pages.ts');
   const document = readDocument(source);
   const entries = listReference(document);
+  const navigation: Navigation = { entries, guides };
   const own = source.readTexts?.() ?? noTexts;
   const text = (words: string): string => withOwnTexts(source.brand?.writeText(words) ?? words, own);
-  const shown = (shell: Omit<Parameters<typeof docsHtml>[0], 'contents'>, current?: string) =>
-    pageOf(
-      html,
-      docsHtml({ ...shell, contents: contentsHtml(entries.values(), guidePages, current) }),
-      headersOfHtml,
-    );
   return (path) => {
     if (path === '/openapi.json') return pageOf(json, JSON.stringify(document));
     if (path === '/docs' || path === '/docs/') {
-      const main = introductionHtml(document, guidePages);
-      return shown({ title: 'Reference', main, page: 'reference' });
+      const main = introductionHtml(document, navigation);
+      return pageOf(
+        html,
+        docsHtml({ ...navigation, title: 'Reference', main, page: 'reference' }),
+        headersOfHtml,
+      );
     }
-    if (path === '/docs/docs.js') return pageOf('text/javascript; charset=utf-8', docsScript);
-    if (path === '/docs/docs.css') return pageOf('text/css; charset=utf-8', docsStyle);
-    if (path === '/docs/search.json') {
-      const sections = guidePages.flatMap((guide) => sectionsOf({ ...guide, html: text(guide.html) }));
-      return pageOf(json, JSON.stringify(sections));
-    }
-    if (path === '/docs/icon.svg') return pageOf('image/svg+xml', icon);
+    if (path === '/docs/search.json') return pageOf(json, JSON.stringify(searchEntries(navigation, text)));
+    const file = docsFiles.find(({ name }) => path === `/docs/${name}`);
+    if (file !== undefined) return pageOf(typeOf(file.name), file.text);
     const entry = operationAt(path, entries);
     if (entry !== undefined) return pageOf(json, JSON.stringify(sliceOf(document, entry)));
-    const guide = guidePages.find((each) => path === `/docs/${each.path}`);
+    const guide = guides.find((each) => path === `/docs/${each.path}`);
     if (guide === undefined) return undefined;
-    const main = withOperationLinks(text(guide.html), entries.values());
-    return shown({ title: guide.title, main, page: 'guide' }, guide.path);
+    const main = guideHtml(guide, text(guide.html), navigation);
+    const shell = { ...navigation, title: guide.title, main, page: 'guide', current: guide.path } as const;
+    return pageOf(html, docsHtml(shell), headersOfHtml);
   };
+}
+
+const types: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+function typeOf(name: string): string {
+  return types[extname(name)] ?? 'application/octet-stream';
 }
 
 function operationAt(path: string, entries: ReadonlyMap<string, ReferenceEntry>): ReferenceEntry | undefined {
@@ -301,10 +161,16 @@ function readDocument({ packageRoot, brand, tailor }: Source): ReferenceDocument
   return brand === undefined ? document : (brandDocument(document, brand) as ReferenceDocument);
 }
 
-async function settingsPage({ brand, credentials, signers = [], readIds }: Source): Promise<Page> {
+async function settingsPage({ brand, credentials, caFile, signers = [], readIds }: Source): Promise<Page> {
   const prefix = brand?.prefix ?? 'service';
   const ids = (await readIds?.()) ?? {};
-  const settings = { prefix, credentials, signers, ids: brand === undefined ? ids : brand.writeBody(ids) };
+  const settings = {
+    prefix,
+    credentials,
+    caFile,
+    signers,
+    ids: brand === undefined ? ids : brand.writeBody(ids),
+  };
   return pageOf(json, JSON.stringify(settings), { 'cache-control': 'no-store' });
 }
 

@@ -1,4 +1,5 @@
 import type { OperationDocument, Parameter, Settings } from './operation-document.ts';
+import type { SampleRequest } from './sample-request.ts';
 import { canonicalJson } from './sign-payload.ts';
 
 /** The reader's input. */
@@ -106,14 +107,36 @@ export function withIds(value: unknown, ids: Settings['ids']): unknown {
   );
 }
 
-/** The request as a command. The secret is a variable, so that it does not appear in a shell's history. */
-export function asCurl({ method, url, headers, body }: ComposedRequest): string {
-  const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-  const lines = Object.entries(headers).map(([name, value]) =>
-    name === 'authorization' && value.startsWith('Basic ')
-      ? '-u "$APP_ID:$APP_SECRET"'
-      : `-H ${quoted(`${name}: ${value}`)}`,
-  );
-  const data = body === undefined ? [] : [`-d ${quoted(body)}`];
-  return ['curl --cacert .custos/ca.pem', `-X ${method} ${quoted(url)}`, ...lines, ...data].join(' \\\n  ');
+/** The request as the samples of code send it. `keyFiles`: the private keys that sign. */
+export function sampleOf(
+  operation: OperationDocument,
+  filled: Filled,
+  settings: Settings & { readonly origin: string },
+  keyFiles: readonly string[],
+): SampleRequest {
+  const { origin, prefix, credentials: published, caFile } = settings;
+  const { url } = composeRequest(operation, filled, { origin, prefix });
+  const appHeader = `${prefix}-app-id`;
+  const headers = operation.parameters.flatMap(({ name, in: place }): [string, string][] => {
+    const value = filled.parameters[name] ?? '';
+    const isOwn = name === appHeader || name === `${prefix}-authorization-signature`;
+    return place !== 'header' || value === '' || isOwn ? [] : [[name, value]];
+  });
+  const needsApp = operation.parameters.some(({ name }) => name === appHeader) || filled.appId !== '';
+  return {
+    ...{ method: operation.method, url, prefix, keyFiles, caFile },
+    headers: Object.fromEntries(headers),
+    value: filled.body === undefined || filled.body.trim() === '' ? undefined : JSON.parse(filled.body),
+    isForm: Object.keys(operation.requestBody?.content ?? {})[0] === FORM,
+    appId: needsApp ? filled.appId || 'your-app-id' : '',
+    // CHOICE: code contains the secret only if it is the published one of a sandbox.
+    appSecret: published?.appSecret === filled.appSecret ? published.appSecret : undefined,
+    credentials: credentialsOf(operation, filled),
+  };
+}
+
+function credentialsOf({ security }: OperationDocument, { userToken }: Filled): SampleRequest['credentials'] {
+  if (userToken !== '') return 'user';
+  if (security.includes('appCredentials')) return 'secret';
+  return security.includes('userToken') ? 'user' : 'none';
 }

@@ -1,3 +1,5 @@
+import { highlight } from './highlight.ts';
+
 type Child = Node | string | undefined;
 type Attributes = Readonly<Record<string, string | boolean | undefined>>;
 
@@ -24,7 +26,75 @@ export function prose(text: string): DocumentFragment {
   return fragment;
 }
 
+/** The pieces of source text, with the class of each kind. */
+function colored(text: string, language: string): Child[] {
+  return highlight(text, language).map((token) =>
+    token.kind === undefined ? token.text : element('span', { class: `hl-${token.kind}` }, token.text),
+  );
+}
+
 /** A block of code, which can be scrolled with the keyboard. */
-export function codeBlock(text: string, label: string): HTMLPreElement {
-  return element('pre', { tabindex: '0', role: 'region', 'aria-label': label }, element('code', {}, text));
+export function codeBlock(text: string, label: string, language = 'json'): HTMLPreElement {
+  return element(
+    'pre',
+    { tabindex: '0', role: 'region', 'aria-label': label },
+    element('code', {}, ...colored(text, language)),
+  );
+}
+
+/** A button that copies a text, and says so for a moment. */
+export function copyButton(read: () => string, what: string): HTMLButtonElement {
+  const button = element(
+    'button',
+    { type: 'button', class: 'plain copy', 'aria-label': `Copy ${what}` },
+    'Copy',
+  );
+  button.addEventListener('click', () => {
+    void navigator.clipboard.writeText(read()).then(
+      () => announce(button, 'Copied'),
+      () => announce(button, 'Not copied'),
+    );
+  });
+  return button;
+}
+
+function announce(button: HTMLButtonElement, text: string): void {
+  button.textContent = text;
+  setTimeout(() => {
+    button.textContent = 'Copy';
+  }, 1_500);
+}
+
+/** Buttons of which one is chosen, with the keys of a tab list. */
+export function tabList(
+  label: string,
+  tabs: readonly { readonly id: string; readonly title: string }[],
+  chosen: string,
+  choose: (id: string) => void,
+): HTMLElement {
+  const list = element('div', { role: 'tablist', class: 'tabs', 'aria-label': label });
+  const buttons = tabs.map(({ id, title }) => {
+    const button = element('button', { type: 'button', role: 'tab', class: 'plain' }, title);
+    button.addEventListener('click', () => select(id));
+    return button;
+  });
+  const select = (id: string): void => {
+    for (const [position, button] of buttons.entries()) {
+      const isChosen = tabs[position]?.id === id;
+      button.setAttribute('aria-selected', String(isChosen));
+      button.tabIndex = isChosen ? 0 : -1;
+    }
+    choose(id);
+  };
+  list.addEventListener('keydown', ({ key }) => {
+    const step = key === 'ArrowRight' ? 1 : key === 'ArrowLeft' ? -1 : 0;
+    const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
+    const next = (at + step + buttons.length) % buttons.length;
+    if (step === 0 || at === -1) return;
+    buttons[next]?.focus();
+    buttons[next]?.click();
+  });
+  list.append(...buttons);
+  select(chosen);
+  return list;
 }

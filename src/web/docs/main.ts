@@ -1,55 +1,21 @@
 import { loadOnce } from '../../engine/load-once.ts';
-import { element } from './element.ts';
-import { findSections, matches, operationIn, type Section } from './navigation.ts';
+import { copyButton, element } from './element.ts';
+import { operationIn } from './navigation.ts';
 import type { OperationDocument, Settings } from './operation-document.ts';
-import { operationPage } from './operation-page.ts';
+import { readJson } from './page-url.ts';
 
-// The server has already written the list of guides and operations. Without this script, guides can still be read and
-// the list unfolded.
-const search = document.querySelector<HTMLInputElement>('#search');
-const found = document.querySelector('#found');
+// The server has already written navigation and guides. Without this script, guides can be read and the list unfolded.
 const main = document.querySelector('main');
-const contents = document.querySelector('#contents');
+const contents = document.querySelector<HTMLElement>('#contents');
 const introduction = [...(main?.childNodes ?? [])];
-const isReference = document.body.dataset.page === 'reference';
-const foundSections = document.querySelector('#sections');
-const readSections = loadOnce(() => read<readonly Section[]>('/docs/search.json'));
-const settings = loadOnce(() => read<Settings>('/docs/settings.json'));
+const settings = loadOnce(() => readJson<Settings>('settings.json'));
+const searchDialog = loadOnce(async () => (await import('./search-dialog.ts')).createSearchDialog());
 
-async function read<Value>(path: string): Promise<Value> {
-  const response = await fetch(path);
-  if (!response.ok) throw new Error(`\`${path}\` returned ${response.status}`);
-  return (await response.json()) as Value;
-}
-
-function filter(text: string): void {
-  let count = 0;
-  for (const group of contents?.querySelectorAll<HTMLDetailsElement>('details') ?? []) {
-    let isAnyShown = false;
-    for (const item of group.querySelectorAll<HTMLElement>('li')) {
-      item.hidden = !matches(item.dataset.text ?? item.textContent, text);
-      if (!item.hidden) count += 1;
-      isAnyShown ||= !item.hidden;
-    }
-    group.hidden = !isAnyShown;
-    group.open = text === '' ? group.querySelector('[aria-current]') !== null : isAnyShown;
-  }
-  showCount(text, count);
-  void searchSections(text, count);
-}
-
-function showCount(text: string, count: number): void {
-  if (found !== null) found.textContent = text === '' ? '' : `${count} found`;
-}
-
-/** Lists the sections of the guides that contain the words. `count` entries of the list have been found as well. */
-async function searchSections(text: string, count: number): Promise<void> {
-  const sections = text === '' ? [] : findSections(await readSections(), text);
-  // The reader may have typed more in the meantime.
-  if (search?.value.trim() !== text) return;
-  const items = sections.map(({ href, title }) => element('li', {}, element('a', { href }, title)));
-  foundSections?.replaceChildren(...items);
-  showCount(text, count + sections.length);
+async function openSearch(): Promise<void> {
+  const dialog = await searchDialog();
+  closeMenu();
+  if (!dialog.open) dialog.showModal();
+  dialog.querySelector('input')?.select();
 }
 
 function mark(id: string | undefined): void {
@@ -57,8 +23,10 @@ function mark(id: string | undefined): void {
   const link = id === undefined ? null : contents?.querySelector(`a[href$="/${id}"]`);
   if (!link) return;
   link.setAttribute('aria-current', 'page');
-  const group = link.closest('details');
-  if (group) group.open = true;
+  for (let group = link.closest('details'); group; group = group.parentElement?.closest('details') ?? null) {
+    group.open = true;
+  }
+  link.scrollIntoView({ block: 'nearest' });
 }
 
 async function show(): Promise<void> {
@@ -66,6 +34,7 @@ async function show(): Promise<void> {
   if (/^#[^/]/.test(location.hash)) return;
   const id = operationIn(location.hash);
   mark(id);
+  document.body.dataset.page = id === undefined ? 'reference' : 'operation';
   if (id === undefined) {
     openGroup(/^#\/([\w%-]+)$/.exec(location.hash)?.[1]);
     main?.replaceChildren(...introduction);
@@ -73,9 +42,10 @@ async function show(): Promise<void> {
     return;
   }
   try {
-    const [operation, known] = await Promise.all([
-      read<OperationDocument>(`/docs/operations/${id}.json`),
+    const [operation, known, { operationPage }] = await Promise.all([
+      readJson<OperationDocument>(`operations/${id}.json`),
       settings(),
+      import('./operation-page.ts'),
     ]);
     // The reader may have opened another page in the meantime.
     if (operationIn(location.hash) !== id) return;
@@ -96,33 +66,40 @@ function openGroup(tag: string | undefined): void {
   if (group instanceof HTMLDetailsElement) group.open = true;
 }
 
-/** Returns the links that are currently visible, in order. */
-function visibleLinks(): HTMLElement[] {
-  return [...(contents?.querySelectorAll<HTMLElement>('a') ?? [])].filter((link) => link.checkVisibility());
+const menu = document.querySelector<HTMLButtonElement>('#menu');
+
+function closeMenu(): void {
+  document.body.classList.remove('menu-open');
+  menu?.setAttribute('aria-expanded', 'false');
 }
 
-function step(event: KeyboardEvent): void {
-  const target = event.target as HTMLElement;
-  const isTyping = target.matches('input, textarea, select');
-  if (event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey) {
+menu?.addEventListener('click', () => {
+  const isOpen = document.body.classList.toggle('menu-open');
+  menu.setAttribute('aria-expanded', String(isOpen));
+});
+contents?.addEventListener('click', ({ target }) => {
+  if ((target as HTMLElement).closest('a') !== null) closeMenu();
+});
+document.querySelector('#search')?.addEventListener('click', () => void openSearch());
+document.addEventListener('keydown', (event) => {
+  const isTyping = (event.target as HTMLElement).matches('input, textarea, select');
+  const isSlash = event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey;
+  if (isSlash || (event.key === 'k' && (event.ctrlKey || event.metaKey))) {
     event.preventDefault();
-    search?.focus();
+    void openSearch();
   }
-  if (event.key === 'Escape' && target === search && search) {
-    search.value = '';
-    filter('');
-  }
-  const isInList = target === search || target.closest('#contents a') !== null;
-  if (!isInList || !['ArrowDown', 'ArrowUp'].includes(event.key)) return;
-  event.preventDefault();
-  const links = visibleLinks();
-  const position = links.indexOf(target) + (event.key === 'ArrowDown' ? 1 : -1);
-  (position < 0 ? search : links[Math.min(position, links.length - 1)])?.focus();
+  if (event.key === 'Escape') closeMenu();
+});
+
+/** Each block of code of a guide gets a button that copies it. */
+for (const block of main?.querySelectorAll<HTMLElement>('.block') ?? []) {
+  block.append(copyButton(() => block.querySelector('code')?.textContent ?? '', 'the code'));
 }
 
-document.addEventListener('keydown', step);
-search?.addEventListener('input', () => filter(search.value.trim()));
-if (isReference) {
+document.documentElement.classList.add('has-script');
+if (document.body.dataset.page === 'reference') {
   window.addEventListener('hashchange', () => void show());
   if (location.hash !== '') void show();
+} else {
+  contents?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest' });
 }

@@ -83,4 +83,8 @@ export interface Settings {
   readonly signers: readonly { readonly name: string; readonly privateKey: string }[];
   /** The ids of existing resources, by the name of the parameter. */
   readonly ids: Readonly<Record<string, string>>;
+  /** The certificate authority of a sandbox, which its clients must trust. */
+  readonly caFile?: string;
+  /** The address that code calls. Only in pages without a server; others use their own. */
+  readonly origin?: string;
 }

@@ -1,15 +1,7 @@
-import { codeBlock, element, prose } from './element.ts';
-import type {
-  Content,
-  Example,
-  OperationDocument,
-  Parameter,
-  Response,
-  Settings,
-} from './operation-document.ts';
-import { kindOf, rulesOf } from './schema-facts.ts';
-import { schemaTree } from './schema-tree.ts';
-import { tryOut } from './try-out.ts';
+import { codeBlock, copyButton, element, prose } from './element.ts';
+import type { Content, Example, OperationDocument, Response, Settings } from './operation-document.ts';
+import { errorUrl, requestPanel } from './request-panel.ts';
+import { parameterTree, schemaTree } from './schema-tree.ts';
 
 const SECURITY: Readonly<Record<string, string>> = {
   appCredentials: 'the app id and secret',
@@ -20,55 +12,63 @@ const SECURITY: Readonly<Record<string, string>> = {
 
 /** The page of an operation or event. */
 export function operationPage(operation: OperationDocument, settings: Settings): HTMLElement {
-  const { summary, method, path, event, description } = operation;
+  const { summary, method, path, event, tag, description } = operation;
   const text = element(
     'div',
     { class: 'text' },
+    element('p', { class: 'crumb' }, path === undefined ? 'Events' : titleOf(tag)),
     element('h1', { tabindex: '-1' }, summary),
-    element(
-      'p',
-      { class: 'line' },
-      element('code', {}, path === undefined ? `${event}` : `${method} ${path}`),
-    ),
-    element('p', { class: 'id' }, 'Operation ', element('code', {}, operation.id), whoMayCall(operation)),
-    description === undefined ? undefined : element('p', {}, prose(description)),
-    ...parameterSection(operation),
+    path === undefined
+      ? element('p', { class: 'line' }, element('code', {}, event))
+      : element(
+          'p',
+          { class: 'line' },
+          element('span', { class: `method ${method.toLowerCase()}` }, method),
+          element('code', {}, path),
+          copyButton(() => path, 'the path'),
+        ),
+    element('p', { class: 'quiet' }, element('code', {}, operation.id), whoMayCall(operation)),
+    ...paragraphs(description),
+    ...parameterSection(operation, settings.prefix),
     ...bodySection(operation),
     ...(path === undefined ? [] : responseSections(operation)),
   );
   const page = element('article', { class: 'operation' }, text);
-  if (path !== undefined) page.append(tryOut(operation, settings));
+  page.append(path === undefined ? eventPanel(operation) : requestPanel(operation, settings));
   return page;
 }
 
+function titleOf(tag: string): string {
+  const words = tag.replaceAll('_', ' ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+const LONG = 320;
+
+/** A long description is one paragraph in the document. It is split after sentences, so that it can be read. */
+function paragraphs(description: string | undefined): HTMLElement[] {
+  if (description === undefined) return [];
+  const parts: string[] = [];
+  for (const sentence of description.split(/(?<=\.)\s+(?=[A-Z`])/)) {
+    const last = parts.at(-1);
+    const isOpen = last !== undefined && last.length + sentence.length < LONG;
+    if (isOpen) parts[parts.length - 1] = `${last} ${sentence}`;
+    else parts.push(sentence);
+  }
+  return parts.map((part) => element('p', {}, prose(part)));
+}
+
 function whoMayCall({ security, path }: OperationDocument): string {
-  if (path === undefined) return ', sent to the endpoints of an app.';
-  if (security.length === 0) return ', open to all.';
-  return `, for ${security.map((name) => SECURITY[name] ?? name).join(', or ')}.`;
+  if (path === undefined) return ' is sent to the endpoints of an app.';
+  if (security.length === 0) return ' is open to all.';
+  return ` needs ${security.map((name) => SECURITY[name] ?? name).join(', or ')}.`;
 }
 
-function parameterSection({ parameters, schemas }: OperationDocument): HTMLElement[] {
-  if (parameters.length === 0) return [];
-  const items = parameters.flatMap((parameter) => [
-    element(
-      'dt',
-      {},
-      element('code', { class: 'name' }, parameter.name),
-      element('span', { class: 'kind' }, ` ${kindOf(parameter.schema, schemas)} in ${parameter.in}`),
-      parameter.required === true ? element('span', { class: 'required' }, ' required') : undefined,
-    ),
-    element('dd', {}, prose([parameter.description ?? '', ...factsOf(parameter, schemas)].join(' '))),
-  ]);
-  return [element('h2', {}, 'Parameters'), element('dl', {}, ...items)];
-}
-
-function factsOf({ schema }: Parameter, schemas: OperationDocument['schemas']): string[] {
-  const values = schema.enum?.map((value) => `\`${String(value)}\``).join(', ');
-  const rules = rulesOf(schema, schemas);
-  return [
-    ...(values === undefined ? [] : [`One of ${values}.`]),
-    ...(rules.length === 0 ? [] : [`(${rules.join(' · ')})`]),
-  ];
+function parameterSection({ parameters, schemas }: OperationDocument, prefix: string): HTMLElement[] {
+  // Credentials are described on the start page, once for all operations.
+  const own = parameters.filter(({ name }) => name !== `${prefix}-app-id`);
+  if (own.length === 0) return [];
+  return [element('h2', {}, 'Parameters'), parameterTree(own, schemas)];
 }
 
 function bodySection({ requestBody, schemas, path }: OperationDocument): HTMLElement[] {
@@ -104,35 +104,94 @@ function exampleParts(examples: Readonly<Record<string, Example>>, title: string
   });
 }
 
+/** The third column of an event: the first example of its payload. */
+function eventPanel({ requestBody }: OperationDocument): HTMLElement {
+  const [content] = Object.values(requestBody?.content ?? {});
+  const [example] = Object.values(content?.examples ?? {});
+  const text = JSON.stringify(example?.value ?? {}, null, 2);
+  return element(
+    'div',
+    { class: 'panel' },
+    element(
+      'section',
+      { class: 'card dark', 'aria-label': 'Example' },
+      element(
+        'div',
+        { class: 'bar' },
+        element('span', {}, 'Example'),
+        copyButton(() => text, 'the example'),
+      ),
+      codeBlock(text, 'Example of the payload'),
+    ),
+  );
+}
+
 function responseSections({ responses, schemas }: OperationDocument): HTMLElement[] {
   const entries = Object.entries(responses);
   const successes = entries.filter(([status]) => status.startsWith('2'));
-  const errors = entries.filter(([status]) => !status.startsWith('2'));
+  const errors = entries.filter(([status]) => !status.startsWith('2')).flatMap(errorRows);
+  const [general, own] = [true, false].map((isGeneral) =>
+    errors.filter(({ code }) => generalErrors.has(code) === isGeneral),
+  ) as [ErrorRow[], ErrorRow[]];
   return [
     ...successes.flatMap(([status, { description, content = {} }]) => [
       element('h2', {}, `Response ${status}`),
       element('p', {}, prose(description)),
       ...contentParts(content, schemas, `Response ${status}`),
     ]),
-    ...(errors.length === 0 ? [] : [element('h2', {}, 'Errors'), errorTable(errors)]),
+    ...(own.length === 0 ? [] : [element('h2', {}, 'Errors'), errorTable(own)]),
+    ...(general.length === 0
+      ? []
+      : [
+          element(
+            'details',
+            { class: 'general' },
+            element('summary', {}, `${general.length} errors that nearly all operations have`),
+            errorTable(general),
+          ),
+        ]),
   ];
 }
 
-function errorTable(errors: readonly (readonly [string, Response])[]): HTMLElement {
-  const rows = errors.flatMap(([status, { content = {} }]) =>
-    Object.values(content)
-      .flatMap(({ examples = {} }) => Object.entries(examples))
-      .map(([name, { value }]) => {
-        const { error = '', code = '' } = value as { error?: string; code?: string };
-        const message = name === code ? error : `${error} (${name})`;
-        return element(
-          'tr',
-          {},
-          element('td', {}, status),
-          element('td', {}, element('code', {}, code)),
-          element('td', {}, message),
-        );
-      }),
+/** Codes of more than half of the operations. They say little about one of them. */
+const generalErrors = new Set([
+  ...[
+    'request_expired',
+    'https_required',
+    'foreign_host',
+    'too_many_requests',
+    'internal_error',
+    'unavailable',
+  ],
+  ...['missing_or_invalid_service_app_id', 'missing_or_invalid_token', 'invalid_app_credentials'],
+  ...['payload_too_large', 'unsupported_media_type'],
+]);
+
+interface ErrorRow {
+  readonly status: string;
+  readonly code: string;
+  readonly message: string;
+}
+
+function errorRows([status, { content = {} }]: readonly [string, Response]): ErrorRow[] {
+  return Object.values(content)
+    .flatMap(({ examples = {} }) => Object.entries(examples))
+    .map(([name, { value }]) => {
+      const { error = '' } = value as { error?: string };
+      // With the prefix of a brand, `missing_or_invalid_acme_app_id`.
+      return { status, code: name, message: error };
+    });
+}
+
+function errorTable(errors: readonly ErrorRow[]): HTMLElement {
+  const rows = errors.map(({ status, code, message }) =>
+    element(
+      'tr',
+      {},
+      element('td', {}, status),
+      element('td', {}, element('a', { href: errorUrl(code) }, element('code', {}, code))),
+      element('td', {}, message),
+    ),
   );
   const head = ['Status', 'Code', 'Message'].map((title) => element('th', { scope: 'col' }, title));
   return element(

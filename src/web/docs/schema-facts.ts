@@ -61,17 +61,17 @@ export interface Row {
   readonly name: string;
   readonly schema: Schema;
   readonly isRequired: boolean;
+  /** One of several schemas, any of which a value may have. */
+  readonly isBranch?: boolean;
 }
 
-/** The rows below a schema. */
+/** The rows below a schema, the required properties first. */
 export function rowsOf(given: Schema, schemas: Schemas): Row[] {
   const schema = resolve(given, schemas);
   const required = new Set(schema.required);
-  const rows: Row[] = Object.entries(schema.properties ?? {}).map(([name, inner]) => ({
-    name,
-    schema: inner,
-    isRequired: required.has(name),
-  }));
+  const rows: Row[] = Object.entries(schema.properties ?? {})
+    .map(([name, inner]) => ({ name, schema: inner, isRequired: required.has(name) }))
+    .sort((a, b) => Number(b.isRequired) - Number(a.isRequired));
   if (schema.items !== undefined) rows.push(...rowsOfItems(schema.items, schemas));
   if (typeof schema.additionalProperties === 'object') {
     rows.push({ name: '(any name)', schema: schema.additionalProperties, isRequired: false });
@@ -79,7 +79,7 @@ export function rowsOf(given: Schema, schemas: Schemas): Row[] {
   const branches = schema.oneOf ?? schema.anyOf ?? [];
   for (const [position, branch] of branches.entries()) {
     const name = nameOfBranch(schema, branch, position, schemas);
-    rows.push({ name, schema: branch, isRequired: false });
+    rows.push({ name, schema: branch, isRequired: false, isBranch: true });
   }
   return rows;
 }

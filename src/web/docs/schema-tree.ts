@@ -1,5 +1,5 @@
 import { element, prose } from './element.ts';
-import type { Schema, Schemas } from './operation-document.ts';
+import type { Parameter, Schema, Schemas } from './operation-document.ts';
 import { kindOf, type Row, resolve, rowsOf, rulesOf } from './schema-facts.ts';
 
 /** The rows of a schema as a tree. Child rows are created when their parent is unfolded. */
@@ -10,33 +10,77 @@ export function schemaTree(schema: Schema, schemas: Schemas): HTMLElement {
   return list(rows, schemas);
 }
 
-function list(rows: readonly Row[], schemas: Schemas): HTMLUListElement {
+/** The parameters of an operation as rows of the same kind, the required ones first. */
+export function parameterTree(parameters: readonly Parameter[], schemas: Schemas): HTMLElement {
+  const rows = parameters.map(({ name, schema, description, required, in: place }) => ({
+    name,
+    // The description of the parameter replaces that of its schema.
+    schema: description === undefined ? schema : { ...schema, description },
+    isRequired: required === true,
+    place,
+  }));
+  return list(
+    [...rows].sort((a, b) => Number(b.isRequired) - Number(a.isRequired)),
+    schemas,
+  );
+}
+
+interface ShownRow extends Row {
+  /** The part of the request that has the value. */
+  readonly place?: string;
+}
+
+function list(rows: readonly ShownRow[], schemas: Schemas): HTMLUListElement {
   return element('ul', { class: 'tree' }, ...rows.map((row) => element('li', {}, rowItem(row, schemas))));
 }
 
-function rowItem(row: Row, schemas: Schemas): HTMLElement {
+function rowItem(row: ShownRow, schemas: Schemas): HTMLElement {
   const below = rowsOf(row.schema, schemas);
+  const place = row.place === undefined ? '' : ` in ${row.place}`;
   const title = [
     element('code', { class: 'name' }, row.name),
-    element('span', { class: 'kind' }, ` ${kindOf(row.schema, schemas)}`),
-    row.isRequired ? element('span', { class: 'required' }, ' required') : undefined,
+    ' ',
+    element('span', { class: 'kind' }, `${kindOf(row.schema, schemas)}${place}`),
+    row.isRequired ? element('span', { class: 'required' }, 'required') : undefined,
   ];
   const facts = factsOf(row.schema, schemas);
-  if (below.length === 0) return element('div', { class: 'row' }, ...title, ...facts);
-  const details = element('details', {}, element('summary', {}, ...title), ...facts);
+  const shown = element('div', { class: 'row' }, element('p', { class: 'title' }, ...title), ...facts);
+  if (below.length === 0) return shown;
+  const details = element('details', {}, element('summary', {}, titleOfRows(below)));
   details.addEventListener('toggle', () => {
-    if (details.open && details.lastElementChild?.className !== 'tree') details.append(list(below, schemas));
+    if (details.open && details.childElementCount === 1) details.append(list(below, schemas));
   });
-  return details;
+  shown.append(details);
+  return shown;
+}
+
+/** Branches and properties are counted apart: a reader chooses one of the former, and fills in the latter. */
+function titleOfRows(rows: readonly Row[]): string {
+  const isBranch = rows.every(({ isBranch: is }) => is === true);
+  if (isBranch) return `Show the ${rows.length} variants`;
+  return rows.length === 1 ? 'Show 1 property' : `Show ${rows.length} properties`;
 }
 
 function factsOf(given: Schema, schemas: Schemas): HTMLElement[] {
   const schema = resolve(given, schemas);
   const rules = rulesOf(schema, schemas);
-  const values = schema.enum?.map((value) => `\`${String(value)}\``).join(', ');
   return [
     ...(schema.description === undefined ? [] : [element('p', {}, prose(schema.description))]),
-    ...(values === undefined ? [] : [element('p', { class: 'rules' }, prose(`One of ${values}`))]),
-    ...(rules.length === 0 ? [] : [element('p', { class: 'rules' }, prose(rules.join(' · ')))]),
+    ...(schema.enum === undefined ? [] : [valueList(schema.enum)]),
+    ...(rules.length === 0 ? [] : [element('p', { class: 'rules' }, prose(`${rules.join(' · ')}.`))]),
   ];
+}
+
+const MOST_SHOWN = 12;
+
+/** The permitted values. A long list, such as that of all chains, is folded. */
+function valueList(values: readonly unknown[]): HTMLElement {
+  const shown = prose(values.map((value) => `\`${String(value)}\``).join(' '));
+  if (values.length <= MOST_SHOWN) return element('p', { class: 'values' }, 'One of ', shown);
+  return element(
+    'details',
+    { class: 'values' },
+    element('summary', {}, `One of ${values.length} values`),
+    element('p', {}, shown),
+  );
 }

@@ -1,47 +1,54 @@
-import { asCurl, type ComposedRequest, composeRequest, firstValue, withIds } from './compose-request.ts';
-import { codeBlock, element } from './element.ts';
+import { type ComposedRequest, composeRequest, type Filled, firstValue, withIds } from './compose-request.ts';
+import { element } from './element.ts';
 import type { OperationDocument, Parameter, Settings } from './operation-document.ts';
+import { pageUrl } from './page-url.ts';
 import { newSuffix, signPayload, withFreshNames } from './sign-payload.ts';
 
 /** The reader's input, which is kept while the page is open, but never stored. */
 const typed = { appId: '', appSecret: '', userToken: '', privateKey: '' };
 
-/** The form that sends the operation's request to this server. */
-export function tryOut(operation: OperationDocument, settings: Settings): HTMLElement {
-  const form = element('form', { class: 'try', 'aria-label': 'Try it out' }, element('h2', {}, 'Try it out'));
+/** The form that the code and the request of an operation are made of. */
+export interface TryForm {
+  readonly form: HTMLFormElement;
+  readonly read: () => Filled;
+  /** The names of the owners who sign, and their private keys. */
+  readonly signers: () => readonly { readonly name: string; readonly privateKey: string }[];
+}
+
+/** Builds the form. The caller adds the buttons. */
+export function tryForm(operation: OperationDocument, settings: Settings): TryForm {
+  const form = element('form', { class: 'try', 'aria-label': 'Try it' });
   const parameters = operation.parameters.filter(({ name }) => !isOwnHeader(name, settings.prefix));
   const [required, optional] = [true, false].map((isRequired) =>
     parameters.filter((parameter) => (parameter.required === true) === isRequired),
   ) as [Parameter[], Parameter[]];
-  form.append(credentialFields(operation, settings));
   form.append(...required.map((parameter) => parameterField(parameter, settings)));
+  form.append(...bodyFields(operation, settings));
+  if (needsSignature(operation, settings)) form.append(signerFields(settings));
   if (optional.length > 0) {
     const title = element('summary', {}, `Optional parameters (${optional.length})`);
     form.append(
       element('details', {}, title, ...optional.map((parameter) => parameterField(parameter, settings))),
     );
   }
-  form.append(...bodyFields(operation, settings));
-  if (parametersSign(operation, settings)) form.append(signerFields(settings));
-  const result = element('div', { class: 'result', 'aria-live': 'polite' });
-  form.append(
-    element(
-      'p',
-      {},
-      element('button', { type: 'submit' }, 'Send'),
-      ' ',
-      element('button', { type: 'button', class: 'second' }, 'Show as curl'),
-    ),
-    result,
+  form.append(credentialFields(operation, settings));
+  return { form, read: () => filledIn(form, operation), signers: () => signersOf(form, settings) };
+}
+
+/** Composes the request of the form, with the signatures of its signers. */
+export async function signedRequest(
+  { read, signers }: TryForm,
+  operation: OperationDocument,
+  { prefix }: Settings,
+): Promise<ComposedRequest> {
+  const request = composeRequest(operation, read(), { origin: location.origin, prefix });
+  const keys = signers();
+  if (keys.length === 0) return request;
+  const signatures = await Promise.all(
+    keys.map(({ privateKey }) => signPayload(request.payload, privateKey)),
   );
-  form.addEventListener('submit', (event) => {
-    event.preventDefault();
-    void perform(form, operation, settings).then((shown) => result.replaceChildren(...shown));
-  });
-  form.querySelector('button.second')?.addEventListener('click', () => {
-    void showCurl(form, operation, settings).then((shown) => result.replaceChildren(...shown));
-  });
-  return form;
+  const headers = { ...request.headers, [`${prefix}-authorization-signature`]: signatures.join(',') };
+  return { ...request, headers };
 }
 
 /** Whether a header is determined by the credentials or the signers. */
@@ -49,7 +56,7 @@ function isOwnHeader(name: string, prefix: string): boolean {
   return name === `${prefix}-app-id` || name === `${prefix}-authorization-signature`;
 }
 
-function parametersSign({ parameters }: OperationDocument, { prefix }: Settings): boolean {
+function needsSignature({ parameters }: OperationDocument, { prefix }: Settings): boolean {
   return parameters.some(({ name }) => name === `${prefix}-authorization-signature`);
 }
 
@@ -99,10 +106,11 @@ function bodyFields({ requestBody }: OperationDocument, { ids }: Settings): HTML
   const [content] = Object.values(requestBody?.content ?? {});
   if (content === undefined) return [];
   const examples = Object.entries(content.examples ?? {});
-  const body = element('textarea', { name: 'body', rows: '10', spellcheck: 'false' });
+  const body = element('textarea', { name: 'body', rows: '7', spellcheck: 'false' });
   const fill = (name: string): void => {
     const example = withIds(content.examples?.[name]?.value ?? {}, ids);
     body.value = JSON.stringify(withFreshNames(example, newSuffix()), null, 2);
+    body.rows = Math.min(14, Math.max(5, body.value.split('\n').length + 1));
   };
   fill(examples[0]?.[0] ?? '');
   if (examples.length < 2) return [field('Body', body)];
@@ -128,93 +136,44 @@ function signerFields({ signers }: Settings): HTMLElement {
       ` ${name}`,
     ),
   );
+  const guide = pageUrl('guides/first-request#what-is-signed');
   return element(
     'fieldset',
     {},
     element('legend', {}, 'Sign as'),
-    element('p', {}, element('a', { href: '/docs/guides/first-request#what-is-signed' }, 'What is signed')),
     ...boxes,
-    field('Another private key (P-256, PKCS#8 in base64; it stays in this page)', own),
+    element('a', { href: guide, class: 'aside' }, 'What is signed?'),
+    element(
+      'details',
+      { open: signers.length === 0 },
+      element('summary', {}, 'Another key'),
+      field('Private key (P-256, PKCS#8 in base64). It stays in this page.', own),
+    ),
   );
 }
 
-async function requestOf(
-  form: HTMLFormElement,
-  operation: OperationDocument,
-  settings: Settings,
-): Promise<ComposedRequest> {
+function textIn(form: HTMLFormElement): (name: string) => string {
   const data = new FormData(form);
-  const text = (name: string): string => String(data.get(name) ?? '').trim();
-  const parameters = Object.fromEntries(
-    operation.parameters.map(({ name }) => [name, text(`parameter:${name}`)]),
-  );
-  const body = data.has('body') ? text('body') : undefined;
-  const filled = {
-    parameters,
-    body,
+  return (name) => String(data.get(name) ?? '').trim();
+}
+
+function filledIn(form: HTMLFormElement, operation: OperationDocument): Filled {
+  const text = textIn(form);
+  const parameters = operation.parameters.map(({ name }) => [name, text(`parameter:${name}`)]);
+  return {
+    parameters: Object.fromEntries(parameters),
+    body: new FormData(form).has('body') ? text('body') : undefined,
     appId: text('appId'),
     appSecret: text('appSecret'),
     userToken: text('userToken'),
   };
-  const request = composeRequest(operation, filled, { origin: location.origin, prefix: settings.prefix });
-  const chosen = new Set(data.getAll('signer'));
-  const keys = settings.signers.filter(({ name }) => chosen.has(name)).map(({ privateKey }) => privateKey);
-  if (text('privateKey') !== '') keys.push(text('privateKey'));
-  if (keys.length === 0) return request;
-  const signatures = await Promise.all(keys.map((key) => signPayload(request.payload, key)));
-  const headers = {
-    ...request.headers,
-    [`${settings.prefix}-authorization-signature`]: signatures.join(','),
-  };
-  return { ...request, headers };
 }
 
-async function perform(
-  form: HTMLFormElement,
-  operation: OperationDocument,
-  settings: Settings,
-): Promise<HTMLElement[]> {
-  try {
-    const { method, url, headers, body = null } = await requestOf(form, operation, settings);
-    const startMs = performance.now();
-    const response = await fetch(url, { method, headers, body, credentials: 'omit' });
-    const answered = await response.text();
-    const tookMs = Math.round(performance.now() - startMs);
-    const id = response.headers.get('x-request-id');
-    const line = `${response.status} ${response.statusText} in ${tookMs} ms${id === null ? '' : `, request ${id}`}`;
-    return [
-      element('p', { class: response.ok ? 'good' : 'bad' }, line),
-      codeBlock(indented(answered), 'Response'),
-    ];
-  } catch (error) {
-    return [problem(error)];
-  }
-}
-
-async function showCurl(
-  form: HTMLFormElement,
-  operation: OperationDocument,
-  settings: Settings,
-): Promise<HTMLElement[]> {
-  try {
-    return [codeBlock(asCurl(await requestOf(form, operation, settings)), 'Command')];
-  } catch (error) {
-    return [problem(error)];
-  }
-}
-
-function problem(error: unknown): HTMLElement {
-  return element(
-    'p',
-    { class: 'bad' },
-    `Not sent: ${error instanceof Error ? error.message : String(error)}`,
-  );
-}
-
-function indented(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
+function signersOf(form: HTMLFormElement, { signers }: Settings): { name: string; privateKey: string }[] {
+  const chosen = new Set(new FormData(form).getAll('signer'));
+  const own = textIn(form)('privateKey');
+  return [
+    ...signers.filter(({ name }) => chosen.has(name)),
+    ...(own === '' ? [] : [{ name: 'Owner', privateKey: own }]),
+  ];
 }

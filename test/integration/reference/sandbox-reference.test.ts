@@ -2,8 +2,8 @@ import { gunzipSync } from 'node:zlib';
 import type { Agent } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { composeRequest, firstValue, withIds } from '../../../src/web/docs/compose-request.ts';
-import { findSections, type Section } from '../../../src/web/docs/navigation.ts';
 import type { OperationDocument, Settings } from '../../../src/web/docs/operation-document.ts';
+import { createSearch, type SearchEntry } from '../../../src/web/docs/search.ts';
 import { signPayload } from '../../../src/web/docs/sign-payload.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
@@ -76,7 +76,7 @@ describe('what the reference fills in', () => {
   test('what the reference fills in: contains no secret but the published ones', async () => {
     await using other = await startSandbox({ appSecret: 'a-secret-of-our-own', seedData: false });
     const settings = await json<Settings>('/docs/settings.json', other);
-    expect(settings).toEqual({ prefix: 'service', signers: [], ids: {} });
+    expect(settings).toEqual({ prefix: 'service', caFile: other.caFile, signers: [], ids: {} });
   });
 });
 
@@ -94,7 +94,7 @@ test('guides, script, style sheet and icon are served', async () => {
   for (const path of [
     '/docs',
     '/docs/guides/webhooks',
-    '/docs/docs.js',
+    '/docs/main.js',
     '/docs/docs.css',
     '/docs/icon.svg',
   ]) {
@@ -172,17 +172,27 @@ describe('the pages of the documents', () => {
     ['faucet', /control-plane#fundaddress|sandbox#/],
     ['clock', /control-plane#setclock/],
     ['spending', /guides\/policies|policies#|monitoring#/],
-    ['policy_violation', /errors\/policy_violation#/],
-    ['insufficient_funds', /errors\/insufficient_funds#/],
+    ['policy_violation', /^errors\/policy_violation#/],
+    ['create wallet', /^#\/wallets\/createWallet$/],
+    ['wallet.archived', /^#\/webhooks\/onWalletArchived$/],
+    ['CUSTOS_DATABASE_POOL', /^reference\/settings#custos_database_pool$/],
+    ['insufficient_funds', /^errors\/insufficient_funds#/],
     ['jwt', /reference\/settings#/],
     ['CORS', /sandbox#web-pages/],
     ['webhook retry', /webhooks#/],
   ])('the search finds `%s`', async (words, href) => {
-    const found = findSections(await json<Section[]>('/docs/search.json'), words);
-    expect(found.map((section) => section.href).filter((each) => href.test(each))).not.toEqual([]);
+    const found = createSearch(await json<SearchEntry[]>('/docs/search.json'))(words).map(
+      ({ entry }) => entry,
+    );
+    expect(found.map((entry) => entry.href).filter((each) => href.test(each))).not.toEqual([]);
     for (const { href: target } of found) {
+      const [, operation] = /^#\/[\w-]+\/(\w+)$/.exec(target) ?? [];
+      if (operation !== undefined) {
+        expect((await get(`/docs/operations/${operation}.json`)).status).toBe(200);
+        continue;
+      }
       const [path, anchor] = target.split('#');
-      expect((await get(path!)).bytes.toString()).toContain(` id="${anchor}"`);
+      expect((await get(`/docs/${path}`)).bytes.toString()).toContain(` id="${anchor}"`);
     }
   });
 });

@@ -1,9 +1,11 @@
 import canonicalize from 'canonicalize';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { asCurl, composeRequest, firstValue, withIds } from '../../../src/web/docs/compose-request.ts';
-import { matches, operationIn } from '../../../src/web/docs/navigation.ts';
+import { sampleLanguages } from '../../../src/web/docs/code-samples.ts';
+import { composeRequest, firstValue, sampleOf, withIds } from '../../../src/web/docs/compose-request.ts';
+import { operationIn } from '../../../src/web/docs/navigation.ts';
 import type { OperationDocument } from '../../../src/web/docs/operation-document.ts';
+import { createSearch, type SearchEntry } from '../../../src/web/docs/search.ts';
 import { canonicalJson } from '../../../src/web/docs/sign-payload.ts';
 
 test('canonical JSON equals that of a library', () => {
@@ -53,13 +55,33 @@ test('a request has the parameters that are filled in, and a payload over what i
       headers: { 'acme-app-id': 'app', 'acme-idempotency-key': 'k' },
     }),
   });
-  expect(asCurl(request)).toBe(`curl --cacert .custos/ca.pem \\
-  -X PATCH '${url}' \\
-  -H 'acme-idempotency-key: k' \\
-  -H 'acme-app-id: app' \\
+});
+
+const settings = {
+  ...{ prefix: 'acme', signers: [], ids: {}, origin: server.origin, caFile: '.custos/ca.pem' },
+  credentials: { appId: 'app', appSecret: 'pässword' },
+};
+
+test('curl has the parameters, the body and the published secret', () => {
+  const sample = sampleOf(operation, filled, settings, []);
+  expect(sampleLanguages[0]?.write(sample)).toBe(`APP_ID='app'
+APP_SECRET='pässword'
+curl --cacert .custos/ca.pem -X PATCH 'https://127.0.0.1:4010/v1/things/a%2Fb?limit=1+0' \\
   -u "$APP_ID:$APP_SECRET" \\
+  -H "acme-app-id: $APP_ID" \\
+  -H 'acme-idempotency-key: k' \\
   -H 'content-type: application/json' \\
   -d '{"name":"Zoë'\\''s"}'`);
+});
+
+test('no sample contains a secret that is not published', () => {
+  for (const { write, id } of sampleLanguages) {
+    const own = sampleOf(operation, { ...filled, appSecret: 'our own secret' }, settings, ['alice.pem']);
+    const user = sampleOf(operation, { ...filled, userToken: 'our own token' }, settings, ['alice.pem']);
+    expect([id, write(own)]).toEqual([id, expect.stringContaining('APP_SECRET')]);
+    expect([id, write(user)]).toEqual([id, expect.stringContaining('USER_TOKEN')]);
+    expect(write(own) + write(user)).not.toMatch(/our own/);
+  }
 });
 
 test('a user token replaces the secret, and a form is sent as a form', () => {
@@ -96,10 +118,41 @@ test('examples get ids that exist, and keep the rest', () => {
   });
 });
 
-test('the search needs every word, in any order and case', () => {
-  const entry = 'walletRpc POST /v1/wallets/{wallet_id}/rpc Sign or send with a wallet';
-  expect(['rpc', 'SIGN wallet', 'post rpc', ''].filter((words) => matches(entry, words)).length).toBe(4);
-  expect(matches(entry, 'sign policy')).toBe(false);
+const entry = (title: string, text: string, kind: SearchEntry['kind'] = 'guide'): SearchEntry => ({
+  ...{ kind, title, text },
+  ...{ href: `#/${title}`, place: '' },
+});
+
+const search = createSearch([
+  entry('Retries of webhooks', 'An endpoint that fails gets the event again.'),
+  entry('Create a policy', 'Rules and conditions', 'operation'),
+  entry('policy_violation', 'A policy denied the request.', 'error'),
+  entry('Backups', 'The schedule of a retry is not in a backup. Policies are.'),
+]);
+const titlesOf = (text: string) => search(text).map((found) => found.entry.title);
+
+test('the search ranks titles above texts, in any form of the word', () => {
+  expect(titlesOf('retry')).toEqual(['Retries of webhooks', 'Backups']);
+  expect(titlesOf('policies')).toEqual(
+    expect.arrayContaining(['Create a policy', 'policy_violation', 'Backups']),
+  );
+  expect(titlesOf('policies').at(-1)).toBe('Backups');
+  expect(titlesOf('violation')[0]).toBe('policy_violation');
+  expect(titlesOf('create POLICY')).toEqual(['Create a policy']);
+  expect(titlesOf('webhoks')[0]).toBe('Retries of webhooks');
+  expect(titlesOf('zebra')).toEqual([]);
+});
+
+test('the search marks what it found, in the title and in the text around the first match', () => {
+  const [found] = search('denied');
+  expect(found?.excerpt).toEqual([
+    { text: 'A policy ', isMatch: false },
+    { text: 'denied', isMatch: true },
+    { text: ' the request.', isMatch: false },
+  ]);
+  expect(search('webhook')[0]?.title.filter(({ isMatch }) => isMatch)).toEqual([
+    { text: 'webhooks', isMatch: true },
+  ]);
 });
 
 test('links to operations keep the form that they had', () => {

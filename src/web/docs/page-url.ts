@@ -1,0 +1,23 @@
+// Pages of a server are at `/docs/guides/policies`, those of the static site in the file `guides/policies.html`, in
+// any folder of any host. The page says where its root is, and how its files end.
+const root = (): string => document.body.dataset.root ?? '/docs/';
+const ending = (): string => document.body.dataset.ending ?? '';
+
+/** The address of a page, such as `guides/policies#a-gap`. */
+export function pageUrl(path: string): string {
+  const [page = '', anchor] = path.split('#');
+  return `${root()}${page}${ending()}${anchor === undefined ? '' : `#${anchor}`}`;
+}
+
+/** The address of the reference, or of one of its operations. */
+export function referenceUrl(entry?: { readonly tag: string; readonly id: string }): string {
+  const start = ending() === '' ? root().replace(/\/$/, '') : `${root()}reference${ending()}`;
+  return entry === undefined ? start : `${start}#/${entry.tag}/${entry.id}`;
+}
+
+/** Reads a file of the documentation, such as `settings.json`. */
+export async function readJson<Value>(path: string): Promise<Value> {
+  const response = await fetch(root() + path);
+  if (!response.ok) throw new Error(`\`${path}\` returned ${response.status}`);
+  return (await response.json()) as Value;
+}

@@ -1,0 +1,51 @@
+import { canonicalJson } from './sign-payload.ts';
+
+/** A request as programs in several languages send it. */
+export interface SampleRequest {
+  readonly method: string;
+  readonly url: string;
+  /** All headers that the reader chose, without credentials, content type and signature. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The parsed body; undefined without one. */
+  readonly value: unknown;
+  readonly isForm: boolean;
+  /** The prefix of header names: `service` in `service-app-id`. */
+  readonly prefix: string;
+  /** Empty for operations that need none. */
+  readonly appId: string;
+  /** Published secrets are written out. Undefined: the program reads the variable `APP_SECRET`. */
+  readonly appSecret: string | undefined;
+  readonly credentials: 'secret' | 'user' | 'none';
+  /** The files with the private keys that sign, such as `alice.pem`. */
+  readonly keyFiles: readonly string[];
+  /** The certificate authority to trust; undefined if the system trusts the server. */
+  readonly caFile: string | undefined;
+}
+
+/** The media type of the body. */
+export const contentType = ({ isForm }: SampleRequest): string =>
+  isForm ? 'application/x-www-form-urlencoded' : 'application/json';
+
+/** The fields of a form as pairs of strings. */
+export function formFields(value: unknown): [string, string][] {
+  return Object.entries(value as object).map(([name, inner]) => [name, String(inner)]);
+}
+
+/** The bytes of the body. JSON has its canonical form, so that a signature over it can be made without a library. */
+export function bodyText({ value, isForm }: SampleRequest): string {
+  return isForm ? new URLSearchParams(formFields(value)).toString() : canonicalJson(value);
+}
+
+/** The headers that a signature covers, without the app id. */
+export function otherSignedHeaders({ headers, prefix }: SampleRequest): [string, string][] {
+  const signed = [`${prefix}-idempotency-key`, `${prefix}-request-expiry`];
+  return Object.entries(headers).filter(([name]) => signed.includes(name));
+}
+
+/** The payload around the body, the app id and the URL, which samples hold in variables. */
+export function payloadParts(request: SampleRequest): { readonly headers: string; readonly end: string } {
+  const more = otherSignedHeaders(request)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`);
+  return { headers: more.join(''), end: `},"method":"${request.method}","url":"` };
+}

@@ -1,0 +1,95 @@
+import { element } from './element.ts';
+import { pageUrl, readJson, referenceUrl } from './page-url.ts';
+import { createSearch, type Found, type Piece, type Search, type SearchEntry } from './search.ts';
+
+const kinds: Readonly<Record<SearchEntry['kind'], string>> = {
+  guide: 'Guide',
+  operation: 'Operation',
+  event: 'Event',
+  error: 'Error',
+  setting: 'Setting',
+};
+
+/** A dialog that searches everything, with the keys of a combobox. */
+export async function createSearchDialog(): Promise<HTMLDialogElement> {
+  const input = element('input', {
+    type: 'search',
+    role: 'combobox',
+    'aria-label': 'Search guides, operations, errors and settings',
+    'aria-expanded': 'true',
+    'aria-controls': 'found',
+    'aria-autocomplete': 'list',
+    placeholder: 'Guides, operations, errors, settings',
+    autocomplete: 'off',
+    spellcheck: 'false',
+  });
+  const list = element('ul', { id: 'found', role: 'listbox', 'aria-label': 'Found' });
+  const count = element(
+    'p',
+    { role: 'status', class: 'quiet' },
+    'Type a word, such as faucet or policy_violation.',
+  );
+  const dialog = element('dialog', { class: 'search', 'aria-label': 'Search' }, input, count, list);
+  const search = createSearch(await readJson<readonly SearchEntry[]>('search.json'));
+  let chosen = 0;
+
+  const options = (): HTMLElement[] => [...list.querySelectorAll<HTMLElement>('[role=option]')];
+  const choose = (position: number): void => {
+    const all = options();
+    if (all.length === 0) return;
+    chosen = (position + all.length) % all.length;
+    for (const [at, option] of all.entries()) option.setAttribute('aria-selected', String(at === chosen));
+    input.setAttribute('aria-activedescendant', all[chosen]?.id ?? '');
+    all[chosen]?.scrollIntoView({ block: 'nearest' });
+  };
+  input.addEventListener('input', () => {
+    show(input.value.trim(), search, list, count);
+    choose(0);
+  });
+  input.addEventListener('keydown', (event) => {
+    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+      event.preventDefault();
+      choose(chosen + (event.key === 'ArrowDown' ? 1 : -1));
+    }
+    if (event.key === 'Enter') options()[chosen]?.querySelector('a')?.click();
+  });
+  list.addEventListener('click', ({ target }) => {
+    if ((target as HTMLElement).closest('a') !== null) dialog.close();
+  });
+  // A click beside the dialog hits the dialog itself.
+  dialog.addEventListener('click', ({ target }) => {
+    if (target === dialog) dialog.close();
+  });
+  document.body.append(dialog);
+  return dialog;
+}
+
+function show(text: string, search: Search, list: HTMLElement, count: HTMLElement): void {
+  const found = text === '' ? [] : search(text);
+  count.textContent = text === '' ? '' : found.length === 0 ? 'Nothing found.' : `${found.length} found`;
+  list.replaceChildren(...found.map(optionOf));
+}
+
+function optionOf({ entry, title, excerpt }: Found, position: number): HTMLElement {
+  return element(
+    'li',
+    { role: 'option', id: `found-${position}`, 'aria-selected': 'false' },
+    element(
+      'a',
+      { href: urlOf(entry.href), tabindex: '-1' },
+      element('span', { class: `kind ${entry.kind}` }, kinds[entry.kind]),
+      element('strong', {}, ...pieces(title)),
+      element('span', { class: 'place' }, entry.place),
+      element('span', { class: 'excerpt' }, ...pieces(excerpt)),
+    ),
+  );
+}
+
+function urlOf(href: string): string {
+  const [, tag, id] = /^#\/([\w%-]+)\/(\w+)$/.exec(href) ?? [];
+  return tag === undefined || id === undefined ? pageUrl(href) : referenceUrl({ tag, id });
+}
+
+function pieces(parts: readonly Piece[]): (string | HTMLElement)[] {
+  return parts.map(({ text, isMatch }) => (isMatch ? element('mark', {}, text) : text));
+}
