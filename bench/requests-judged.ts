@@ -25,7 +25,7 @@ const token = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 const data = `0xa9059cbb${'6fac4d18c912343bf86fa7049364dd4e424ab9c0'.padStart(64, '0')}${(25_000_000).toString(16).padStart(64, '0')}`;
 
 /** A token payment, the most common request of a treasury. */
-export const transaction = {
+const transaction = {
   type: 2,
   chain_id: 8453,
   to: token,
@@ -83,7 +83,7 @@ function ruleFor(number: number): Rule {
 }
 
 /** Twenty rules of ten conditions; only the last one allows. */
-export const largePolicy: Policy = {
+const largePolicy: Policy = {
   version: '1.0',
   name: 'Twenty rules',
   chain_type: 'ethereum',

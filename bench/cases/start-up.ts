@@ -29,9 +29,7 @@ interface Started {
   readonly busyOthers: number;
 }
 
-const own =
-  (file: string, ...flags: string[]) =>
-  (port: number) => [join('bench', 'servers', file), ...['--port', String(port)], ...flags];
+const own = (file: string) => (port: number) => [join('bench', 'servers', file), '--port', String(port)];
 const names = {
   static: 'node:http, fixed answer',
   sandbox: 'custos sandbox',
@@ -41,16 +39,11 @@ const names = {
 const starts: readonly Start[] = [
   { name: names.static, args: own('static.ts') },
   { name: 'bare', args: own('bare.ts') },
-  { name: 'bare with SQLite', args: own('bare.ts', '--work', 'stored') },
   { name: 'fastify', args: own('fastify.ts') },
   { name: names.sandbox, args: (port) => [programs.bundle, ...custosArguments('sandbox', port), '--quiet'] },
   {
     name: 'custos sandbox --data, not its first start',
     args: (port, kept) => [programs.bundle, ...custosArguments('sandbox', port), '--quiet', '--data', kept],
-  },
-  {
-    name: 'custos sandbox from sources',
-    args: (port) => [programs.sources, ...custosArguments('sandbox', port), '--quiet'],
   },
   { name: 'custos mock', args: (port) => [programs.bundle, ...custosArguments('mock', port), '--quiet'] },
   { name: names.prism, args: prismArguments },

@@ -10,20 +10,15 @@ import { launchOwn, launchPrism, type RunningServer } from '../servers/launch.ts
 const operations = ['createUser', 'getWallet', 'createPolicy'] as const;
 const names = {
   bare: 'bare',
-  bareChecked: 'bare, answers checked',
   fastify: 'fastify',
-  express: 'express, no validation',
   pipeline: 'custos pipeline',
-  pipelineUnchecked: 'custos pipeline, answers unchecked',
   mock: 'custos mock',
-  validator: 'express-openapi-validator',
   prism: 'prism mock',
 };
 
 /** Complete requests with handlers that store nothing: the cost of HTTP, routing and validation. */
 export const stateless: BenchCase = {
-  about:
-    'requests whose handler stores nothing: bare node:http, fastify, express, Prism, Custos (G1, G2, G3, G5)',
+  about: 'requests whose handler stores nothing: bare node:http, fastify, Prism, Custos (G1, G3)',
   needsPeers: true,
   async run(bench) {
     const servers: RunningServer[] = [];
@@ -41,13 +36,9 @@ export const stateless: BenchCase = {
     try {
       const contestants = [
         await start(names.bare, launchOwn('bare.ts')),
-        await start(names.bareChecked, launchOwn('bare.ts', ['--check-responses'])),
         await start(names.fastify, launchOwn('fastify.ts')),
-        await start(names.express, launchOwn('express.ts')),
-        await start(names.pipeline, launchOwn('pipeline.ts', ['--check-responses'])),
-        await start(names.pipelineUnchecked, launchOwn('pipeline.ts')),
+        await start(names.pipeline, launchOwn('pipeline.ts')),
         await start(names.mock, launchCustos({ command: 'mock' })),
-        await start(names.validator, launchOwn('express-openapi-validator.ts')),
         await start(names.prism, launchPrism()),
       ];
       return report(await measureRounds(contestants, { ...bench, connections: 16 }));
@@ -74,18 +65,6 @@ function report(measured: readonly Measured[]) {
       measured: cpu(names.pipeline, id) / cpu(names.bare, id),
       limit: 1.5,
     }),
-    atMost({
-      id: 'G2',
-      what: `${id}: pipeline to plain express without validation`,
-      measured: cpu(names.pipeline, id) / cpu(names.express, id),
-      limit: 1,
-    }),
-    atLeast({
-      id: 'G3',
-      what: `${id}: express-openapi-validator to pipeline`,
-      measured: cpu(names.validator, id) / cpu(names.pipeline, id),
-      limit: 4,
-    }),
     atLeast({
       id: 'G3',
       what: `${id}: Prism to pipeline`,
@@ -97,12 +76,6 @@ function report(measured: readonly Measured[]) {
       what: `${id}: Prism to custos mock`,
       measured: cpu(names.prism, id) / cpu(names.mock, id),
       limit: 15,
-    }),
-    atMost({
-      id: 'G5',
-      what: `${id}: pipeline with answers checked to unchecked`,
-      measured: cpu(names.pipeline, id) / cpu(names.pipelineUnchecked, id),
-      limit: 1.15,
     }),
   ]);
   const tables = operations.map((id) => roundsTable(`${id}, nothing stored`, measured, id));

@@ -11,7 +11,6 @@ import {
 // over the IPC channel, and ends with the parent.
 
 const MAX_LATENCIES = 1_000_000;
-const GREETED_AT_ONCE = 50;
 
 interface Visit {
   readonly order: LoadOrder;
@@ -32,14 +31,6 @@ async function carryOut(order: LoadOrder): Promise<LoadResult> {
     const tls = order.caPem === undefined ? {} : { connect: { ca: order.caPem } };
     return new Client(origin, { pipelining: 1, ...tls });
   });
-  if (order.greeting !== undefined) {
-    // A server closes a connection whose handshake takes too long, which many at once would.
-    for (let from = 0; from < clients.length; from += GREETED_AT_ONCE) {
-      const some = clients.slice(from, from + GREETED_AT_ONCE);
-      await Promise.all(some.map((client) => greet(client, order)));
-    }
-    process.send?.({ isOpen: true });
-  }
   const startedMs = performance.now();
   const visit: Visit = {
     order,
@@ -84,8 +75,7 @@ function keepSending(client: Client, visit: Visit, index: number): Promise<void>
       }
       // A response that was late does not make the next requests come faster.
       dueMs = Math.max(dueMs, performance.now() - intervalMs) + intervalMs;
-      const isEnough = visit.order.count !== undefined && visit.sent >= visit.order.count;
-      if (isEnough || performance.now() >= visit.endAtMs || visit.wrong > 100) {
+      if (performance.now() >= visit.endAtMs || visit.wrong > 100) {
         resolve();
         return;
       }
@@ -95,11 +85,6 @@ function keepSending(client: Client, visit: Visit, index: number): Promise<void>
     };
     next();
   });
-}
-
-async function greet(client: Client, { greeting }: LoadOrder): Promise<void> {
-  const { body } = await client.request(optionsOf(greeting!));
-  await body.dump();
 }
 
 function optionsOf({ method, path, headers, body }: LoadRequest): Dispatcher.DispatchOptions {

@@ -21,10 +21,6 @@ export interface LoadOrder {
   readonly perSecond?: number;
   /** A status by which the server refuses requests that it does not admit, with the header `Retry-After`. */
   readonly refusedStatus?: number;
-  /** Ends when so many requests are answered, or after `seconds`. */
-  readonly count?: number;
-  /** What each connection sends first, so that it is open when the time begins. */
-  readonly greeting?: LoadRequest;
   /** How long responses are not counted at the beginning. */
   readonly unmeasuredSeconds?: number;
 }

@@ -5,17 +5,12 @@ import type { LoadOrder, LoadResult } from './load-order.ts';
 /** The process that sends the requests. */
 export interface Load {
   readonly pid: number;
-  /**
-   * Sends requests. Rejects when responses were wrong, because failures must not count as fast responses.
-   *
-   * @param onOpen called when every connection has been greeted.
-   */
-  run(order: LoadOrder, onOpen?: () => void): Promise<LoadResult>;
+  /** Sends requests. Rejects when responses were wrong, because failures must not count as fast responses. */
+  run(order: LoadOrder): Promise<LoadResult>;
   stop(): void;
 }
 
 type Reply = { result: LoadResult } | { error: string };
-type Message = Reply | { isOpen: true };
 
 /** Starts the load generator. */
 export function startLoad(): Load {
@@ -24,8 +19,8 @@ export function startLoad(): Load {
   });
   return {
     pid: child.pid as number,
-    async run(order, onOpen = () => undefined) {
-      const reply = await ask(child, order, onOpen);
+    async run(order) {
+      const reply = await ask(child, order);
       if ('error' in reply) throw new Error(`the load generator failed: ${reply.error}`);
       const { result } = reply;
       if (result.wrong > 0) {
@@ -39,20 +34,14 @@ export function startLoad(): Load {
   };
 }
 
-function ask(child: ChildProcess, order: LoadOrder, onOpen: () => void): Promise<Reply> {
+function ask(child: ChildProcess, order: LoadOrder): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const onExit = (): void => reject(new Error('the load generator ended'));
-    const onMessage = (message: Message): void => {
-      if ('isOpen' in message) {
-        onOpen();
-        return;
-      }
-      child.off('exit', onExit);
-      child.off('message', onMessage);
-      resolve(message);
-    };
     child.once('exit', onExit);
-    child.on('message', onMessage);
+    child.once('message', (reply: Reply) => {
+      child.off('exit', onExit);
+      resolve(reply);
+    });
     child.send(order);
   });
 }

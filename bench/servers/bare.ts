@@ -7,7 +7,7 @@ import { chooseWork, listenAndAnnounce, readOwnOptions } from './own-server.ts';
 // framework.
 
 const options = readOwnOptions();
-const answer = await bareAnswer(await chooseWork(options), options);
+const answer = bareAnswer(await chooseWork(options));
 const find = operationFinder();
 
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

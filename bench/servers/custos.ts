@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { credentials } from './credentials.ts';
 import { type Address, freePort, launch, type RunningServer, runToEnd, temporaryFolder } from './launch.ts';
 
-/** How Custos is started: from the bundle or from source. */
-export const programs = { bundle: join('dist', 'custos.js'), sources: join('src', 'main.ts') } as const;
+/** How Custos is started. */
+export const programs = { bundle: join('dist', 'custos.js') } as const;
 // As in `npm start` and in the image.
 const nodeFlags = ['--max-semi-space-size=8'];
 
@@ -16,13 +16,11 @@ export interface CustosOptions {
   readonly flags?: readonly string[];
   /** A module that is loaded before the program, relative to the root. */
   readonly before?: string;
-  /** Default: 0, so that a server that is not being measured does nothing. */
-  readonly preparedKeys?: number;
 }
 
 /** Starts Custos from its bundle with the credentials of the comparison. */
 export async function launchCustos(options: CustosOptions): Promise<RunningServer> {
-  const { command, https = false, isQuiet = true, flags = [], before, preparedKeys = 0 } = options;
+  const { command, https = false, isQuiet = true, flags = [], before } = options;
   const readyFile = join(temporaryFolder(), 'ready.json');
   return launch({
     args: [
@@ -32,7 +30,8 @@ export async function launchCustos(options: CustosOptions): Promise<RunningServe
       ...custosArguments(command, 0),
       ...['--ready-file', readyFile],
       ...(isQuiet ? ['--quiet'] : []),
-      ...(command === 'sandbox' ? ['--prepared-keys', String(preparedKeys)] : []),
+      // A server that is not being measured does nothing.
+      ...(command === 'sandbox' ? ['--prepared-keys', '0'] : []),
       ...flags,
     ],
     ready: () => {

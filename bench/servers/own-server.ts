@@ -8,8 +8,6 @@ export interface OwnOptions {
   readonly port: number;
   /** `stateless` or `stored`. */
   readonly work: string;
-  /** Check answers against the contract. */
-  readonly checkResponses: boolean;
 }
 
 export function readOwnOptions(): OwnOptions {
@@ -17,14 +15,9 @@ export function readOwnOptions(): OwnOptions {
     options: {
       port: { type: 'string', default: '0' },
       work: { type: 'string', default: 'stateless' },
-      'check-responses': { type: 'boolean', default: false },
     },
   });
-  return {
-    port: Number(values.port),
-    work: values.work,
-    checkResponses: values['check-responses'],
-  };
+  return { port: Number(values.port), work: values.work };
 }
 
 /** The requested work. Loads only what it needs. */

@@ -59,7 +59,7 @@ const handler = await createApp({
       replace: async () => {},
     },
     check: createResponseCheck({
-      mode: options.checkResponses ? 'always' : 'off',
+      mode: 'always',
       validators: responseValidators,
       log: silentLog,
     }),
