@@ -73,7 +73,7 @@ const rows: Row[] = [
   { what: 'casts by `as unknown as`', value: places(/ as unknown as /g), most: 0 },
   { what: '`instanceof Promise`', value: places(/instanceof Promise\b/g), most: 1 },
   // These two may only fall: lower the limit with the count.
-  { what: 'calls of the database through Kysely', value: bypassing, most: 236 },
+  { what: 'calls of the database through Kysely', value: bypassing, most: 226 },
   {
     what: 'of 100 calls of the database, those through Kysely',
     value: Math.round((100 * bypassing) / allCalls),

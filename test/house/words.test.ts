@@ -70,7 +70,11 @@ test('comments carry no marks but the agreed ones', () => {
 
 test('an intent’s status is written where its transitions are, and where a change dismisses it', () => {
   const writers = files
-    .filter(({ code }) => /updateTable\('intents'\)\s*\.set\(\{[^}]*\bstatus:/.test(code))
+    .filter(({ code }) =>
+      /(updateTable\('intents'\)\s*\.set\(|nativeUpdate\(\s*IntentEntity,\s*\{[^}]*\},\s*)\{[^}]*\bstatus:/.test(
+        code,
+      ),
+    )
     .map(({ path }) => path);
   expect(writers).toEqual([
     'src/domain/base/resource-changes/dismiss-intents.ts',

@@ -5,6 +5,7 @@ import type { DelayDelivery } from '../../../ports/requests.ts';
 import { lockName } from '../../../storage/locks.ts';
 import type { Claimant } from '../../base/processes/server-processes.ts';
 import type { Tables } from '../../tables.ts';
+import { WebhookEndpointEntity } from './webhook.entity.ts';
 import { isSubscribedTo } from './webhook-endpoint.ts';
 
 /**
@@ -345,10 +346,9 @@ export async function releaseEndpoint(
 
 /** Releases the endpoints of a process that has ended. */
 export async function releaseEndpointsOf(em: SqlEntityManager, { owner }: Claimant): Promise<void> {
-  await em
-    .getKysely<Tables>()
-    .updateTable('webhook_endpoints')
-    .set({ lease_owner: null, leased_until_ms: null })
-    .where('lease_owner', '=', owner)
-    .execute();
+  await em.nativeUpdate(
+    WebhookEndpointEntity,
+    { leaseOwner: owner },
+    { leaseOwner: null, leasedUntilMs: null },
+  );
 }

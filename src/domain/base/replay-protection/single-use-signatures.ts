@@ -6,6 +6,7 @@ import type { Safeguards, SignedRequest, SingleUse, StoredResponse } from '../..
 import type { Tables } from '../../tables.ts';
 import { requireSigners } from '../idempotency/idempotency-keys.ts';
 import { readSafeguards } from '../safeguards/safeguards.ts';
+import { UsedSignatureEntity } from './used-signature.entity.ts';
 
 // KYSELY: upserts that report which request was first.
 
@@ -43,13 +44,8 @@ export function singleUseSignatures(defaults: Safeguards): SingleUse {
       }
     },
     async replace(em, { appId }, { payloads, answer }) {
-      await em
-        .getKysely<Tables>()
-        .updateTable('used_signatures')
-        .set(columnsOf(answer))
-        .where('app_id', '=', appId)
-        .where('digest', 'in', payloads.map(digestOf))
-        .execute();
+      const used = { appId, digest: { $in: payloads.map(digestOf) } };
+      await em.nativeUpdate(UsedSignatureEntity, used, columnsOf(answer));
     },
   };
 }
@@ -136,9 +132,7 @@ interface Row {
   readonly expires_at_ms: number | null;
 }
 
-/**
- * Inserts the row unless the payload was used before. Returns the row of the request or intent that uses the payload.
- */
+/** Inserts the row unless the payload was used before. Returns who uses it: this request, another one, or an intent. */
 async function claim(em: SqlEntityManager, row: Row): Promise<'mine' | 'request' | 'intent'> {
   const database = em.getKysely<Tables>();
   const { numInsertedOrUpdatedRows } = await database

@@ -89,8 +89,6 @@ export async function releaseExecutionsOf(em: SqlEntityManager, dead: Claimant):
   );
 }
 
-// KYSELY: each change is a compare-and-set.
-
 /** The next state of an execution. */
 type ExecutionChange =
   | { readonly status: 'submitted'; readonly actionId: string; readonly gasCost: string | null }
@@ -103,25 +101,23 @@ export async function moveExecution(
   id: string,
   { change, nowMs }: { readonly change: ExecutionChange; readonly nowMs: number },
 ): Promise<boolean> {
-  const { numUpdatedRows } = await em
-    .getKysely<Tables>()
-    .updateTable('wallet_automation_executions')
-    .set({
+  const moved = await em.nativeUpdate(
+    ExecutionEntity,
+    { id, status: 'pending' },
+    {
       status: change.status,
-      next_run_at_ms: null,
-      updated_at_ms: nowMs,
+      nextRunAtMs: null,
+      updatedAtMs: nowMs,
       ...(change.status === 'submitted'
-        ? { action_id: change.actionId, gas_cost: change.gasCost, submitted_at_ms: nowMs }
+        ? { actionId: change.actionId, gasCost: change.gasCost, submittedAtMs: nowMs }
         : {}),
       ...(change.status === 'skipped'
-        ? { swept_by_id: change.sweptById, failure_reason: change.reason ?? null }
+        ? { sweptById: change.sweptById, failureReason: change.reason ?? null }
         : {}),
-      ...(change.status === 'failed' ? { failure_reason: change.reason, failed_at_ms: nowMs } : {}),
-    })
-    .where('id', '=', id)
-    .where('status', '=', 'pending')
-    .executeTakeFirstOrThrow();
-  return numUpdatedRows === 1n;
+      ...(change.status === 'failed' ? { failureReason: change.reason, failedAtMs: nowMs } : {}),
+    },
+  );
+  return moved === 1;
 }
 
 /**
@@ -171,16 +167,13 @@ export async function endExecutionOfAction(
   nowMs: number,
 ): Promise<void> {
   const { failure } = action;
-  await em
-    .getKysely<Tables>()
-    .updateTable('wallet_automation_executions')
-    .set({
-      updated_at_ms: nowMs,
-      ...(failure === undefined
-        ? { status: 'completed', completed_at_ms: nowMs }
-        : { status: 'failed', failure_reason: failure, failed_at_ms: nowMs }),
-    })
-    .where('action_id', '=', action.id)
-    .where('status', '=', 'submitted')
-    .execute();
+  const ended =
+    failure === undefined
+      ? { status: 'completed', completedAtMs: nowMs }
+      : { status: 'failed', failureReason: failure, failedAtMs: nowMs };
+  await em.nativeUpdate(
+    ExecutionEntity,
+    { actionId: action.id, status: 'submitted' },
+    { ...ended, updatedAtMs: nowMs },
+  );
 }

@@ -10,7 +10,7 @@ import type { Tables } from '../../tables.ts';
 import { WalletActionStepEntity } from './wallet-action.entity.ts';
 import type { ExternalKind } from './wallet-action-steps.ts';
 
-// KYSELY: steps are claimed with `skip locked` and moved by compare-and-set, and read with their transactions.
+// KYSELY: steps are claimed with `skip locked`, and read with their transactions.
 
 /** CHOICE: how often a waiting external step is polled. */
 const AGAIN_MS = 2000;
@@ -123,23 +123,20 @@ export async function advanceExternalStep(
     await putOff(em, step, { untilMs: nowMs + AGAIN_MS, claimedBy: null });
     return false;
   }
-  const { numUpdatedRows } = await em
-    .getKysely<Tables>()
-    .updateTable('wallet_action_steps')
-    .set({
-      external_status: progress.kind,
+  const advanced = await em.nativeUpdate(
+    WalletActionStepEntity,
+    { actionId: step.actionId, position: step.position, externalStatus: 'waiting' },
+    {
+      externalStatus: progress.kind,
       hash: 'hash' in progress ? (progress.hash ?? null) : null,
-      failure_reason: 'reason' in progress ? progress.reason : null,
-      next_check_at_ms: null,
+      failureReason: 'reason' in progress ? progress.reason : null,
+      nextCheckAtMs: null,
       ...('delivery' in progress && progress.delivery !== undefined
         ? { delivery: JSON.stringify(progress.delivery) }
         : {}),
-    })
-    .where('action_id', '=', step.actionId)
-    .where('position', '=', step.position)
-    .where('external_status', '=', 'waiting')
-    .executeTakeFirstOrThrow();
-  if (numUpdatedRows !== 1n) return false;
+    },
+  );
+  if (advanced !== 1) return false;
   noteChange(notes, {
     appId: step.appId,
     what: `wallet_action.external_step_${progress.kind}`,
@@ -209,19 +206,16 @@ export async function storeEffects(
   { found, nowMs }: { found: TransactionMovements | undefined; nowMs: number },
 ): Promise<void> {
   const effects = found?.movements.map((moved) => ({ ...moved, rawAmount: String(moved.rawAmount) }));
-  await em
-    .getKysely<Tables>()
-    .updateTable('wallet_action_steps')
-    .set({
+  await em.nativeUpdate(
+    WalletActionStepEntity,
+    { actionId, position, nextCheckAtMs: { $ne: null } },
+    {
       ...(found === undefined
         ? {}
-        : { effects: JSON.stringify(effects), effects_block_number: Number(found.blockNumber) }),
-      next_check_at_ms: nowMs,
-    })
-    .where('action_id', '=', actionId)
-    .where('position', '=', position)
-    .where('next_check_at_ms', 'is not', null)
-    .execute();
+        : { effects: JSON.stringify(effects), effectsBlockNumber: Number(found.blockNumber) }),
+      nextCheckAtMs: nowMs,
+    },
+  );
   if (found !== undefined) noteChange(notes, { appId, what: 'wallet_action.effects_read', id: actionId });
 }
 

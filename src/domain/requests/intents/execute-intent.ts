@@ -33,7 +33,7 @@ async function settleIntent(
   result: IntentActionResult,
 ): Promise<boolean> {
   const status = result.status_code < 400 ? 'executed' : 'failed';
-  const outcome = { action_result: JSON.stringify(result) };
+  const outcome = { actionResult: JSON.stringify(result) };
   const isMine = await moveIntent(context, intent.id, { from: 'processing', to: status, outcome });
   if (isMine) {
     await recordEvent(context, {

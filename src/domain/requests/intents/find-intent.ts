@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
-import type { Updateable } from 'kysely';
 import { ApiError, notFound } from '../../../errors.ts';
 import type { IntentStatus } from '../../../generated/schemas.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { membershipsOf } from '../../access/key-quorums/find-key-quorum.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
-import { type IntentRow, intentColumns } from './intent.entity.ts';
+import { IntentEntity, type IntentRow, intentColumns } from './intent.entity.ts';
 
-// KYSELY: intents are read as stored rows; they move from status to status by compare-and-set.
+// KYSELY: intents are read as stored rows, because the condition of those that a user may see has subqueries.
 
 /** The allowed transitions between statuses. */
 const transitions = {
@@ -23,8 +22,12 @@ const transitions = {
   dismissed: [],
 } as const satisfies Record<IntentStatus, readonly IntentStatus[]>;
 
-/** Columns that may be set together with a transition. */
-type Outcome = Pick<Updateable<Tables['intents']>, 'ended_at_ms' | 'authorization_details' | 'action_result'>;
+/** Set together with a transition. */
+interface Outcome {
+  readonly endedAtMs?: number;
+  readonly authorizationDetails?: string;
+  readonly actionResult?: string;
+}
 
 /**
  * Moves an intent to another status if it still has the expected one. Returns false when another transaction was
@@ -36,14 +39,12 @@ export async function moveIntent<From extends keyof typeof transitions>(
   { from, to, outcome = {} }: { from: From; to: (typeof transitions)[From][number]; outcome?: Outcome },
 ): Promise<boolean> {
   assert((transitions[from] as readonly IntentStatus[]).includes(to), `an intent goes from ${from} to ${to}`);
-  const { numUpdatedRows } = await em
-    .getKysely<Tables>()
-    .updateTable('intents')
-    .set({ status: to, updated_at_ms: nowMs, ...outcome })
-    .where('id', '=', id)
-    .where('status', '=', from)
-    .executeTakeFirst();
-  return numUpdatedRows === 1n;
+  const moved = await em.nativeUpdate(
+    IntentEntity,
+    { id, status: from },
+    { status: to, updatedAtMs: nowMs, ...outcome },
+  );
+  return moved === 1;
 }
 
 /** Whether a pending intent has expired. The millisecond of the expiry itself is still valid, as for any request. */

@@ -139,7 +139,7 @@ async function store(
  */
 export async function rejectIntent(context: OperationContext, id: string): Promise<IntentResponse> {
   const intent = await findPendingForUpdate(context, id);
-  const outcome = { ended_at_ms: context.nowMs };
+  const outcome = { endedAtMs: context.nowMs };
   const isMine = await moveIntent(context, intent.id, { from: 'pending', to: 'rejected', outcome });
   assert(isMine, `intent ${id} is locked, yet its status has changed`);
   const rejected = await reloadIntent(context, intent.id);
@@ -180,7 +180,7 @@ export async function expireIntents(em: SqlEntityManager, nowMs: number): Promis
     .execute();
   let expired = 0;
   for (const { id } of rows) {
-    const outcome = { ended_at_ms: nowMs };
+    const outcome = { endedAtMs: nowMs };
     if (await moveIntent({ em, nowMs }, id, { from: 'pending', to: 'expired', outcome })) expired += 1;
   }
   return expired;

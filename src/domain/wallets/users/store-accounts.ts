@@ -1,7 +1,12 @@
 import { ApiError, invalidField } from '../../../errors.ts';
 import type { OperationContext } from '../../../ports/operation-context.ts';
 import { lockNames } from '../../../storage/locks.ts';
-import type { LinkedAccountRow, StoredAccount, UserRow } from '../../access/user-records/user.entity.ts';
+import {
+  type LinkedAccountRow,
+  type StoredAccount,
+  type UserRow,
+  UserSearchTermEntity,
+} from '../../access/user-records/user.entity.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import type { Tables } from '../../tables.ts';
 import type { WalletRow } from '../wallets/wallet.entity.ts';
@@ -108,11 +113,7 @@ export async function removeSearchTerms(
   accountIds: readonly string[],
 ): Promise<void> {
   if (accountIds.length === 0) return;
-  await em
-    .getKysely<Tables>()
-    .deleteFrom('user_search_terms')
-    .where('account_id', 'in', [...accountIds])
-    .execute();
+  await em.nativeDelete(UserSearchTermEntity, { accountId: { $in: accountIds } });
 }
 
 /** The 409 error that clients must not retry, because the account stays linked to its user. */

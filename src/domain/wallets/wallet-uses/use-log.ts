@@ -6,6 +6,7 @@ import type { UseLog, UseRecord } from '../../../ports/requests.ts';
 import { insertionOfMany, standApart } from '../../../storage/prepared-statements.ts';
 import { prepareQuery } from '../../prepared-query.ts';
 import type { Tables } from '../../tables.ts';
+import { UseVolumeEntity } from './wallet-use.entity.ts';
 
 // HOT: runs for every signature (bench `stored`, `policy`).
 
@@ -81,7 +82,7 @@ async function addBytes(
 /** Deletes the counts of all days but the last two. */
 export async function dropOldVolumes(em: SqlEntityManager, nowMs: number): Promise<void> {
   const yesterday = Math.floor(nowMs / DAY_MS) - 1;
-  await em.getKysely<Tables>().deleteFrom('use_volumes').where('day', '<', yesterday).execute();
+  await em.nativeDelete(UseVolumeEntity, { day: { $lt: yesterday } });
 }
 
 /** How long a record waits for a batch, in ms of system time. */

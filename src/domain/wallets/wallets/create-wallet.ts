@@ -28,7 +28,7 @@ import {
   sealedFor,
 } from '../wallet-authorities/new-authority.ts';
 import { walletView } from './find-wallet.ts';
-import { type WalletRow, walletColumns } from './wallet.entity.ts';
+import { type WalletRow, WalletSignerEntity, walletColumns } from './wallet.entity.ts';
 
 type CheckContext = Pick<OperationContext, 'app' | 'em'>;
 
@@ -153,11 +153,7 @@ export async function replaceSigners(
   walletId: string,
   signers: AdditionalSignerInput,
 ): Promise<void> {
-  await context.em
-    .getKysely<Tables>()
-    .deleteFrom('wallet_signers')
-    .where('wallet_id', '=', walletId)
-    .execute();
+  await context.em.nativeDelete(WalletSignerEntity, { walletId });
   await storeSigners(context, walletId, signers);
 }
 

@@ -261,19 +261,17 @@ export async function assignWalletEntity(
   if (wallet.entity_id !== null) throw alreadySet();
   await admitWallet(context, entity);
   const assignmentId = context.ids.cuid2();
-  const { numUpdatedRows } = await context.em
-    .getKysely<Tables>()
-    .updateTable('wallets')
-    .set({
-      entity_type: entity.type,
-      entity_id: entity.id,
-      entity_assignment_id: assignmentId,
-      entity_assigned_at_ms: context.nowMs,
-    })
-    .where('id', '=', wallet.id)
-    .where('entity_id', 'is', null)
-    .executeTakeFirstOrThrow();
-  if (numUpdatedRows === 0n) throw alreadySet();
+  const assigned = await context.em.nativeUpdate(
+    WalletEntity,
+    { id: wallet.id, entityId: null },
+    {
+      entityType: entity.type,
+      entityId: entity.id,
+      entityAssignmentId: assignmentId,
+      entityAssignedAtMs: context.nowMs,
+    },
+  );
+  if (assigned === 0) throw alreadySet();
   return {
     id: assignmentId,
     wallet_id: wallet.id,
