@@ -173,7 +173,7 @@ export interface ControllableChains {
   abis(): Promise<ControllableAbis>;
   /** Returns the holdings of every asset, in base units. */
   books(): Promise<readonly AssetBooks[]>;
-  /** Returns what addresses hold of the assets with a price, on the EVM, Solana and Tron chains in use. */
+  /** Returns the balances of addresses in the assets that have a price, on the EVM, Solana and Tron chains in use. */
   holdings(addresses: readonly string[]): Promise<readonly AddressHolding[]>;
   /** The vaults and rewards of EVM chains. */
   readonly earn: ControllableEarn;

@@ -129,11 +129,11 @@ const TOO_LARGE = -32_003;
 const MOST_CALLS = 1_000;
 
 /**
- * CHOICE: the calls of one message may use five seconds of the processor together, where geth counts those of a clock.
- * So a busy machine does not fail calls that are short.
+ * CHOICE: the calls of one message may use five seconds of CPU time in total. Geth limits the elapsed time instead, but
+ * then short calls would fail on a busy machine.
  */
 const MESSAGE_CPU_MS = 5_000;
-/** CHOICE: what waits for a thread or for the node of a forked chain ends after 20 seconds. */
+/** CHOICE: a call that waits for a thread, or for the node of a forked chain, ends after 20 seconds. */
 const MESSAGE_MS = 20_000;
 /** CHOICE: the responses of one batch have at most 25 million characters together, as in geth by default. */
 const MOST_CHARACTERS = 25_000_000;
@@ -193,7 +193,7 @@ export async function answerMessage(
   }
 }
 
-/** Returns whether the time of a message is over. */
+/** Whether a message has used up its time. */
 function startTimer(): () => boolean {
   const usedMs = (): number => {
     const { user, system } = process.threadCpuUsage();

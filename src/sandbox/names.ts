@@ -5,7 +5,7 @@ import { LinkedAccountEntity } from '../domain/access/user-records/user.entity.t
 import { WalletEntity } from '../domain/wallets/wallets/wallet.entity.ts';
 import type { SandboxMember, SandboxNamed, SandboxOwner } from './generated/schemas.ts';
 
-// The names of what rows of lists refer to. Each function reads all names of a page with one statement.
+// The names of resources to which rows of lists refer. Each function reads all names of a page with one statement.
 
 type Names = ReadonlyMap<string, string | null>;
 

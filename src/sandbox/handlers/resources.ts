@@ -63,7 +63,7 @@ function hasPrices(chainType: string): boolean {
 const pricedChainTypes = new Set(['ethereum', 'solana', 'tron']);
 
 /**
- * The worth in US dollars of what addresses hold on the simulated chains, by address.
+ * The value in US dollars of the balances of addresses on the simulated chains, by address.
  *
  * CHOICE: assets without a price and assets of test networks count as nothing.
  */

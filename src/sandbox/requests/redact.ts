@@ -67,7 +67,7 @@ function header(name: string, value: string): Header {
   return { name, value: secretHeader.test(name.toLowerCase()) ? REMOVED : value };
 }
 
-/** Bodies of the API are not this deep, and each level of a shown body takes stack. */
+/** Deeper than any body of the API. The limit protects the call stack, because bodies are shown recursively. */
 const MAX_DEPTH = 100;
 
 function isDeeper(value: unknown, levels: number): boolean {

@@ -130,7 +130,7 @@ function storedBalances(store: ChainStore, caip2: string): Holding[] {
 type Tokens = Pick<World, 'store' | 'knownTokens' | 'nativeSymbol'>;
 
 /**
- * Returns what addresses hold of the assets of one chain that have a name.
+ * Returns the balances of addresses in the named assets of one chain.
  *
  * NOTE: on a chain that continues a real one, only the native balances that have changed are known.
  */

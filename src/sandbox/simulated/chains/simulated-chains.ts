@@ -73,7 +73,7 @@ export interface SimulatedChains extends Chains {
   total(caip2: string, tokenAddress: string | null): Promise<bigint>;
   /** Returns the holdings of every asset on the EVM, Solana and Tron chains in use. */
   books(): Promise<readonly AssetBooks[]>;
-  /** Returns what addresses hold of the assets with a price, on the EVM, Solana and Tron chains in use. */
+  /** Returns the balances of addresses in the assets that have a price, on the EVM, Solana and Tron chains in use. */
   holdings(addresses: readonly string[]): Promise<readonly AddressHolding[]>;
   /** The vaults and rewards of simulated EVM chains. */
   readonly earn: SimulatedEarn;

@@ -127,7 +127,7 @@ export async function include(
     ...{ isReverted: run.revert !== undefined, logs: run.logs },
   };
   if (!lane.startsWith(OPERATION_LANE)) return { execution, receipt };
-  // The transaction of a bundle succeeds, whatever becomes of its operations.
+  // The transaction of a bundle succeeds even if its operations fail.
   const bundle = { contract: ENTRY_POINT_ADDRESS, chainId: state.chainId, bytes: plan.operation! };
   const result = { succeeds: !receipt.isReverted, gasCost: fee, gasUsed: run.gasUsed };
   const logs = logsOfBundle(bundle, { ...result, logs: run.logs, failure: execution.failure });

@@ -225,8 +225,8 @@ const methods: Readonly<Record<string, Method>> = {
 /**
  * The state after a block, and the block in which a call on it runs.
  *
- * CHOICE: simulated chains store only the latest state. That of an earlier block is known from what later transactions
- * have read.
+ * CHOICE: simulated chains store only the latest state. The state of an earlier block is reconstructed from what later
+ * transactions have read.
  */
 function placeAt(parts: EvmParts, block: unknown): Place {
   const number = knownBlock(parts, block);

@@ -22,7 +22,7 @@ const ACCOUNT_DEPLOYED = '0xd51a9c61267aa6196961883ecf5ff2da6619c37dac0fa9212251
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 const ERROR_SELECTOR = '08c379a0';
 const REVERTED = 'execution reverted';
-/** The most bytes of a reason that the entry point reports. */
+/** The maximum number of bytes of a reason that the entry point reports. */
 const MOST_REASON = 2_048;
 
 /** The fields that all events of an operation begin with. Addresses are lower-case 0x hex. */
@@ -33,7 +33,7 @@ export interface OperationKey {
   readonly paymaster: string | undefined;
 }
 
-/** What an operation came to. */
+/** The outcome of an operation. */
 export interface OperationResult {
   readonly succeeds: boolean;
   readonly gasCost: bigint;
