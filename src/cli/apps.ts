@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { ConfigError, readDatabaseConfig } from '../config/config.ts';
 import { operatorsCommand } from './operators.ts';
+import { type Column, type Screen, screenOf, table, timeOn } from './shell/terminal.ts';
 import { vaultsCommand } from './vaults.ts';
 
 interface AppsFlags {
@@ -45,12 +46,9 @@ export function appsCommand(): Command {
     appOptions(new Command('list').description('list the apps, oldest first')).action(
       async (flags: AppsFlags) => {
         const list = await (await appAdministration(flags)).listApps();
-        const lines = list.map(({ id, name, created_at }) => `${id}  ${created_at}  ${name}`);
-        printApp(
-          flags,
-          list,
-          lines.length === 0 ? 'no apps; create one with `custos apps create`' : lines.join('\n'),
-        );
+        const screen = screenOf();
+        const text = table(appColumns(screen), list, screen);
+        printApp(flags, list, list.length === 0 ? 'no apps; create one with `custos apps create`' : text);
       },
     ),
   );
@@ -97,6 +95,18 @@ export function appsCommand(): Command {
   apps.addCommand(operatorsCommand());
   return apps;
 }
+
+type ListedApp = { readonly id: string; readonly name: string; readonly created_at: string };
+
+const appColumns = (screen: Screen): readonly Column<ListedApp>[] => [
+  { title: 'name', text: ({ name }) => name, color: () => 'bold', canBeCut: true },
+  { title: 'id', text: ({ id }) => id },
+  {
+    title: 'created',
+    text: ({ created_at: at }) => (screen.isTerminal ? timeOn(screen, Date.parse(at)) : at),
+    color: () => 'dim',
+  },
+];
 
 const settingsHelp = `
 Settings: jwt_auth {jwks_url or verification_key, user_id_claim, audiences},

@@ -1,9 +1,10 @@
-import type { RunningSandbox } from '../compose/local-server.ts';
+import type { FundedWallet, RunningSandbox } from '../compose/local-server.ts';
 import type { SandboxConfig } from '../config/config.ts';
 import { quote } from './shell/quote.ts';
+import { type Column, screenOf, table } from './shell/terminal.ts';
 
 /** The start-up message: all data for a first request, and an example of the request. */
-export function banner(server: RunningSandbox, config: SandboxConfig): string {
+export async function banner(server: RunningSandbox, config: SandboxConfig): Promise<string> {
   const { appId, appSecret, caFile, adminUrl, isExposed, isMock, controlToken, rpcUrl } = server;
   const [baseUrl = server.baseUrl] = config.publicUrls;
   const lines = [
@@ -31,6 +32,7 @@ export function banner(server: RunningSandbox, config: SandboxConfig): string {
     '',
     ...lines.map(([label = '', value = '']) => `  ${label.padEnd(12)}${value}`),
     '',
+    ...walletLines((await server.fundedWallets?.()) ?? []),
     'Create a wallet:',
     '',
     curl({ ...server, baseUrl }, config.prefix),
@@ -46,6 +48,24 @@ function clockLines({ clock }: RunningSandbox): string[][] {
     ['Clock', `frozen at ${new Date(clock.now()).toISOString()}; \`custos clock resume\` lets it run`],
     ['', 'access tokens look expired to clients that verify them by the clock of their machine'],
   ];
+}
+
+/** The funded wallets, each with its address and what it holds on each chain. */
+function walletLines(wallets: readonly FundedWallet[]): string[] {
+  if (wallets.length === 0) return [];
+  const held = ({ balances }: FundedWallet): string =>
+    [...Map.groupBy(Object.keys(balances), (chain) => balances[chain])]
+      .map(([amounts, chains]) => `${amounts} on ${chains.join(' and ')}`)
+      .join('; ');
+  const columns: readonly Column<FundedWallet>[] = [
+    { title: 'wallet', text: ({ name }) => name, color: () => 'bold' },
+    { title: 'address', text: ({ address }) => address },
+    { title: 'has', text: held, color: () => 'green' },
+  ];
+  const screen = screenOf();
+  const rows = table(columns, wallets, { ...screen, isTerminal: false, width: screen.width - 2 });
+  const lines = rows.split('\n').map((row) => `  ${row}`);
+  return ['Wallets with funds on simulated chains:', '', ...lines, ''];
 }
 
 function dataText({ dataFolder }: SandboxConfig): string {

@@ -8,6 +8,7 @@ import {
   withSandbox,
 } from './sandbox-options.ts';
 import { stopSignal } from './serve-until-stopped.ts';
+import { colorOfStatus, printable, type Screen, screenOf } from './shell/terminal.ts';
 
 interface LogsFlags extends SandboxClientFlags {
   operation?: string[];
@@ -61,18 +62,16 @@ async function printRequests(client: SandboxClient, flags: LogsFlags): Promise<v
 }
 
 /** Formats a request as one line, with the hint of an error below it. */
-export function requestLine({
-  received_at_ms,
-  method,
-  path,
-  status,
-  code,
-  duration_ms,
-  id,
-  hint,
-}: RecordedRequest): string {
-  const time = new Date(received_at_ms).toISOString().slice(11, 23);
+export function requestLine(request: RecordedRequest, screen: Screen = screenOf()): string {
+  const { received_at_ms: atMs, method, path, status, code, duration_ms: ms, id, hint } = request;
+  const time = new Date(atMs).toISOString().slice(11, 23);
   const outcome = code === null ? String(status) : `${status} ${code}`;
-  const line = `${time}  ${outcome}  ${method} ${path}  ${Math.round(duration_ms)} ms  ${id}`;
+  const line = [
+    screen.paint('dim', time),
+    screen.paint(colorOfStatus(status), outcome),
+    `${method} ${printable(path)}`,
+    screen.paint('dim', `${Math.round(ms)} ms`),
+    screen.paint('dim', id),
+  ].join('  ');
   return hint === null ? line : `${line}\n              ${hint}`;
 }

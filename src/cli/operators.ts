@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander';
 import type { OperatorAdministration } from '../admin/operators.ts';
 import { ConfigError, readDatabaseConfig } from '../config/config.ts';
+import { type Column, type Screen, screenOf, table, timeOn } from './shell/terminal.ts';
 
 type OperatorRole = 'viewer' | 'developer' | 'admin';
 interface OperatorsFlags {
@@ -51,7 +52,11 @@ export function operatorsCommand(): Command {
     withCommonOptions(new Command('list').description('list the operators, oldest first')).action(
       async (appId: string, flags: OperatorsFlags) => {
         const list = await (await administration(flags)).list(appId);
-        printResult(flags, list, list.length === 0 ? 'no operators' : list.map(lineOf).join('\n'));
+        printResult(
+          flags,
+          list,
+          list.length === 0 ? 'no operators' : table(operatorColumns, list, screenOf()),
+        );
       },
     ),
   );
@@ -77,11 +82,9 @@ export function operatorsCommand(): Command {
       .option('--limit <number>', 'maximum number of records', '50')
       .action(async (appId: string, flags: OperatorsFlags) => {
         const records = await (await administration(flags)).records(appId, readLimit(flags.limit));
-        printResult(
-          flags,
-          records,
-          records.length === 0 ? 'no records' : records.map(recordLineOf).join('\n'),
-        );
+        const screen = screenOf();
+        const text = table(recordColumns(screen), records, screen);
+        printResult(flags, records, records.length === 0 ? 'no records' : text);
       }),
   );
   return operators;
@@ -97,14 +100,37 @@ function withCommonOptions(command: Command): Command {
 
 type Listed = Awaited<ReturnType<OperatorAdministration['list']>>[number];
 type Recorded = Awaited<ReturnType<OperatorAdministration['records']>>[number];
-function lineOf({ id, role, name }: Listed): string {
-  return `${id}  ${role.padEnd('developer'.length)}  ${name}`;
-}
 
-function recordLineOf(record: Recorded): string {
-  const who = record.operator_id === null ? record.origin : `${record.operator_name} (${record.operator_id})`;
-  const targets = Object.entries(record.targets).map(([name, value]) => `${name}=${value}`);
-  return [new Date(record.at_ms).toISOString(), who, record.action, record.result, ...targets].join('  ');
+const operatorColumns: readonly Column<Listed>[] = [
+  { title: 'name', text: ({ name }) => name, color: () => 'bold', canBeCut: true },
+  { title: 'role', text: ({ role }) => role },
+  { title: 'id', text: ({ id }) => id },
+];
+
+const recordColumns = (screen: Screen): readonly Column<Recorded>[] => [
+  { title: 'when', text: ({ at_ms: atMs }) => timeOn(screen, atMs), color: () => 'dim' },
+  {
+    title: 'who',
+    text: (record) =>
+      record.operator_id === null ? record.origin : `${record.operator_name} (${record.operator_id})`,
+  },
+  { title: 'action', text: ({ action }) => action },
+  {
+    title: 'result',
+    text: ({ result }) => result,
+    color: ({ result }) => (result === 'done' ? 'green' : 'yellow'),
+  },
+  {
+    title: 'on',
+    text: ({ targets }) =>
+      Object.entries(targets)
+        .map(([name, value]) => `${name}=${value}`)
+        .join('  '),
+  },
+];
+
+function lineOf(operator: Listed): string {
+  return operatorColumns.map(({ text }) => text(operator)).join('  ');
 }
 
 /** @throws ConfigError */

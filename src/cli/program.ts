@@ -34,6 +34,7 @@ import { doctorCommand } from './shell/doctor.ts';
 import { envCommand } from './shell/env.ts';
 import { execCommand } from './shell/exec.ts';
 import { openCommand } from './shell/open.ts';
+import { faultText } from './shell/terminal.ts';
 import { sigCommand } from './sig-explain.ts';
 import { signerCommand } from './signer.ts';
 import { usersCommand } from './users.ts';
@@ -54,6 +55,11 @@ export type ExitCode = 0 | 1 | 2 | 3;
 export async function runCommandLine(args: readonly string[]): Promise<ExitCode> {
   const program = makeProgram();
   try {
+    if (args.length === 0) {
+      const { overview } = await import('./shell/overview.ts');
+      console.log(await overview());
+      return 0;
+    }
     await program.parseAsync(args, { from: 'user' });
     return 0;
   } catch (error) {
@@ -68,54 +74,32 @@ function makeProgram(): Command {
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
     .showHelpAfterError('(see --help)')
-    .configureHelp({ helpWidth: 80, minWidthToWrap: 20 })
+    .configureHelp({ helpWidth: 80, minWidthToWrap: 20, subcommandTerm: (command) => command.name() })
     .configureOutput({
       outputError: (text, write) => write(text.replace(/^error: /, 'custos: ')),
     })
     .addHelpText('after', helpTail);
-  const commands = [
-    sandboxCommand(),
-    initCommand(),
-    execCommand(),
-    mockCommand(),
-    callCommand(),
-    rpcCommand(),
-    tokenCommand(),
-    logsCommand(),
-    whyCommand(),
-    coverageCommand(),
-    verifyCommand(),
-    listenCommand(),
-    triggerCommand(),
-    eventsCommand(),
-    snapshotCommand(),
-    resetCommand(),
-    clockCommand(),
-    faucetCommand(),
-    mineCommand(),
-    faultsCommand(),
-    scenarioCommand(),
-    envCommand(),
-    openCommand(),
-    mcpCommand(),
-    doctorCommand(),
-    serveCommand(),
-    signerCommand(),
-    migrateCommand(),
-    healthcheckCommand(),
-    appsCommand(),
-    walletsCommand(),
-    usersCommand(),
-    keysCommand(),
-    backupCommand(),
-    restoreCommand(),
-    restoredCommand(),
-    auditCommand(),
-    policyCommand(),
-    sigCommand(),
-    completionCommand(),
-  ];
-  for (const command of commands) program.addCommand(command);
+  const groups: Readonly<Record<string, readonly Command[]>> = {
+    'Run:': [sandboxCommand(), execCommand(), mockCommand(), initCommand(), envCommand(), openCommand()],
+    'Call:': [callCommand(), tokenCommand(), rpcCommand(), mcpCommand()],
+    'See what happened:': [
+      ...[logsCommand(), whyCommand(), eventsCommand(), listenCommand(), triggerCommand(), sigCommand()],
+    ],
+    'Change the world:': [
+      ...[clockCommand(), faucetCommand(), mineCommand(), faultsCommand(), scenarioCommand()],
+      ...[snapshotCommand(), resetCommand()],
+    ],
+    'Check the contract:': [coverageCommand(), verifyCommand(), policyCommand()],
+    'Production:': [
+      ...[serveCommand(), signerCommand(), migrateCommand(), healthcheckCommand(), appsCommand()],
+      ...[walletsCommand(), usersCommand(), keysCommand(), auditCommand()],
+      ...[backupCommand(), restoreCommand(), restoredCommand()],
+    ],
+    'This machine:': [doctorCommand(), completionCommand()],
+  };
+  for (const [heading, commands] of Object.entries(groups)) {
+    for (const command of commands) program.addCommand(command.helpGroup(heading));
+  }
   program.addCommand(completeCommand(makeProgram), { hidden: true });
   configureCommands(program);
   return program;
@@ -123,6 +107,7 @@ function makeProgram(): Command {
 
 const helpTail = `
 Examples:
+  $ custos                          the running sandboxes, and what to do next
   $ custos sandbox                  a complete server on https://127.0.0.1:4010
   $ custos sandbox --data ./custos  the same, with its data in a folder
   $ custos call createWallet chain_type=ethereum
@@ -187,15 +172,15 @@ function isExpected(error: unknown): error is Error {
 function explain(error: unknown): ExitCode {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (error instanceof ConfigError) {
-    console.error(`custos: ${error.message}`);
+    console.error(faultText(error.message));
     return 2;
   }
   const { code } = error as NodeJS.ErrnoException;
   // SQLite refines its codes, such as SQLITE_IOERR_WRITE.
   const known =
     code === undefined ? undefined : (advice[code] ?? advice[code.split('_').slice(0, 2).join('_')]);
-  if (known !== undefined) console.error(`custos: ${known(error as NodeJS.ErrnoException)}`);
-  else if (isExpected(error)) console.error(`custos: ${error.message}`);
+  if (known !== undefined) console.error(faultText(known(error as NodeJS.ErrnoException)));
+  else if (isExpected(error)) console.error(faultText(error.message));
   else console.error('custos: unexpected error:', error);
   return error instanceof UnmeasurableError ? 3 : 1;
 }

@@ -2,6 +2,8 @@ import type { Command } from 'commander';
 import { ConfigError } from '../config/config.ts';
 import type { SandboxAddress } from '../tools/client/sandbox-address.ts';
 import type { SandboxClient } from '../tools/client/sandbox-client.ts';
+import { stopSignal } from './serve-until-stopped.ts';
+import { type List, type ListFlags, printList } from './shell/terminal.ts';
 
 /** The options of every command that connects to a running sandbox. */
 export interface SandboxClientFlags extends SandboxAddress {
@@ -10,6 +12,29 @@ export interface SandboxClientFlags extends SandboxAddress {
 
 export function addSandboxClientOptions(command: Command): Command {
   return addSandboxAddressOptions(command).option('--json', 'print one JSON object per line');
+}
+
+/** The options of a command that prints a list of a running sandbox, which may change. */
+export function addSandboxListOptions(command: Command): Command {
+  return addSandboxClientOptions(command).option('--watch', 'print the list again whenever it changes');
+}
+
+/**
+ * Prints a list of the sandbox that the flags select.
+ *
+ * @throws ConfigError
+ */
+export function printSandboxList<Row extends object>(
+  flags: SandboxClientFlags & ListFlags,
+  read: (client: SandboxClient) => Promise<readonly Row[]>,
+  list: List<Row>,
+): Promise<void> {
+  return withSandbox(flags, (client) =>
+    printList(() => read(client), list, {
+      ...flags,
+      signal: flags.watch === true ? stopSignal() : undefined,
+    }),
+  );
 }
 
 export function addSandboxAddressOptions(command: Command): Command {

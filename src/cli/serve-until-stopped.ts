@@ -83,7 +83,7 @@ export async function serveUntilStopped(server: RunningSandbox, config: SandboxC
   try {
     if (readyFile !== undefined) writeReadyFile(readyFile, ready);
     if (json && !quiet) print(JSON.stringify({ msg: 'ready', ...ready }));
-    else if (!quiet) print(banner(server, config));
+    else if (!quiet) print(await banner(server, config));
   } catch (error) {
     stopping.ignore();
     await server.close();

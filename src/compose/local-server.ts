@@ -12,6 +12,13 @@ import type { PipelineOptions } from '../server/pipeline.ts';
 import type { RateLimitOptions } from '../server/rate-limit.ts';
 import type { Listening } from './listen.ts';
 
+/** A wallet of the seed data, with its balances by the name of the chain, as text. */
+export interface FundedWallet {
+  readonly name: string;
+  readonly address: string;
+  readonly balances: Readonly<Record<string, string>>;
+}
+
 export interface RunningSandbox extends Listening {
   readonly appId: string;
   readonly appSecret: string;
@@ -32,6 +39,8 @@ export interface RunningSandbox extends Listening {
    * are no simulated chains.
    */
   readonly rpcUrl?: string | undefined;
+  /** Returns the funded wallets of the seed data. Undefined if there are none. */
+  readonly fundedWallets?: (() => Promise<readonly FundedWallet[]>) | undefined;
   /** Whether the server returns examples. It then has no inspector and stores nothing. */
   readonly isMock?: boolean;
 }

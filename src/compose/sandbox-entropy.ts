@@ -32,6 +32,8 @@ export interface SandboxEntropy {
    * `custos why` needs unique ids.
    */
   goTo(positions: EntropyPositions | null): void;
+  /** Runs work whose ids and keys come from a separate stream, so that it does not change those after it. */
+  apart<T>(name: string, work: () => Promise<T>): Promise<T>;
 }
 
 /**
@@ -50,14 +52,27 @@ export function sandboxEntropy(seed: string | undefined, starts: number): Sandbo
       auditEntropy: systemEntropy,
       newRequestId,
     };
-    return { ...drawn, position: () => null, goTo: () => undefined };
+    return { ...drawn, position: () => null, goTo: () => undefined, apart };
   }
   const text = starts === 1 ? seed : `${seed}\n${starts}`;
   const [entropy, requestEntropy] = [seededEntropy(text), seededEntropy(`${text}\nrequests`)];
   const faultEntropy = seededEntropy(`${text}\nfaults`);
   const phraseEntropy = seededEntropy(phraseSeedOf(text));
   let newRequestId = requestIdsFrom(requestEntropy);
+  const moveTo = ({ main, phrases }: Pick<EntropyPositions, 'main' | 'phrases'>): void => {
+    entropy.goTo(main);
+    phraseEntropy.goTo(phrases ?? { seed: phraseSeedOf(main.seed), drawn: 0 });
+  };
   return {
+    async apart(name, work) {
+      const before = { main: entropy.position(), phrases: phraseEntropy.position() };
+      moveTo({ main: { seed: `${before.main.seed}\n${name}`, drawn: 0 } });
+      try {
+        return await work();
+      } finally {
+        moveTo(before);
+      }
+    },
     entropy,
     faultEntropy,
     phraseEntropy: seededPhrases(phraseEntropy),
@@ -74,15 +89,19 @@ export function sandboxEntropy(seed: string | undefined, starts: number): Sandbo
     },
     goTo(positions) {
       if (positions === null) return;
-      entropy.goTo(positions.main);
+      moveTo(positions);
       const now = requestEntropy.position();
       const { seed: ofSeed, drawn } = positions.requests;
       if (ofSeed === now.seed && drawn > now.drawn) requestEntropy.goTo(positions.requests);
       faultEntropy.goTo(positions.faults);
-      phraseEntropy.goTo(positions.phrases ?? { seed: phraseSeedOf(positions.main.seed), drawn: 0 });
       newRequestId = requestIdsFrom(requestEntropy);
     },
   };
+}
+
+/** Without a seed, there are no streams. */
+function apart<T>(_: string, work: () => Promise<T>): Promise<T> {
+  return work();
 }
 
 function phraseSeedOf(seed: string): string {

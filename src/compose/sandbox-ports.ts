@@ -17,6 +17,7 @@ import { createLoginIssuer, type LoginIssuer } from '../sandbox/simulated/login-
 import type { Snapshot } from '../sandbox/snapshot-file.ts';
 import { isLoopbackHost } from '../server/origins.ts';
 import { sandboxChains } from './chains.ts';
+import { fundWallet } from './funds.ts';
 import { sandboxEntropy } from './sandbox-entropy.ts';
 import type { SandboxMemory } from './sandbox-memory.ts';
 
@@ -101,6 +102,9 @@ export function makeSandboxPorts(config: SandboxConfig, kept: SandboxMemory, out
     prefix: config.prefix,
     diagnostics: true,
     safeguards: publishedSafeguards,
+    fundWallet: config.fundNewWallets
+      ? (wallet) => fundWallet({ chains: simulated, services: { log } }, wallet)
+      : undefined,
   };
   return {
     ports,

@@ -44,6 +44,7 @@ import { createResponseCheck } from '../server/validation-issues.ts';
 import { type Database, openDatabase } from '../storage/open-database.ts';
 import { restoredSandbox } from './backups.ts';
 import { controlPlane } from './control-plane.ts';
+import { readFundedWallets } from './funds.ts';
 import { releaseOwnClaims, startBesideRequests } from './jobs.ts';
 import { listen } from './listen.ts';
 import {
@@ -224,7 +225,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
   const eventLog = openEventLog(kept, systemEntropy);
   const seeds = {
     ...{ config, appId: memory.appId, appSecret: memory.appSecret },
-    ...{ services, database, chains, login: made.login },
+    ...{ services, database, chains, randomness, login: made.login },
   };
   const transport = { plainHttp: config.plainHttp, trustedProxies: [] };
   const http = { transport, clock, log, newRequestId };
@@ -238,7 +239,8 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
     await trail.open();
     await sealStoredTestCodes(services.keyStore, inUnitOf(units));
     if (snapshot !== undefined) adopt({ clock, randomness, fiat, cards }, snapshot.state);
-    const isNew = await ensureSeeds(seeds);
+    // The jobs must not read the funds of the seeds as deposits.
+    const isNew = await jobs.whilePaused(() => ensureSeeds(seeds), { mustForget: false });
     // The clock of an earlier start may have been ahead.
     const nowMs = clock.now();
     await inUnitOf(units)((em) => bringDueTimesTo(em, nowMs, nowMs + LONGEST_PLAN_MS));
@@ -348,6 +350,7 @@ async function startWith(kept: SandboxMemory, config: SandboxConfig, outside: Ou
       isExposed: !isLoopbackHost(config.host),
       rpcUrl: rpcUrl(),
       clock,
+      fundedWallets: config.seedData && config.funds ? () => readFundedWallets(seeds) : undefined,
       services,
       chains,
       fiat,

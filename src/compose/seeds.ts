@@ -2,10 +2,16 @@ import assert from 'node:assert/strict';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { acmeApp } from '../../mocks/apps.ts';
 import { usdcVault } from '../../mocks/earn-vaults.ts';
-import { treasuryQuorum } from '../../mocks/key-quorums.ts';
+import { aliceQuorum, bobQuorum, treasuryQuorum } from '../../mocks/key-quorums.ts';
 import { spendingPolicy } from '../../mocks/policies.ts';
 import { aliceUser, bobUser } from '../../mocks/users.ts';
-import { acmeSolanaWallet, acmeWallet, aliceWallet, treasuryWallet } from '../../mocks/wallets.ts';
+import {
+  acmeSolanaWallet,
+  acmeWallet,
+  aliceWallet,
+  fundedWallets,
+  treasuryWallet,
+} from '../../mocks/wallets.ts';
 import type { SandboxConfig } from '../config/config.ts';
 import type { AppSettings } from '../domain/access/apps/app.entity.ts';
 import { createApp, rotateAppSecret, updateApp } from '../domain/access/apps/app.ts';
@@ -26,35 +32,66 @@ import type { SimulatedChains } from '../sandbox/simulated/chains/simulated-chai
 import { handlersOf } from '../server/operation-contexts.ts';
 import { inUnitOf, unitsOf } from '../server/unit-of-work.ts';
 import type { Database } from '../storage/open-database.ts';
+import { fundSeeds } from './funds.ts';
+import type { SandboxEntropy } from './sandbox-entropy.ts';
 
 /** The operations that create a resource from only a body. */
 type Creation = 'createUser' | 'createKeyQuorum' | 'createPolicy' | 'createWallet';
+
+/** Alice's key quorum, and Bob as a user. Undefined where an operation is not implemented. */
+interface SeededOwners {
+  readonly alice: { readonly id: string } | undefined;
+  readonly bobUser: { readonly id: string } | undefined;
+}
 
 /** Creates the named seed data through the handlers of the API. */
 async function plantSeedData(
   context: OperationContext,
   simulates: (caip2: string) => boolean,
-): Promise<void> {
+): Promise<SeededOwners> {
   const plant = <Id extends Creation & OperationId>(id: Id, body: Operations[Id]['body']) =>
     createSeeded(context, id, body);
-  await plant('createUser', aliceUser);
-  await plant('createUser', bobUser);
+  const alice = await plant('createUser', aliceUser);
+  const bob = await plant('createUser', bobUser);
+  const ofAlice = await plant('createKeyQuorum', { ...aliceQuorum, ...membersOf(alice) });
   const quorum = await plant('createKeyQuorum', treasuryQuorum);
   const policy = await plant('createPolicy', spendingPolicy);
   const acme = await plant('createWallet', acmeWallet);
   await plant('createWallet', acmeSolanaWallet);
-  await plant('createWallet', aliceWallet);
+  await plant('createWallet', { ...aliceWallet, ...ownedBy(ofAlice) });
   await plant('createWallet', {
     ...treasuryWallet,
-    ...(quorum === undefined ? {} : { owner_id: quorum.id }),
+    ...ownedBy(quorum),
     ...(policy === undefined ? {} : { policy_ids: [policy.id] }),
   });
+  const owners = { alice: ofAlice, bobUser: bob };
   const { asset, address, ...vault } = seededVault();
-  if (acme === undefined || !simulates(vault.chain.caip2)) return;
+  if (acme === undefined || !simulates(vault.chain.caip2)) return owners;
   const facts = {
     ...{ assetAddress: asset.address, assetSymbol: asset.symbol, assetDecimals: asset.decimals },
   };
   await addVault(context, { ...vault, address, appId: context.app.id, adminWalletId: acme.id }, facts);
+  return owners;
+}
+
+function membersOf(user: { readonly id: string } | undefined) {
+  return user === undefined ? {} : { user_ids: [user.id] };
+}
+
+function ownedBy(quorum: { readonly id: string } | undefined) {
+  return quorum === undefined ? {} : { owner_id: quorum.id };
+}
+
+/** Creates the wallets that only a funded sandbox has. */
+async function plantFundedWallets(
+  context: OperationContext,
+  { alice, bobUser }: SeededOwners,
+): Promise<void> {
+  const ofBob = await createSeeded(context, 'createKeyQuorum', { ...bobQuorum, ...membersOf(bobUser) });
+  const owners = { alice, bob: ofBob };
+  for (const { owner, body } of fundedWallets) {
+    await createSeeded(context, 'createWallet', { ...body, ...(owner && ownedBy(owners[owner])) });
+  }
 }
 
 /** The vault in the seed data, with its chain and asset. */
@@ -100,12 +137,13 @@ async function createSeeded<Id extends Creation>(
 
 /** The initial data of a sandbox. */
 export interface Seeds {
-  readonly config: Pick<SandboxConfig, 'seedData' | 'jwtPublicKeyPem'>;
+  readonly config: Pick<SandboxConfig, 'seedData' | 'funds' | 'jwtPublicKeyPem'>;
   readonly appId: string;
   readonly appSecret: string;
   readonly services: Services;
   readonly database: Database;
-  readonly chains: Pick<SimulatedChains, 'has' | 'earn'>;
+  readonly chains: Pick<SimulatedChains, 'has' | 'earn' | 'fund'>;
+  readonly randomness: Pick<SandboxEntropy, 'apart'>;
   /** The simulated login, whose tokens the new app accepts unless it is started with another key. */
   readonly login: () => Pick<SimulatedLogin, 'verificationKey'>;
 }
@@ -122,11 +160,18 @@ export async function plantSeeds(seeds: Seeds): Promise<void> {
       secret: seeds.appSecret,
       settings: await sealTestCodes(context.keyStore, seeds.appId, settings),
     });
-    if (seeds.config.seedData) await plantSeedData(context, seeds.chains.has);
+    if (seeds.config.seedData) {
+      const owners = await plantSeedData(context, seeds.chains.has);
+      // A separate stream, so that a seed gives the same ids and keys with and without funds.
+      if (seeds.config.funds) {
+        await seeds.randomness.apart('funded wallets', () => plantFundedWallets(context, owners));
+      }
+    }
     // CHOICE: seed data creates no events, because it represents the state before any endpoint existed.
     await dropEvents(context.em);
   });
   await planVaults(seeds);
+  if (seeds.config.seedData && seeds.config.funds) await fundSeeds(seeds);
 }
 
 async function planVaults({ config, database, chains }: Seeds): Promise<void> {
@@ -166,6 +211,7 @@ function inTransaction(
   return inUnitOf(unitsOf(database))((em, notes) =>
     work({
       ...services,
+      fundWallet: undefined,
       em,
       notes,
       app: { id: appId },

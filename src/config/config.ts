@@ -148,6 +148,9 @@ export function readSandboxConfig(flags: SandboxFlags, command: 'sandbox' | 'exe
     /** The start of the clock. If a time in Unix ms is given, the clock is frozen at it. */
     clock: value('clock'),
     seedData: flags.seedData ?? false,
+    /** Whether the seed data has ten wallets with funds, in place of four without. */
+    funds: flags.seedData === true && flags.funds !== false,
+    fundNewWallets: flags.fundNewWallets ?? false,
     appId: value('appId'),
     appSecret: value('appSecret'),
     /** The SPKI PEM of the key that signs the users' tokens. */

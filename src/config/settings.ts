@@ -276,7 +276,15 @@ const sandboxSettings = {
   },
   seedData: {
     ...{ flag: '--seed-data', on: sandbox },
-    help: 'start with named users, wallets, a key quorum, a policy and a vault',
+    help: 'start with named users, ten funded wallets, key quorums, a policy and a vault',
+  },
+  funds: {
+    ...{ flag: '--no-funds', on: sandbox },
+    help: 'with --seed-data, create only four wallets, without funds',
+  },
+  fundNewWallets: {
+    ...{ flag: '--fund-new-wallets', on: sandbox },
+    help: 'give gas and stablecoins to each new wallet on simulated EVM chains, Solana and Tron',
   },
   confirmAfter: {
     ...{

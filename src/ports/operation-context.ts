@@ -156,6 +156,10 @@ export interface Services {
   readonly safeguards: Safeguards;
   /** The prefix that replaces `service` in messages. Tokens contain it, so it is needed when they are signed. */
   readonly prefix: string;
+  /** Funds each new wallet after the commit, if it is set. */
+  readonly fundWallet?:
+    | ((wallet: { readonly address: string; readonly chainType: string }) => Promise<void>)
+    | undefined;
   /** The path of this server's page where users enter the code of a device, if it has one. */
   readonly devicePage?: string;
 }

@@ -54,6 +54,10 @@ export interface StartOptions {
   readonly clock?: 'now' | 'frozen' | Date;
   /** Creates named users, wallets, a key quorum and a policy. Default: true. */
   readonly seedData?: boolean;
+  /** Creates ten wallets with gas and stablecoins, on EVM chains, Solana and Tron, in place of four. Default: false. */
+  readonly funds?: boolean;
+  /** Gives each new wallet gas and stablecoins. Default: false. */
+  readonly fundNewWallets?: boolean;
   /** The snapshot file to start with. Resets return to it. */
   readonly load?: string;
   readonly prefix?: string;

@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { runCommand, runCustos, startCustos, temporaryFolder } from '../support/run-custos.ts';
+import { runCommand, runCustos, serveCustos, startCustos, temporaryFolder } from '../support/run-custos.ts';
 import { startSandbox } from '../support/sandbox.ts';
 
 const folder = temporaryFolder();
@@ -35,8 +35,11 @@ test.each(commands)('%s %s --help shows examples and exits with 0', async (...co
 
 test('the help of every command fits into 80 columns', async () => {
   const commandsIn = (help: string): string[] => {
-    const [, list = ''] = /\nCommands:\n([\s\S]*?)(?:\n\n|$)/.exec(help) ?? [];
-    return [...list.matchAll(/^ {2}([a-z][a-z-]*)/gm)]
+    const isOfCommands = (part: string): boolean => !/^(Usage|Arguments|Options|Examples?)\b/.test(part);
+    const lists = help
+      .split('\n\n')
+      .filter((part) => /^[A-Z][^\n]*:\n {2}\S/.test(part) && isOfCommands(part));
+    return [...lists.join('\n').matchAll(/^ {2}([a-z][a-z-]*) {2}/gm)]
       .map(([, name = '']) => name)
       .filter((name) => name !== 'help');
   };
@@ -68,10 +71,15 @@ test('--version prints the version', async () => {
   expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
-test('a missing or unknown command is wrong usage', async () => {
-  const nothing = await runCustos([]);
-  expect(nothing.code).toBe(2);
-  expect(nothing.stderr).toContain('Usage: custos');
+test('custos alone shows the running sandboxes, and the next commands', async () => {
+  await using custos = await serveCustos(['sandbox']);
+  const { code, stdout, stderr } = await runCustos([]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toContain(custos.ready.base_url);
+  expect(stdout).toContain('custos logs ');
+});
+
+test('an unknown command is wrong usage', async () => {
   const unknown = await runCustos(['sandbocks']);
   expect(unknown.code).toBe(2);
   expect(unknown.stderr).toContain("unknown command 'sandbocks'");

@@ -124,8 +124,9 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     safeguards: publishedSafeguards,
   };
   await ensureSeeds({
-    ...{ config: { seedData: false, jwtPublicKeyPem: undefined }, appId, appSecret },
+    ...{ config: { seedData: false, funds: false, jwtPublicKeyPem: undefined }, appId, appSecret },
     ...{ services, database, chains: outside.simulated },
+    randomness: { apart: (_, work) => work() },
     login: () => createLoginIssuer(seededEntropy('login').bytes(48)),
   });
   const isAlone = options.owner === 'sandbox';

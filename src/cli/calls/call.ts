@@ -104,6 +104,7 @@ async function requestOf(client: SandboxClient, { id, texts, flags, place }: Cal
   ]);
   const operation = findOperation(id);
   if (flags.body !== undefined && !operation.hasBody) throw invalidOption(`--body: \`${id}\` has no body`);
+  keys.requireAccepted(operation, { userToken: flags.user });
   const input = readCallInput(operation, texts, flags.body === undefined ? undefined : readBody(flags.body));
   const headers: CallHeaders = {
     signers: [

@@ -1,12 +1,16 @@
 import { Command } from 'commander';
 import { systemClock } from '../../adapters/runtime.ts';
+import type { SandboxClient } from '../../tools/client/sandbox-client.ts';
 import type { SandboxClock, SandboxUpcomingEntry, SetSandboxClockRequest } from '../../tools/client/world.ts';
 import {
   addSandboxClientOptions,
+  addSandboxListOptions,
   invalidOption,
+  printSandboxList,
   type SandboxClientFlags,
   withSandbox,
 } from '../sandbox-options.ts';
+import { type Column, type Screen, screenOf, timeOn } from '../shell/terminal.ts';
 
 const unitsMs: Readonly<Record<string, number>> = {
   ms: 1,
@@ -100,14 +104,25 @@ function advanceCommand(): Command {
 
 function nextCommand(): Command {
   const command = new Command('next').description('print what becomes due next, earliest first');
-  return addSandboxClientOptions(command).action((flags: SandboxClientFlags) =>
-    withSandbox(flags, async (client) => {
-      const { listUpcoming } = await import('../../tools/client/world.ts');
-      const upcoming = await listUpcoming(client);
-      for (const entry of upcoming) printUpcoming(entry, flags);
-      if (upcoming.length === 0) console.error('custos: nothing becomes due');
-    }),
-  );
+  return addSandboxListOptions(command).action(async (flags: SandboxClientFlags) => {
+    const { listUpcoming, readClock } = await import('../../tools/client/world.ts');
+    let nowMs = 0;
+    const read = async (client: SandboxClient) => {
+      nowMs = (await readClock(client)).now_ms;
+      return listUpcoming(client);
+    };
+    // Distances are by the clock of the sandbox.
+    const columns = (screen: Screen): Column<SandboxUpcomingEntry>[] => [
+      {
+        title: 'due',
+        text: ({ at, at_ms: atMs }) => (screen.isTerminal ? timeOn(screen, atMs, nowMs) : at),
+        color: () => 'cyan',
+      },
+      { title: 'what', text: ({ kind }) => kind.replaceAll('_', ' ') },
+      { title: 'id', text: ({ resource_id: id }) => id, color: () => 'dim' },
+    ];
+    await printSandboxList(flags, read, { columns, empty: 'nothing becomes due' });
+  });
 }
 
 function changing(
@@ -137,10 +152,9 @@ function readTimeMs(text: string): number {
 }
 
 function printClock(clock: SandboxClock, { json }: SandboxClientFlags): void {
-  console.log(json === true ? JSON.stringify(clock) : `${clock.now}  ${clock.frozen ? 'frozen' : 'running'}`);
+  console.log(json === true ? JSON.stringify(clock) : clockLine(clock));
 }
 
-function printUpcoming(entry: SandboxUpcomingEntry, { json }: SandboxClientFlags): void {
-  const { at, kind, resource_id: id } = entry;
-  console.log(json === true ? JSON.stringify(entry) : `${at}  ${kind.replaceAll('_', ' ')}  ${id}`);
+function clockLine({ now, frozen }: SandboxClock): string {
+  return `${now}  ${frozen ? screenOf().paint('cyan', 'frozen') : 'running'}`;
 }

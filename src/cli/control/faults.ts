@@ -2,10 +2,13 @@ import { Command } from 'commander';
 import type { AddSandboxFaultRequest, SandboxFault } from '../../tools/client/world.ts';
 import {
   addSandboxClientOptions,
+  addSandboxListOptions,
   invalidOption,
+  printSandboxList,
   type SandboxClientFlags,
   withSandbox,
 } from '../sandbox-options.ts';
+import type { Column } from '../shell/terminal.ts';
 import { readDurationMs } from './clock.ts';
 
 const examples = `
@@ -97,16 +100,14 @@ function addCommand(): Command {
 }
 
 function listCommand(): Command {
-  return addSandboxClientOptions(
+  return addSandboxListOptions(
     new Command('list').description('print the rules and how often each has applied'),
   )
     .addHelpText('after', examples)
-    .action((flags: SandboxClientFlags) =>
-      withSandbox(flags, async (client) => {
-        const { listFaults } = await import('../../tools/client/world.ts');
-        for (const fault of await listFaults(client)) printFault(fault, flags);
-      }),
-    );
+    .action(async (flags: SandboxClientFlags) => {
+      const { listFaults } = await import('../../tools/client/world.ts');
+      await printSandboxList(flags, listFaults, { columns });
+    });
 }
 
 function clearCommand(): Command {
@@ -180,24 +181,38 @@ function printFault(fault: SandboxFault, { json }: SandboxClientFlags): void {
 
 /** Formats a line such as `fault_1  error unavailable  operation=walletRpc  25%  1 of 3 hits`. */
 function faultLine(fault: SandboxFault): string {
-  const { id, effect, code, delay_ms: delay, max_delay_ms: most, probability, count, hits } = fault;
-  const selectors = Object.entries({
+  const texts = columns.map(({ text }) => text(fault));
+  return texts.filter((text) => text !== '').join('  ');
+}
+
+const columns: readonly Column<SandboxFault>[] = [
+  { title: 'id', text: ({ id }) => id },
+  { title: 'effect', text: effectText, color: () => 'yellow' },
+  { title: 'where', text: selectorText },
+  {
+    title: 'how often',
+    text: ({ probability }) => (probability === 1 ? '' : `${Math.round(probability * 1e4) / 100}%`),
+  },
+  {
+    title: 'hits',
+    text: ({ count, hits }) => (count === null ? `${hits} hits` : `${hits} of ${count} hits`),
+    color: ({ count, hits }) => (hits === count ? 'dim' : undefined),
+  },
+];
+
+function effectText({ effect, code, delay_ms: delay, max_delay_ms: most }: SandboxFault): string {
+  const wait = delay === null ? [] : [most === null ? `${delay} ms` : `${delay}-${most} ms`];
+  return [effect, ...(code === null ? [] : [code]), ...wait].join(' ');
+}
+
+function selectorText(fault: SandboxFault): string {
+  return Object.entries({
     operation: fault.operation,
     app: fault.app_id,
     wallet: fault.wallet_id,
     chain: fault.chain,
     event: fault.event_type,
-  }).flatMap(([name, value]) => (value === null ? [] : [`${name}=${value}`]));
-  const details = [
-    effect,
-    ...(code === null ? [] : [code]),
-    ...(delay === null ? [] : [most === null ? `${delay} ms` : `${delay}-${most} ms`]),
-  ];
-  return [
-    id,
-    details.join(' '),
-    ...selectors,
-    ...(probability === 1 ? [] : [`${Math.round(probability * 1e4) / 100}%`]),
-    count === null ? `${hits} hits` : `${hits} of ${count} hits`,
-  ].join('  ');
+  })
+    .flatMap(([name, value]) => (value === null ? [] : [`${name}=${value}`]))
+    .join('  ');
 }

@@ -6,6 +6,7 @@ import {
   addSandboxClientOptions,
   collect,
   invalidOption,
+  printSandboxList,
   type SandboxClientFlags,
   withSandbox,
 } from '../sandbox-options.ts';
@@ -42,15 +43,15 @@ export function scenarioCommand(): Command {
 function listCommand(): Command {
   return addSandboxClientOptions(new Command('list').description('print the scenarios'))
     .addHelpText('after', examples)
-    .action((flags: SandboxClientFlags) =>
-      withSandbox(flags, async (client) => {
-        const { listScenarios } = await import('../../tools/client/world.ts');
-        for (const scenario of await listScenarios(client)) {
-          const { name, summary } = scenario;
-          console.log(flags.json === true ? JSON.stringify(scenario) : `${name.padEnd(20)}  ${summary}`);
-        }
-      }),
-    );
+    .action(async (flags: SandboxClientFlags) => {
+      const { listScenarios } = await import('../../tools/client/world.ts');
+      await printSandboxList(flags, listScenarios, {
+        columns: [
+          { title: 'name', text: ({ name }) => name, color: () => 'bold' },
+          { title: 'what happens', text: ({ summary }) => summary, canBeCut: true },
+        ],
+      });
+    });
 }
 
 function runCommand(): Command {

@@ -1,6 +1,13 @@
 import { Command } from 'commander';
 import type { SandboxSnapshot } from '../../tools/client/world.ts';
-import { addSandboxClientOptions, type SandboxClientFlags, withSandbox } from '../sandbox-options.ts';
+import {
+  addSandboxClientOptions,
+  addSandboxListOptions,
+  printSandboxList,
+  type SandboxClientFlags,
+  withSandbox,
+} from '../sandbox-options.ts';
+import { type Column, type Screen, timeOn } from '../shell/terminal.ts';
 
 const examples = `
 Examples:
@@ -64,15 +71,24 @@ function loadCommand(): Command {
 }
 
 function listCommand(): Command {
-  return addSandboxClientOptions(new Command('list').description('print the snapshots'))
+  return addSandboxListOptions(new Command('list').description('print the snapshots'))
     .addHelpText('after', examples)
-    .action((flags: SandboxClientFlags) =>
-      withSandbox(flags, async (client) => {
-        const { listSnapshots } = await import('../../tools/client/world.ts');
-        for (const snapshot of await listSnapshots(client)) printSnapshot(snapshot, flags);
-      }),
-    );
+    .action(async (flags: SandboxClientFlags) => {
+      const { listSnapshots } = await import('../../tools/client/world.ts');
+      await printSandboxList(flags, listSnapshots, { columns: columnsOn });
+    });
 }
+
+const columnsOn = (screen: Screen): readonly Column<SandboxSnapshot>[] => [
+  { title: 'name', text: ({ name }) => name, color: () => 'bold' },
+  { title: 'size', text: ({ bytes }) => `${Math.ceil(bytes / 1024)} kB`, isNumber: true },
+  {
+    title: 'saved',
+    text: ({ saved_at_ms: atMs }) => (atMs === null ? 'torn' : timeOn(screen, atMs)),
+    color: ({ saved_at_ms: atMs }) => (atMs === null ? 'red' : undefined),
+  },
+  { title: 'version', text: ({ version }) => version ?? '', color: () => 'dim' },
+];
 
 function removeCommand(): Command {
   return addSandboxClientOptions(

@@ -1,9 +1,15 @@
 import type { SandboxEvent } from '../../tools/client/feeds.ts';
 import type { Forwarded } from '../../tools/client/forward-event.ts';
+import { colorOfStatus, printable, screenOf } from '../shell/terminal.ts';
 
 /** Formats an event as one readable line. */
 export function eventLine({ created_at_ms, type, id }: SandboxEvent): string {
-  return `${new Date(created_at_ms).toISOString()}  ${type}  ${id}`;
+  const { paint } = screenOf();
+  return [
+    paint('dim', new Date(created_at_ms).toISOString()),
+    paint('cyan', printable(type)),
+    paint('dim', id),
+  ].join('  ');
 }
 
 /** Prints an event as one readable line, or in full as JSON. */
@@ -18,6 +24,7 @@ export function isAccepted({ status = 0 }: Forwarded): boolean {
 /** Formats the result of a forwarded delivery. */
 export function forwardLine(forwarded: Forwarded): string {
   const { status, error, durationMs } = forwarded;
-  if (status === undefined) return `not forwarded: ${error}`;
-  return `${status} in ${durationMs} ms${isAccepted(forwarded) ? '' : ' (failed)'}`;
+  const { paint } = screenOf();
+  if (status === undefined) return paint('red', `not forwarded: ${error}`);
+  return `${paint(colorOfStatus(status), String(status))} in ${durationMs} ms${isAccepted(forwarded) ? '' : ' (failed)'}`;
 }

@@ -3,6 +3,7 @@ import { readKeysConfig, readSandboxConfig, readServeConfig } from '../../config
 import { packageVersion } from '../../config/package-root.ts';
 import { UnmeasurableError } from '../../config/start-error.ts';
 import type { Finding } from '../../tools/findings.ts';
+import { screenOf } from './terminal.ts';
 
 interface DoctorFlags {
   host: string;
@@ -100,7 +101,10 @@ async function checkSchema(folder: string): Promise<Finding[]> {
   }
 }
 
+const colors = { ok: 'green', warning: 'yellow', fault: 'red' } as const;
+
 function line({ name, state, text, advice }: Finding): string {
-  const first = `${marks[state].padEnd(8)}  ${name.padEnd(12)}  ${text}`;
+  const mark = screenOf().paint(colors[state], marks[state].padEnd(8));
+  const first = `${mark}  ${name.padEnd(12)}  ${text}`;
   return advice === undefined ? first : `${first}\n${' '.repeat(24)}${advice}`;
 }

@@ -260,7 +260,8 @@ function isOfControlPlane({ path }: CallableOperation): boolean {
   return path.startsWith('/_sandbox/');
 }
 
-function requireAccepted(operation: CallableOperation, headers: CallHeaders): void {
+/** @throws ConfigError for credentials, signatures or headers that the operation does not accept. */
+export function requireAccepted(operation: CallableOperation, headers: CallHeaders): void {
   const faults = [
     (headers.signers ?? []).length > 0 && !operation.signed && 'authorization signatures',
     headers.idempotencyKey !== undefined && !operation.idempotent && 'an idempotency key',

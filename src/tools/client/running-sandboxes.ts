@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { temporaryCertificateFolder } from '../../adapters/certificate.ts';
+import { systemClock } from '../../adapters/runtime.ts';
 
 /** The announcement of a sandbox that runs on this machine. Only its user can read the file. */
 export interface RunningSandboxFile {
@@ -18,6 +19,9 @@ export interface RunningSandboxFile {
   /** The absolute path of the data folder. Null for a sandbox in memory. */
   readonly data: string | null;
   readonly pid: number;
+  /** The folder in which it was started, and the time. Undefined in announcements of older versions. */
+  readonly started_in?: string | undefined;
+  readonly started_at_ms?: number | undefined;
   /** The start time of that process, in the system's format. Undefined if the system does not report it. */
   readonly process_started?: string | undefined;
 }
@@ -25,14 +29,21 @@ export interface RunningSandboxFile {
 const DEFAULT_PORT = '4010';
 
 /** Announces a sandbox to the commands of this user. Returns a function that withdraws it. */
-export function announceSandbox(sandbox: Omit<RunningSandboxFile, 'pid' | 'process_started'>): () => void {
+export function announceSandbox(
+  sandbox: Omit<RunningSandboxFile, 'pid' | 'process_started' | 'started_in' | 'started_at_ms'>,
+): () => void {
   const { pid } = process;
   const folder = folderOfRunning();
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   removeLeftovers();
   const file = join(folder, `${portOf(sandbox)}.json`);
   const temporaryFile = `${file}.${pid}`;
-  const announcement: RunningSandboxFile = { ...sandbox, pid, process_started: startOf(pid) };
+  const started = {
+    started_in: process.cwd(),
+    started_at_ms: systemClock.now(),
+    process_started: startOf(pid),
+  };
+  const announcement: RunningSandboxFile = { ...sandbox, pid, ...started };
   writeFileSync(temporaryFile, `${JSON.stringify(announcement, undefined, 2)}\n`, { mode: 0o600 });
   renameSync(temporaryFile, file);
   return () => {
@@ -43,15 +54,22 @@ export function announceSandbox(sandbox: Omit<RunningSandboxFile, 'pid' | 'proce
 
 /**
  * Finds the running sandbox that a command refers to. With a data folder, it is the sandbox with this folder.
- * Otherwise it is the sandbox on the default port, or the only one. Returns undefined if no sandbox runs or if the
- * choice is ambiguous.
+ * Otherwise it is the only one that was started in the current folder, the one on the default port, or the only one.
+ * Returns undefined if no sandbox runs or if the choice is ambiguous.
  */
 export function findRunningSandbox(data: string | undefined): RunningSandboxFile | undefined {
   const running = listRunningSandboxes();
   if (data !== undefined) return running.find((each) => each.data === resolve(data));
+  const here = running.filter(isStartedHere);
+  if (here.length === 1) return here[0];
   return (
     running.find((each) => portOf(each) === DEFAULT_PORT) ?? (running.length === 1 ? running[0] : undefined)
   );
+}
+
+/** Whether a sandbox was started in the current folder. */
+export function isStartedHere({ started_in: folder }: Pick<RunningSandboxFile, 'started_in'>): boolean {
+  return folder === process.cwd();
 }
 
 export function listRunningSandboxes(): RunningSandboxFile[] {

@@ -29,9 +29,9 @@ test('custos faults adds, lists and removes rules', async () => {
   await faults('add', 'latency', '--delay', '200ms-2s', '--wallet', 'ext_wal_alice');
   await faults('add', 'rate_limit', '--retry-after', '1m', '--undocumented');
   expect((await faults('list')).output.split('\n')).toEqual([
-    'fault_1  error unavailable  operation=walletRpc  12.5%  0 of 3 hits',
-    'fault_2  latency 200-2000 ms  wallet=ext_wal_alice  0 hits',
-    'fault_3  rate_limit  0 hits',
+    'fault_1  error unavailable    operation=walletRpc   12.5%  0 of 3 hits',
+    'fault_2  latency 200-2000 ms  wallet=ext_wal_alice         0 hits',
+    'fault_3  rate_limit                                        0 hits',
   ]);
   const listed = (await faults('list', '--json')).output.split('\n').map((line) => JSON.parse(line));
   expect(listed[0]).toMatchObject({ probability: 0.125, count: 3 });

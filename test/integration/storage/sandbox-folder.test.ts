@@ -213,7 +213,7 @@ describe('a sandbox that other machines reach', () => {
       expect(secret).not.toBe(acmeApp.secret);
       expect(secret.length).toBeGreaterThan(40);
       const config = { ...readSandboxConfig({ host: '0.0.0.0' }), dataFolder: folder };
-      expect(banner(open, config)).toContain(
+      expect(await banner(open, config)).toContain(
         'random; set one with --app-secret. Other machines can reach 0.0.0.0: keep the secret to yourself',
       );
       await expect(
@@ -239,13 +239,13 @@ describe('a sandbox that other machines reach', () => {
     await using open = await start({ host: '0.0.0.0', appSecret: 'a-secret-of-our-own' });
     expect(open.appSecret).toBe('a-secret-of-our-own');
     const config = { ...readSandboxConfig({ host: '0.0.0.0', appSecret: 'a-secret-of-our-own' }) };
-    expect(banner(open, config)).toContain('set with --app-secret. Other machines can reach 0.0.0.0');
+    expect(await banner(open, config)).toContain('set with --app-secret. Other machines can reach 0.0.0.0');
   });
 
   test('a sandbox that other machines reach is announced under the URL that they call', async () => {
     const flags = { host: '0.0.0.0', publicUrl: ['https://sandbox.acme.test:4010/'] };
     await using open = await start(flags);
-    const text = banner(open, readSandboxConfig(flags));
+    const text = await banner(open, readSandboxConfig(flags));
     const port = new URL(open.baseUrl).port;
     expect(text).toContain(
       `https://sandbox.acme.test:4010\n${' '.repeat(14)}https://127.0.0.1:${port} on this`,
@@ -257,7 +257,7 @@ describe('a sandbox that other machines reach', () => {
   test('and one that they do not reach has the published secret', async () => {
     await using closed = await start();
     expect(closed.appSecret).toBe(acmeApp.secret);
-    expect(banner(closed, readSandboxConfig({}))).not.toContain('Other machines');
+    expect(await banner(closed, readSandboxConfig({}))).not.toContain('Other machines');
   });
 });
 

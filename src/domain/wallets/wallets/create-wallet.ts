@@ -222,6 +222,9 @@ export async function insertWallet(
   });
   if (!isStored) throw externalIdTaken(wallet.externalId);
   await storeSigners(context, row.id, wallet.additionalSigners ?? []);
+  const { fundWallet } = context;
+  if (fundWallet !== undefined)
+    context.afterCommit(() => fundWallet({ address: row.address, chainType: row.chain_type }));
   return row;
 }
 

@@ -1,0 +1,61 @@
+import type { RunningSandboxFile } from '../../tools/client/running-sandboxes.ts';
+import { type Column, type Screen, screenOf, table, timeOn } from './terminal.ts';
+
+/** A running sandbox, as `custos` alone shows it. */
+interface Shown extends RunningSandboxFile {
+  readonly isHere: boolean;
+}
+
+const columnsOn = (screen: Screen): readonly Column<Shown>[] => [
+  {
+    title: 'sandbox',
+    text: ({ base_url: url }) => url,
+    color: ({ isHere }) => (isHere ? 'bold' : undefined),
+  },
+  { title: 'folder', text: ({ started_in: folder = '' }) => folder, canBeCut: true },
+  { title: 'data', text: ({ data }) => data ?? 'in memory', canBeCut: true },
+  {
+    title: 'started',
+    text: ({ started_at_ms: atMs }) => (atMs === undefined ? '' : timeOn(screen, atMs)),
+    color: () => 'dim',
+  },
+];
+
+const first: readonly (readonly [string, string])[] = [
+  ['custos sandbox --seed demo --seed-data', 'start one, with users and funded wallets'],
+  ['custos exec -- npm test', 'run a command beside a sandbox of its own'],
+  ['custos init', 'write tests to start with into this folder'],
+  ['custos --help', 'all commands'],
+];
+
+const next: readonly (readonly [string, string])[] = [
+  ['custos open', 'its inspector in a browser'],
+  ['custos logs', 'its requests, and why they were refused'],
+  ['custos call createWallet chain_type=ethereum', 'one request'],
+  ['custos token alice', 'an access token of a user'],
+  ['custos clock', 'its time; `custos clock next` is what becomes due'],
+  ['custos --help', 'all commands'],
+];
+
+/** What `custos` alone prints: the running sandboxes, that of the current folder first, and useful commands. */
+export async function overview(screen: Screen = screenOf()): Promise<string> {
+  const { isStartedHere, listRunningSandboxes } = await import('../../tools/client/running-sandboxes.ts');
+  const running = listRunningSandboxes()
+    .map((each): Shown => ({ ...each, isHere: isStartedHere(each) }))
+    .sort((one, other) => Number(other.isHere) - Number(one.isHere));
+  const commands = running.length === 0 ? first : next;
+  const list = table(
+    [
+      { title: 'command', text: ([command]) => `$ ${command}`, color: () => 'cyan' },
+      { title: 'what it does', text: ([, text]) => text, canBeCut: true },
+    ],
+    commands,
+    { ...screen, isTerminal: false },
+  );
+  return [
+    running.length === 0 ? 'No sandbox is running.' : table(columnsOn(screen), running, screen),
+    '',
+    running.length === 0 ? 'Start with:' : 'Next:',
+    ...list.split('\n').map((line) => `  ${line}`),
+  ].join('\n');
+}
