@@ -4,12 +4,26 @@ import { type OperationId, type Operations, operations } from '../../sandbox/gen
 export class ControlError extends Error {
   readonly status: number;
   readonly code: string | undefined;
+  /** The faults in the request, by the pointers of its members. */
+  readonly issues: readonly RequestIssue[];
 
-  constructor(status: number, message: string, code?: string) {
+  constructor(status: number, message: string, code?: string, issues: readonly RequestIssue[] = []) {
     super(message);
     this.status = status;
     this.code = code;
+    this.issues = issues;
   }
+}
+
+interface RequestIssue {
+  readonly pointer: string;
+  readonly message: string;
+}
+
+/** The faults that the body of an error response names. */
+export function issuesIn(body: unknown): readonly RequestIssue[] {
+  const { data } = (body ?? {}) as { data?: { issues?: readonly RequestIssue[] } };
+  return data?.issues ?? [];
 }
 
 /** The path, query and body of an operation, without the parts that it does not have. */
@@ -42,7 +56,7 @@ export async function control<Id extends OperationId>(
   const answered: unknown = await response.json().catch(() => ({}));
   if (response.ok) return answered as Operations[Id]['response'];
   const { error = `status ${response.status}`, code } = answered as { error?: string; code?: string };
-  throw new ControlError(response.status, error, code);
+  throw new ControlError(response.status, error, code, issuesIn(answered));
 }
 
 async function send(target: string, init: RequestInit): Promise<Response> {

@@ -1,0 +1,212 @@
+import {
+  fieldSources,
+  type PolicyField,
+  ruleMethods,
+  typedFields,
+} from '../../../sandbox/generated/policy-fields.ts';
+
+/** A condition as it is edited. It may be incomplete, and has the members of its field source only. */
+export interface Condition {
+  readonly field_source: string;
+  readonly field: string;
+  readonly operator: string;
+  readonly value: string | readonly string[];
+  readonly abi?: unknown;
+  readonly typed_data?: unknown;
+}
+
+interface AbiParameter {
+  readonly name?: string;
+  readonly type?: string;
+  readonly components?: readonly AbiParameter[];
+}
+
+interface AbiItem extends AbiParameter {
+  readonly inputs?: readonly AbiParameter[];
+}
+
+/** The methods that a rule of a policy of this chain type can have. */
+export function methodsOf(chainType: string): readonly string[] {
+  return (Object.hasOwn(ruleMethods, chainType) ? ruleMethods[chainType] : undefined) ?? [];
+}
+
+/** The field sources that a rule for this method can use. `*` can use those of every method of the chain type. */
+export function sourcesOf(chainType: string, method: string): readonly string[] {
+  const wanted = method === '*' ? methodsOf(chainType) : [method];
+  return Object.entries(fieldSources)
+    .filter(([, { methods }]) => methods === null || methods.some((each) => wanted.includes(each)))
+    .map(([name]) => name);
+}
+
+/** A sentence about a field source. */
+export function aboutSource(source: string): string {
+  return sourceNamed(source)?.description ?? '';
+}
+
+/** The member of a condition that declares its fields: an ABI, or the types of typed data. */
+export function declarationOf(source: string): 'abi' | 'typed_data' | undefined {
+  return sourceNamed(source)?.declared_by ?? undefined;
+}
+
+/** The text with which the fields of a source begin that depend on what is stored, such as `aggregation.`. */
+export function prefixOf(source: string): string | undefined {
+  return sourceNamed(source)?.prefix?.text;
+}
+
+function sourceNamed(name: string) {
+  return Object.hasOwn(fieldSources, name) ? fieldSources[name] : undefined;
+}
+
+/** The fields of a condition by name: those of its source, and those that its ABI or typed data declares. */
+export function fieldsOf(condition: Condition): Readonly<Record<string, PolicyField>> {
+  const known = sourceNamed(condition.field_source)?.fields ?? {};
+  const declared = declaredTypes(condition).map(([name, type]): [string, PolicyField] => [
+    name,
+    typedFields[sampleOf(type)]!,
+  ]);
+  return { ...known, ...Object.fromEntries(declared) };
+}
+
+/** The field that a condition names. Undefined if its source has no such field, or its declaration is incomplete. */
+export function fieldOf(condition: Condition): PolicyField | undefined {
+  const fields = fieldsOf(condition);
+  if (Object.hasOwn(fields, condition.field)) return fields[condition.field];
+  const prefix = sourceNamed(condition.field_source)?.prefix;
+  return prefix != null && condition.field.startsWith(prefix.text) ? prefix.field : undefined;
+}
+
+/** The operators that fit a condition's field. All of them if the field is not known. */
+export function operatorsOf(condition: Condition): readonly string[] {
+  return fieldOf(condition)?.operators ?? everyOperator;
+}
+
+const everyOperator: readonly string[] = [
+  ...new Set(
+    [
+      ...Object.values(typedFields),
+      ...Object.values(fieldSources).flatMap(({ fields }) => Object.values(fields)),
+    ].flatMap(({ operators }) => operators),
+  ),
+];
+
+/** The type in the table of types that has the same values: `uint8` is compared as `uint256` is. */
+function sampleOf(type: string): string {
+  if (Object.hasOwn(typedFields, type)) return type;
+  const family = type.replace(/\d+$/, '');
+  const same = Object.keys(typedFields).find(
+    (each) => each !== 'bytes' && each.replace(/\d+$/, '') === family,
+  );
+  return same ?? 'string';
+}
+
+function declaredTypes(condition: Condition): readonly (readonly [name: string, type: string])[] {
+  const { abi, typed_data: typed } = condition;
+  switch (declarationOf(condition.field_source)) {
+    case 'abi':
+      return Array.isArray(abi) ? abi.flatMap(fieldsOfFunction) : [];
+    case 'typed_data':
+      return fieldsOfStruct(typed);
+    default:
+      return [];
+  }
+}
+
+function fieldsOfFunction(item: AbiItem | null): [string, string][] {
+  if (item?.type !== 'function' || item.name === undefined) return [];
+  return leavesOf(item.inputs ?? [], `${item.name}.`);
+}
+
+/** The fields of parameters. Members of a tuple follow its name, and an array stands for its elements. */
+function leavesOf(parameters: readonly AbiParameter[], before: string): [string, string][] {
+  if (!Array.isArray(parameters)) return [];
+  return parameters.flatMap(({ name = '', type = '', components = [] }) => {
+    const element = type.replace(/(\[\d*\])+$/, '');
+    if (name === '') return [];
+    return element === 'tuple'
+      ? leavesOf(components, `${before}${name}.`)
+      : [[`${before}${name}`, element] as [string, string]];
+  });
+}
+
+const MOST_DEPTH = 4;
+
+function fieldsOfStruct(typed: unknown): [string, string][] {
+  const { types = {}, primary_type: primary = '' } = (typed ?? {}) as {
+    types?: Record<string, readonly { name: string; type: string }[]>;
+    primary_type?: string;
+  };
+  const membersOf = (type: string): readonly { name: string; type: string }[] | undefined => {
+    const members: unknown = Object.hasOwn(types, type) ? types[type] : undefined;
+    return Array.isArray(members) ? members : undefined;
+  };
+  const walk = (type: string, before: string, depth: number): [string, string][] =>
+    (membersOf(type) ?? []).flatMap((member): [string, string][] => {
+      const element = String(member.type).replace(/(\[\d*\])+$/, '');
+      const name = `${before}${member.name}`;
+      // A type may contain itself.
+      if (depth < MOST_DEPTH && membersOf(element) !== undefined) return walk(element, `${name}.`, depth + 1);
+      return membersOf(element) === undefined ? [[name, element]] : [];
+    });
+  return walk(primary, '', 0);
+}
+
+const operatorWords: Readonly<Record<string, string>> = {
+  eq: 'is',
+  neq: 'is not',
+  gt: 'is more than',
+  gte: 'is at least',
+  lt: 'is less than',
+  lte: 'is at most',
+  in: 'is one of',
+  in_condition_set: 'is in the condition set',
+  contains: 'contains',
+  starts_with: 'starts with',
+  ends_with: 'ends with',
+};
+
+/** An operator in words. The name of an operator without words is its own. */
+export function operatorText(operator: string): string {
+  return Object.hasOwn(operatorWords, operator) ? operatorWords[operator]! : operator.replaceAll('_', ' ');
+}
+
+/** A condition in words, such as `to is one of 0x1, 0x2`. */
+export function conditionText({ field, operator, value }: Condition): string {
+  const shown = Array.isArray(value)
+    ? value.map((each) => JSON.stringify(each)).join(', ')
+    : JSON.stringify(value);
+  return `${field} ${operatorText(operator)} ${shown}`;
+}
+
+/** How a value is entered: as one line, as a choice, or as several lines, each with one value. */
+export interface ValueInput {
+  readonly form: 'line' | 'choice' | 'lines';
+  readonly mode: 'text' | 'numeric' | 'decimal';
+  readonly example: string;
+  /** The values of a choice. */
+  readonly choices: readonly string[];
+}
+
+const inputs: Readonly<Record<string, Pick<ValueInput, 'mode' | 'example'>>> = {
+  number: { mode: 'numeric', example: '1000000 or 0xf4240' },
+  decimal: { mode: 'decimal', example: '12.5' },
+  evm_address: { mode: 'text', example: '0x… (40 hex digits)' },
+  tron_address: { mode: 'text', example: 'T…' },
+  solana_address: { mode: 'text', example: 'base58 address' },
+  xrpl_address: { mode: 'text', example: 'r…' },
+  sui_address: { mode: 'text', example: '0x…' },
+  hex: { mode: 'text', example: '0x…' },
+  account: { mode: 'text', example: 'address' },
+};
+
+/** The input that fits the field and the operator of a condition. */
+export function valueInputOf(condition: Condition): ValueInput {
+  const { operator } = condition;
+  if (operator === 'in_condition_set') {
+    return { form: 'line', mode: 'text', example: "the condition set's id", choices: [] };
+  }
+  const { kind = 'text', values } = fieldOf(condition) ?? {};
+  const { mode, example } = inputs[kind] ?? { mode: 'text', example: 'text' };
+  const choices = kind === 'boolean' ? ['true', 'false'] : (values ?? []);
+  if (operator === 'in') return { form: 'lines', mode, example: `${example}, one on each line`, choices };
+  return { form: choices.length > 0 ? 'choice' : 'line', mode, example, choices };
+}
