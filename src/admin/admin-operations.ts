@@ -97,8 +97,8 @@ async function loadPipeline(options: AdminOperationsOptions): Promise<Mount['han
   };
   const budget = createDenialBudget(systemClock);
   /**
-   * Refuses a caller who is no operator. Only wrong secrets are recorded, because callers without a credential do not
-   * guess one.
+   * Refuses a caller who is not an operator. Only wrong secrets are recorded, because callers without a credential do
+   * not guess one.
    */
   const refuseStranger = async (state: RequestState, error: unknown): Promise<never> => {
     if (error instanceof ApiError && state.headers.authorization !== undefined && budget.take()) {

@@ -27,7 +27,7 @@ interface Call {
 
 const MOST_SNAPSHOTS = 10_000;
 
-/** Thrown for a parameter that is no time to which the clock can be moved. */
+/** Thrown for a parameter that is not a valid time to move the clock to. */
 class RpcTimeError extends Error {
   override readonly name = 'RpcTimeError';
 }

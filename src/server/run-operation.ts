@@ -67,7 +67,7 @@ export interface RunOptions {
 /** How often a transaction and its handler are run in total if they collide with other transactions. */
 const MAX_ATTEMPTS = 3;
 
-/** What one request runs; the same in every run. */
+/** The work of one request, which is the same in every run. */
 interface Work {
   readonly handler: AnyHandler;
   readonly permit: Permit;

@@ -7,7 +7,7 @@ export interface SolanaInstruction {
   readonly program: 'system' | 'token' | 'other';
   /** `Transfer`, `TransferChecked`, …; undefined for a known program's instruction with an unknown layout. */
   readonly name: string | undefined;
-  /** What is known about an instruction of a known program that has no name. */
+  /** A description of an instruction without a name, if its program is known. */
   readonly unread?: string | undefined;
   readonly fields: Readonly<Record<string, bigint | SolanaAccount>>;
 }

@@ -258,7 +258,7 @@ const loadSpark = loadOnce(() => import('./spark.ts'));
 
 export type SigningMethod = keyof SigningMethods;
 
-/** What to sign. The params are JSON, as in the contract, so that they can be sent to another process. */
+/** The content to sign. The params are JSON, as in the contract, so that they can be sent to another process. */
 export interface SigningTask<Method extends SigningMethod = SigningMethod> {
   readonly method: Method;
   readonly params: SigningMethods[Method]['params'];

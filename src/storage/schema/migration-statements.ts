@@ -5,7 +5,7 @@ export interface MigrationStatement {
   readonly table: string;
   /** Its name before the migration; undefined for a new table. */
   readonly source: string | undefined;
-  /** What it blocks until the migration ends; undefined for a new table. */
+  /** The kind of statements that it blocks until the migration ends; undefined for a new table. */
   readonly lock: string | undefined;
   /** Why a server of the previous version cannot continue after it; undefined if it can. */
   readonly contracts: string | undefined;

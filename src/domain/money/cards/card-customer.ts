@@ -121,7 +121,7 @@ type AskContext = Pick<
   'app' | 'em' | 'fiatProviders' | 'cardIssuers' | 'proof' | 'log' | 'nowMs'
 >;
 
-/** What the issuer and the provider reported about a user before the request's transaction. */
+/** The data that the issuer and the provider reported about a user before the request's transaction. */
 export interface LookedAtCustomer {
   readonly program: CardProgram;
   readonly endorsement: string;

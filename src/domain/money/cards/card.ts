@@ -286,8 +286,8 @@ export async function createCard(
   const userId = requireCardUser(context);
   const { customer, issued, balances } = unwrapPlan(planned);
   await lockCardUser(context, userId);
-  // INVARIANT: this lock serializes the creation of a user's cards, and keeps the wallet from changing its owner
-  // meanwhile.
+  // INVARIANT: this lock serializes the creation of a user's cards, and keeps the wallet's owner from changing until
+  // the transaction ends.
   await getAccepted(context, body.environment, lockForUpdate);
   const { id: walletId } = await findWalletForUpdate(context, body.wallet_id);
   await findOwnWallet(context, walletId);

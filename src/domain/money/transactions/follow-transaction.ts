@@ -240,7 +240,7 @@ function absenceOf(row: TransactionRow, status: ChainStatus, nowMs: number): Dou
   if ((status.kind !== 'pending' && status.kind !== 'unknown') || status.look === undefined) return undefined;
   const { look } = status;
   const before = readDoubt(row);
-  // A node that has not reached the block yet is no evidence.
+  // A node that has not reached the block yet proves nothing.
   if (look.at <= BigInt(row.block_number))
     return before ?? { as: 'reorganized', looks: 0, at: look.at, sinceMs: nowMs };
   return addLook(before, 'reorganized', { look, nowMs });

@@ -65,8 +65,8 @@ function movedIn(steps: readonly StoredStep[], { token, from, to }: MovementFilt
 }
 
 /**
- * What distinguishes one type of wallet action from another. The engine does the rest: it stores the action with its
- * steps, follows them, settles the action when all steps have ended, and records its events.
+ * The definition of one type of wallet action: everything that differs between types. The engine does the rest: it
+ * stores the action with its steps, follows them, settles the action when all steps have ended, and records its events.
  *
  * A new type needs one definition, listed below, and a verb that
  *

@@ -45,7 +45,7 @@ interface WantedSteps {
   readonly limit: number;
 }
 
-/** What the other system reports about an external step. */
+/** The progress of an external step, as the other system reports it. */
 export type ExternalProgress =
   /** Waiting for the deposit to be included, or for the payment. */
   | { readonly kind: 'waiting' }

@@ -13,7 +13,7 @@ export interface SolanaInstruction {
   readonly program: 'system' | 'token' | 'other';
   /** Undefined for other programs and for unknown instructions. */
   readonly instructionName: string | undefined;
-  /** What is known about an instruction of a known program that has no name. */
+  /** A description of an instruction without a name, if its program is known. */
   readonly unread?: string | undefined;
   /**
    * The instruction's named fields, if its layout is known. A field is undefined if its account comes from an address

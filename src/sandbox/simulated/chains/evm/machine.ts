@@ -35,7 +35,7 @@ export interface EvmRun {
   readonly gasNeeded: bigint;
   /** Whether code ran, which may need a higher limit than the gas that it uses (EIP-150, EIP-2200). */
   readonly needsMoreGas: boolean;
-  /** What the last call returned, or the data of its revert. */
+  /** The return data of the last call, or the data of its revert. */
   readonly returned: Uint8Array;
   readonly revert: RevertError | undefined;
   readonly movements: readonly Movement[];

@@ -140,7 +140,7 @@ export const ownExecutor: Executor = {
       logs.push(`Program ${id} invoke [${height}]`);
       const signers = new Set(metas.filter(({ isSigner }) => isSigner).map(({ address }) => address));
       const writable = new Set(metas.filter(({ isWritable }) => isWritable).map(({ address }) => address));
-      /** What bytecode has changed is checked when it ends. */
+      /** The accounts that bytecode has changed are checked when the bytecode ends. */
       const touched = new Map<string, SolanaAccount>();
       const consumed = (): void => {
         if (program.isBytecode)
