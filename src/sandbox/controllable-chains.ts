@@ -75,6 +75,25 @@ interface AddressHolding {
   readonly pricedAs: string;
 }
 
+/** The symbol and the decimals of an asset. The symbol of a contract that names none is null. */
+export interface AssetTerms {
+  readonly symbol: string | null;
+  readonly decimals: number;
+}
+
+/** The effects of an included transaction on a simulated chain. Addresses are in the notation of the chain. */
+interface TransactionEffects {
+  readonly movements: readonly {
+    readonly from: string;
+    readonly to: string;
+    /** Null means the native asset. */
+    readonly tokenAddress: string | null;
+    readonly rawAmount: bigint;
+  }[];
+  /** Empty on chains other than EVM chains. */
+  readonly logs: IncludedTransaction['logs'];
+}
+
 /** An open JSON-RPC connection, which can send notifications to the client. */
 export interface RpcConnection {
   /** Aborted when the connection closes. */
@@ -136,6 +155,8 @@ interface ControllableAbis {
   remove(name: string): boolean;
   /** Decodes the data of a call. Addresses and data are lower-case 0x hex. Undefined when no known function matches. */
   call(to: string, data: string): DecodedItem | undefined;
+  /** The name of the function with this selector, without decoding its arguments. */
+  functionName(to: string, selector: string): string | undefined;
 }
 
 /** Controls the simulated chains. Callers may pass only chains for which `has` returns true. */
@@ -143,6 +164,10 @@ export interface ControllableChains {
   has(caip2: string): boolean;
   /** Returns undefined for a token that does not exist. A `tokenAddress` of null is the native asset. */
   decimalsOf(caip2: string, tokenAddress: string | null): Promise<number | undefined>;
+  /** Returns undefined for a token that does not exist. A `tokenAddress` of null is the native asset. */
+  termsOf(caip2: string, tokenAddress: string | null): Promise<AssetTerms | undefined>;
+  /** The effects of a transaction. Empty while no block includes it. */
+  effectsOf(caip2: string, hash: string): Promise<TransactionEffects>;
   /** `fault` names the invalid member of the deposit. */
   fund(
     caip2: string,

@@ -812,6 +812,14 @@ export const definition: Definition = {
       }
     },
     "/_sandbox/transactions/{transaction_id}": {
+      "get": {
+        "operationId": "getSandboxTransaction",
+        "tags": [
+          "chains"
+        ],
+        "summary": "Get a transaction with its effects",
+        "responses": {}
+      },
       "post": {
         "operationId": "steerTransaction",
         "tags": [

@@ -302,6 +302,16 @@ export interface Operations {
     body: undefined;
     response: schemas.RecordedExchange;
   };
+  /** Get a transaction with its effects */
+  getSandboxTransaction: {
+    path: {
+      /** Transaction id. */
+      transaction_id: string;
+    };
+    query: {};
+    body: undefined;
+    response: schemas.SandboxTransactionDetails;
+  };
   /** Get the simulated login of the app */
   getSimulatedLogin: {
     path: {};
@@ -1240,6 +1250,19 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "GET",
     path: "/_sandbox/requests/{request_id}",
     tag: "requests",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  getSandboxTransaction: {
+    id: "getSandboxTransaction",
+    method: "GET",
+    path: "/_sandbox/transactions/{transaction_id}",
+    tag: "chains",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,

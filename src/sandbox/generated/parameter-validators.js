@@ -3357,6 +3357,120 @@ function validateGetRequest(data, { instancePath = "", parentData, parentDataPro
  return errors === 0;
 }
 
+function validateGetSandboxTransaction(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
+    validateGetSandboxTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    if (data.path !== void 0) {
+     let data0 = data.path;
+     const _errs1 = errors;
+     if (errors === _errs1) {
+      if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
+       let missing1;
+       if (data0.transaction_id === void 0 && (missing1 = "transaction_id")) {
+        validateGetSandboxTransaction.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        return false;
+       } else {
+        if (data0.transaction_id !== void 0) {
+         let data1 = data0.transaction_id;
+         const _errs3 = errors;
+         if (typeof data1 !== "string") {
+          let dataType0 = typeof data1;
+          let coerced0 = void 0;
+          if (dataType0 == "object" && Array.isArray(data1) && data1.length == 1) {
+           data1 = data1[0];
+           dataType0 = typeof data1;
+           if (typeof data1 === "string") {
+            coerced0 = data1;
+           }
+          }
+          if (!(coerced0 !== void 0)) {
+           if (dataType0 == "number" || dataType0 == "boolean") {
+            coerced0 = "" + data1;
+           } else if (data1 === null) {
+            coerced0 = "";
+           } else {
+            validateGetSandboxTransaction.errors = [{ instancePath: instancePath + "/path/transaction_id", schemaPath: "#/properties/path/properties/transaction_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+          }
+          if (coerced0 !== void 0) {
+           data1 = coerced0;
+           if (data0 !== void 0) {
+            data0["transaction_id"] = coerced0;
+           }
+          }
+         }
+         if (errors === _errs3) {
+          if (typeof data1 === "string") {
+           if (ucs2length(data1) > 100) {
+            validateGetSandboxTransaction.errors = [{ instancePath: instancePath + "/path/transaction_id", schemaPath: "#/properties/path/properties/transaction_id/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+            return false;
+           } else {
+            if (ucs2length(data1) < 1) {
+             validateGetSandboxTransaction.errors = [{ instancePath: instancePath + "/path/transaction_id", schemaPath: "#/properties/path/properties/transaction_id/minLength", keyword: "minLength", params: { limit: 1 }, message: "must NOT have fewer than 1 characters" }];
+             return false;
+            }
+           }
+          }
+         }
+        }
+       }
+      } else {
+       validateGetSandboxTransaction.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+       return false;
+      }
+     }
+     var valid0 = _errs1 === errors;
+    } else {
+     var valid0 = true;
+    }
+    if (valid0) {
+     if (data.query !== void 0) {
+      let data2 = data.query;
+      const _errs5 = errors;
+      if (errors === _errs5) {
+       if (!(data2 && typeof data2 == "object" && !Array.isArray(data2))) {
+        validateGetSandboxTransaction.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+        return false;
+       }
+      }
+      var valid0 = _errs5 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.headers !== void 0) {
+       let data3 = data.headers;
+       const _errs7 = errors;
+       if (errors === _errs7) {
+        if (!(data3 && typeof data3 == "object" && !Array.isArray(data3))) {
+         validateGetSandboxTransaction.errors = [{ instancePath: instancePath + "/headers", schemaPath: "#/properties/headers/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+         return false;
+        }
+       }
+       var valid0 = _errs7 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateGetSandboxTransaction.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateGetSandboxTransaction.errors = vErrors;
+ return errors === 0;
+}
+
 function validateGetSimulatedLogin(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -9591,6 +9705,7 @@ export {
  validateGetFault as getFault,
  validateGetPolicyTrace as getPolicyTrace,
  validateGetRequest as getRequest,
+ validateGetSandboxTransaction as getSandboxTransaction,
  validateGetSimulatedLogin as getSimulatedLogin,
  validateGetVerificationPage as getVerificationPage,
  validateLintPolicy as lintPolicy,

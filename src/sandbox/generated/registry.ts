@@ -52,6 +52,7 @@ export const registry: Handlers = {
   getFault: faults.getFault,
   getPolicyTrace: policies.getPolicyTrace,
   getRequest: requests.getRequest,
+  getSandboxTransaction: chains.getSandboxTransaction,
   getSimulatedLogin: users.getSimulatedLogin,
   getVerificationPage: fiat.getVerificationPage,
   lintPolicy: policies.lintPolicy,

@@ -1,18 +1,12 @@
-import { listEvery } from '../../domain/list-every.ts';
 import { TransactionEntity } from '../../domain/money/transactions/transaction.entity.ts';
 import { assetNamed } from '../../engine/assets/known-assets.ts';
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import { ApiError, invalidField, notFound } from '../../errors.ts';
 import type { Handler } from '../control-plane.ts';
-import {
-  type DecodedItem,
-  requireSimulated,
-  requireSimulatedEvm,
-  rpcChain,
-  type StoredAbi,
-} from '../controllable-chains.ts';
+import { requireSimulated, requireSimulatedEvm, rpcChain, type StoredAbi } from '../controllable-chains.ts';
 import type { SandboxTransactionEffect } from '../generated/schemas.ts';
 import { answerMessage } from '../json-rpc.ts';
+import { decodedView, listTransactionViews, transactionDetails } from '../transactions.ts';
 
 const pointers = { address: '/address', tokenAddress: '/token_address', rawAmount: '/raw_amount' } as const;
 
@@ -69,16 +63,11 @@ export const mineBlocks: Handler<'mineBlocks'> = async ({ body }, { chains, runD
   return { data: [...heights].map(([name, height]) => ({ caip2: name, block_number: Number(height) })) };
 };
 
-export const listSandboxTransactions: Handler<'listSandboxTransactions'> = async ({ query }, { read }) => {
-  const { page, nextCursor } = await read((em) => listEvery(em, TransactionEntity, query));
-  return {
-    data: page.map(({ id, appId, walletId, caip2, transactionHash, status, createdAtMs }) => ({
-      ...{ id, app_id: appId, wallet_id: walletId, caip2 },
-      ...{ transaction_hash: transactionHash, status, created_at_ms: createdAtMs },
-    })),
-    next_cursor: nextCursor,
-  };
-};
+export const listSandboxTransactions: Handler<'listSandboxTransactions'> = ({ query }, context) =>
+  listTransactionViews(query, context);
+
+export const getSandboxTransaction: Handler<'getSandboxTransaction'> = ({ path }, context) =>
+  transactionDetails(path.transaction_id, context);
 
 /** The chains that support each effect, by the beginning of their CAIP-2 id. */
 const chainsWith: Readonly<Record<SandboxTransactionEffect, RegExp>> = {
@@ -210,10 +199,6 @@ export const deleteAbi: Handler<'deleteAbi'> = async ({ path }, { chains }) => {
   if (!(await chains.abis()).remove(path.name)) throw notFound('Interface');
   return { name: path.name };
 };
-
-function decodedView(decoded: DecodedItem | undefined) {
-  return decoded === undefined ? null : { name: decoded.name, arguments: [...decoded.arguments] };
-}
 
 function abiView({ name, address, items }: StoredAbi) {
   return { name, address, items: items.length };

@@ -14,7 +14,7 @@ export const listSandboxWallets: Handler<'listSandboxWallets'> = async ({ query 
       ...(appId === undefined ? {} : { appId }),
       ...(search === undefined ? {} : containing(search)),
     };
-    const found = await listEvery(em, WalletEntity, query, where);
+    const found = await listEvery(em, WalletEntity, query, { where });
     const owners = await ownersOf(
       em,
       found.page.flatMap(({ ownerId }) => ownerId ?? []),

@@ -27,10 +27,33 @@ export interface RequestLog {
   /** Returns undefined when the request was dropped. */
   at(sequence: number): AnsweredRequest | undefined;
   find(id: string): RecordedRequest | undefined;
+  /**
+   * The id of the stored request that recorded an event, stored a transaction or started a wallet action with this
+   * id. Undefined for others, such as the events of jobs.
+   */
+  causeOf(id: string): string | undefined;
   /** Removes all requests and returns how many there were. */
   clear(): number;
   /** Resolves with the next request, after `durationMs`, or when `signal` is aborted. */
   next(durationMs: number, signal: AbortSignal): Promise<void>;
+}
+
+/** The request that caused a resource, by the id of the resource. */
+interface Cause {
+  readonly sequence: number;
+  readonly requestId: string;
+}
+
+/** With fewer causes, those of dropped requests are not searched for. */
+const FEW_CAUSES = 20_000;
+
+/** The ids of everything that a request caused: events, transactions, and its wallet action. */
+function idsCausedBy({ effects, responseText }: AnsweredRequest): string[] {
+  const events = effects.flatMap((each) => each.events);
+  const ids = [...events.map(({ id }) => id), ...effects.flatMap(({ transactions }) => transactions)];
+  const isAction = responseText !== undefined && events.some(({ type }) => type.startsWith('wallet_action.'));
+  const action: unknown = isAction ? (JSON.parse(responseText) as { id?: unknown }).id : undefined;
+  return typeof action === 'string' ? [...ids, action] : ids;
 }
 
 /**
@@ -50,6 +73,16 @@ export function createRequestLog(newName: () => string, limits = requestLogLimit
   let newest = 0;
   let bytes = 0;
   let waiting: (() => void)[] = [];
+  const causes = new Map<string, Cause>();
+  let mostCauses = FEW_CAUSES;
+
+  /** Forgets the causes of dropped requests from time to time, so that each costs little. */
+  const noteCauses = (answered: AnsweredRequest): void => {
+    for (const id of idsCausedBy(answered)) causes.set(id, { sequence: newest, requestId: answered.id });
+    if (causes.size <= mostCauses) return;
+    for (const [id, { sequence }] of causes) if (sequence < oldest) causes.delete(id);
+    mostCauses = Math.max(FEW_CAUSES, 2 * causes.size);
+  };
 
   const at = (sequence: number): AnsweredRequest | undefined => {
     if (sequence < oldest || sequence > newest) return undefined;
@@ -86,6 +119,7 @@ export function createRequestLog(newName: () => string, limits = requestLogLimit
   return {
     record(answered) {
       add(answered);
+      noteCauses(answered);
       if (waiting.length > 0) wake();
     },
     name: () => name,
@@ -98,9 +132,14 @@ export function createRequestLog(newName: () => string, limits = requestLogLimit
       }
       return undefined;
     },
+    causeOf(id) {
+      const cause = causes.get(id);
+      return cause !== undefined && cause.sequence >= oldest ? cause.requestId : undefined;
+    },
     clear() {
       const count = newest - oldest + 1;
       packed.clear();
+      causes.clear();
       [name, oldest, newest, bytes] = [newName(), 1, 0, 0];
       wake();
       return count;

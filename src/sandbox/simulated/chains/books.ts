@@ -1,11 +1,14 @@
+import { normalizeAddress } from '../../../engine/assets/addresses.ts';
 import type { CardEnvironment } from '../../../ports/cards.ts';
 import type { FiatEnvironment } from '../../../ports/fiat.ts';
 import { issuerAddress } from '../cards/parts.ts';
 import { solverOn, toLedger } from '../exchange/solver.ts';
 import { treasuryAddress } from '../fiat/treasury.ts';
+import type { Abis, Decoded } from './evm/abis.ts';
 import { DISTRIBUTOR_ADDRESS } from './evm/contracts/addresses.ts';
-import { type Holding, tokenBooks, tokensOn } from './evm/contracts/tokens.ts';
+import { type Holding, tokenAt, tokenBooks, tokensOn } from './evm/contracts/tokens.ts';
 import { borrowerOf, vaultsOn } from './evm/contracts/vaults.ts';
+import { type EvmLog, findReceipt } from './evm/receipts.ts';
 import type { EvmState } from './evm/state.ts';
 import { FEE_ACCOUNT, NATIVE } from './ledger.ts';
 import { NATIVE_MINT } from './solana/accounts.ts';
@@ -50,6 +53,25 @@ export interface AddressHolding {
   readonly decimals: number;
   /** The lower-case name of the asset that has the same price. */
   readonly pricedAs: string;
+}
+
+/** The symbol and the decimals of an asset. The symbol of a contract that names none is null. */
+export interface AssetTerms {
+  readonly symbol: string | null;
+  readonly decimals: number;
+}
+
+/** What an included transaction did. */
+export interface TransactionEffects {
+  readonly movements: readonly {
+    readonly from: string;
+    readonly to: string;
+    /** Null means the native asset. */
+    readonly tokenAddress: string | null;
+    readonly rawAmount: bigint;
+  }[];
+  /** Empty on chains other than EVM chains. */
+  readonly logs: readonly (EvmLog & { readonly event: Decoded | undefined })[];
 }
 
 interface TransferRow {
@@ -181,6 +203,51 @@ function tokenBalancesOf(
   return received.map(({ owner, asset }) => ({
     ...{ owner, asset, amount: evm.state.ledger.balance(owner, asset) },
   }));
+}
+
+/** The symbol and the decimals of an asset. Undefined for a token that does not exist. */
+export async function termsOf(
+  { store, knownTokens, nativeSymbol }: Tokens,
+  { chain: { caip2 }, decimalsOf, evm, symbolOf }: Simulated,
+  tokenAddress: string | null,
+): Promise<AssetTerms | undefined> {
+  const decimals = await decimalsOf(tokenAddress);
+  if (decimals === undefined) return undefined;
+  if (tokenAddress === null) return { symbol: nativeSymbol(caip2).toUpperCase(), decimals };
+  const asset = toLedger(caip2, tokenAddress);
+  const stored = store.first<{ symbol: string }>(
+    'select symbol from tokens where caip2 = ? and address = ?',
+    ...[caip2, asset],
+  );
+  const known = knownTokens().find((each) => each.caip2 === caip2 && toLedger(caip2, each.address) === asset);
+  const own = evm && tokenAt(evm.state, asset);
+  const symbol = own?.symbol ?? stored?.symbol ?? known?.symbol ?? (await symbolOf?.(asset));
+  return { symbol: symbol ?? null, decimals };
+}
+
+/** CHOICE: the maximum number of movements of one transaction that are shown. */
+const MOST_MOVEMENTS = 1_000;
+
+/** The movements of assets in a transaction, in order, and its logs. */
+export function effectsOf(
+  store: ChainStore,
+  { chain: { caip2 }, evm }: Pick<Simulated, 'chain' | 'evm'>,
+  { hash, abis }: { readonly hash: string; readonly abis: Pick<Abis, 'event'> | undefined },
+): TransactionEffects {
+  const rows = store.all<TransferRow>(
+    'select sender, recipient, asset, amount from transfers where caip2 = ? and hash = ? order by position limit ?',
+    ...[caip2, hash, MOST_MOVEMENTS],
+  );
+  const logs = (evm && findReceipt(evm.state, hash)?.logs) ?? [];
+  return {
+    movements: rows.map(({ sender, recipient, asset, amount }) => ({
+      from: normalizeAddress(sender),
+      to: normalizeAddress(recipient),
+      tokenAddress: asset === NATIVE ? null : normalizeAddress(asset),
+      rawAmount: BigInt(amount),
+    })),
+    logs: logs.map((log) => ({ ...log, event: abis?.event(log) })),
+  };
 }
 
 /** The decimals and the price of the assets of a chain that have a name. */

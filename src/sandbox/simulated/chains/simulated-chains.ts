@@ -9,7 +9,7 @@ import type { ExchangeParts } from '../exchange/exchange.ts';
 import type { FiatParts } from '../fiat/parts.ts';
 import { type FiatControls, simulateFiatProviders } from '../fiat/providers.ts';
 import { type MovablePrices, movablePrices } from '../prices.ts';
-import type { AddressHolding, AssetBooks } from './books.ts';
+import type { AddressHolding, AssetBooks, AssetTerms, TransactionEffects } from './books.ts';
 import { kindOf } from './chain-kinds.ts';
 import { type SimulatedEarn, simulateEarn } from './earn.ts';
 import type { Abis } from './evm/abis.ts';
@@ -50,6 +50,10 @@ export interface SimulatedChains extends Chains {
   ): Promise<Funded | { readonly fault: InvalidDepositError['field']; readonly message: string }>;
   /** Returns the number of decimals of a token or the native asset. Undefined for a token that does not exist. */
   decimalsOf(caip2: string, tokenAddress: string | null): Promise<number | undefined>;
+  /** Returns the symbol and the decimals of an asset. Undefined for a token that does not exist. */
+  termsOf(caip2: string, tokenAddress: string | null): Promise<AssetTerms | undefined>;
+  /** Returns the movements and the logs of a transaction. Empty while no block includes it. */
+  effectsOf(caip2: string, hash: string): Promise<TransactionEffects>;
   /** Returns the ids of the chains in use, which have received at least one call. */
   used(): Promise<readonly string[]>;
   /** Mines blocks on one chain or on every chain in use, and returns the latest block numbers. */
@@ -68,7 +72,7 @@ export interface SimulatedChains extends Chains {
     page: { limit: number; before: string | undefined },
   ): Promise<readonly ListedTransaction[]>;
   /** The interfaces of contracts other than the sandbox's own. */
-  abis(): Promise<Pick<Abis, 'list' | 'put' | 'remove' | 'call'>>;
+  abis(): Promise<Pick<Abis, 'list' | 'put' | 'remove' | 'call' | 'functionName'>>;
   /** Returns the sum of an asset over all accounts, including fees. */
   total(caip2: string, tokenAddress: string | null): Promise<bigint>;
   /** Returns the holdings of every asset on the EVM, Solana and Tron chains in use. */
@@ -225,6 +229,22 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       }
     },
     decimalsOf: async (caip2, tokenAddress) => (await simulatedOf(caip2)).decimalsOf(tokenAddress),
+    async termsOf(caip2, tokenAddress) {
+      const [store, chain, { termsOf }] = await Promise.all([
+        open(),
+        simulatedOf(caip2),
+        import('./books.ts'),
+      ]);
+      return termsOf({ store, ...assetNames }, chain, tokenAddress);
+    },
+    async effectsOf(caip2, hash) {
+      const [store, chain, { effectsOf }] = await Promise.all([
+        open(),
+        caughtUp(caip2),
+        import('./books.ts'),
+      ]);
+      return effectsOf(store, chain, { hash, abis: chain.evm && (await abis()) });
+    },
     async mine(caip2, count) {
       const named = caip2 === undefined ? await used() : [caip2];
       const heights = new Map<string, bigint>();

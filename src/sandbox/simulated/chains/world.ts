@@ -86,6 +86,8 @@ export interface Simulated<C extends AnyChain = AnyChain> {
   readonly ledger: Ledger;
   /** Returns the number of decimals of a token or the native asset. Undefined for a token that does not exist. */
   decimalsOf(tokenAddress: string | null): number | undefined | Promise<number | undefined>;
+  /** Reads the symbol of a contract that a user deployed, on EVM chains. Undefined if it has none. */
+  symbolOf?(tokenAddress: string): Promise<string | undefined>;
   /** @throws InvalidDepositError; RevertError when the payer's balance is too low. */
   fund(deposit: Deposit): Funded;
   /** Deposits by the faucet on a chain that continues a real one. Must not be called in a transaction of the store. */

@@ -46,6 +46,8 @@ export interface Abis {
   remove(name: string): boolean;
   /** Decodes the data of a call. Undefined when no known function matches. */
   call(to: string, data: string): Decoded | undefined;
+  /** The name of the function with this selector, without decoding its arguments. */
+  functionName(to: string, selector: string): string | undefined;
   event(log: { address: string; topics: readonly string[]; data: string }): Decoded | undefined;
   /** Decodes the error in the data of a revert. */
   error(data: string): Decoded | undefined;
@@ -154,6 +156,7 @@ export function makeAbis(store: ChainStore): Abis {
     },
     call: (to, data) =>
       firstDecoded(find('function', data.slice(0, 10), to), ({ item }) => parametersIn(item, data)),
+    functionName: (to, selector) => find('function', selector, to)[0]?.item.name,
     event: ({ address, topics, data }) =>
       firstDecoded(find('event', topics[0] ?? '', address), ({ item }) => {
         const event = item as AbiEvent.AbiEvent;

@@ -1,4 +1,4 @@
-import { bytesTo0xHex } from '../../../../engine/crypto/encoding.ts';
+import { bytesTo0xHex, bytesToUtf8, hexToBytes } from '../../../../engine/crypto/encoding.ts';
 import { loadOnce } from '../../../../engine/load-once.ts';
 import { encodeTokenCall } from '../../../../engine/signing/ethereum/contract-calls.ts';
 import { checksumAddress } from '../../../../engine/signing/ethereum/signer.ts';
@@ -69,6 +69,7 @@ function simulate(parts: EvmParts): Simulated<EvmChain> {
     ledger,
     decimalsOf: (tokenAddress) =>
       tokenAddress === null ? 18 : decimalsOf(parts, tokenAddress.toLowerCase()),
+    symbolOf: (token) => symbolOf(parts, token),
     fund: (deposit) => fundEvm(parts, deposit),
     catchUp: () => blocks.catchUp(),
     head: () => blocks.head(),
@@ -132,14 +133,35 @@ async function balanceOf(parts: EvmParts, owner: string, tokenAddress: string | 
   return returned?.length === 32 ? BigInt(bytesTo0xHex(returned)) : 0n;
 }
 
-async function readToken(
-  { state, blocks, interpreter }: EvmParts,
+function readToken(
+  parts: EvmParts,
   token: string,
   call: Parameters<typeof encodeTokenCall>[0],
 ): Promise<Uint8Array | undefined> {
+  return readAt(parts, token, encodeTokenCall(call));
+}
+
+async function readAt(
+  { state, blocks, interpreter }: EvmParts,
+  token: string,
+  data: Uint8Array,
+): Promise<Uint8Array | undefined> {
   if (codeAt(state, token).length === 0) return undefined;
-  const order = { block: blocks.head(), to: token, data: encodeTokenCall(call) };
-  return readContract(await interpreter(), state, order);
+  return readContract(await interpreter(), state, { block: blocks.head(), to: token, data });
+}
+
+// symbol()
+const SYMBOL_CALL = hexToBytes('95d89b41');
+/** CHOICE: a longer symbol is cut off, because a contract can return any text. */
+const MOST_SYMBOL_BYTES = 32;
+
+/** The symbol of a contract that returns an ABI-encoded string. */
+async function symbolOf(parts: EvmParts, token: string): Promise<string | undefined> {
+  const returned = await readAt(parts, token, SYMBOL_CALL);
+  if (returned === undefined || returned.length < 64) return undefined;
+  const length = BigInt(bytesTo0xHex(returned.subarray(32, 64)));
+  if (length === 0n || length > BigInt(returned.length - 64)) return undefined;
+  return bytesToUtf8(returned.subarray(64, 64 + Math.min(Number(length), MOST_SYMBOL_BYTES)));
 }
 
 function transactions(parts: EvmParts): Pick<EvmChain, 'broadcast' | 'statusOf'> {
