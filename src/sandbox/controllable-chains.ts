@@ -60,6 +60,8 @@ interface ControllableEarn extends Incentives, VaultRates {
 interface AssetBooks {
   readonly caip2: string;
   readonly tokenAddress: string | null;
+  readonly symbol: string | null;
+  readonly decimals: number;
   readonly given: bigint;
   readonly minted: bigint;
   readonly held: Readonly<Record<string, bigint>>;

@@ -715,6 +715,26 @@ export const definition: Definition = {
         "responses": {}
       }
     },
+    "/_sandbox/key_quorums": {
+      "get": {
+        "operationId": "listSandboxKeyQuorums",
+        "tags": [
+          "resources"
+        ],
+        "summary": "List key quorums of all apps",
+        "responses": {}
+      }
+    },
+    "/_sandbox/policies": {
+      "get": {
+        "operationId": "listSandboxPolicies",
+        "tags": [
+          "resources"
+        ],
+        "summary": "List policies of all apps",
+        "responses": {}
+      }
+    },
     "/_sandbox/scenarios": {
       "get": {
         "operationId": "listScenarios",

@@ -468,6 +468,34 @@ export interface Operations {
     body: undefined;
     response: schemas.SandboxActions;
   };
+  /** List key quorums of all apps */
+  listSandboxKeyQuorums: {
+    path: {};
+    query: {
+      /** Continue after this cursor, the `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** Maximum number to return. Defaults to 100. */
+      limit?: number | undefined;
+      /** Return only those of this app. */
+      app_id?: string | undefined;
+    };
+    body: undefined;
+    response: schemas.SandboxKeyQuorums;
+  };
+  /** List policies of all apps */
+  listSandboxPolicies: {
+    path: {};
+    query: {
+      /** Continue after this cursor, the `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** Maximum number to return. Defaults to 100. */
+      limit?: number | undefined;
+      /** Return only those of this app. */
+      app_id?: string | undefined;
+    };
+    body: undefined;
+    response: schemas.SandboxPolicies;
+  };
   /** List transactions of all wallets */
   listSandboxTransactions: {
     path: {};
@@ -1445,6 +1473,32 @@ export const operations: Readonly<Record<OperationId, OperationDescriptor>> = {
     method: "GET",
     path: "/_sandbox/wallet_actions",
     tag: "sandbox",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  listSandboxKeyQuorums: {
+    id: "listSandboxKeyQuorums",
+    method: "GET",
+    path: "/_sandbox/key_quorums",
+    tag: "resources",
+    successStatus: 200,
+    hasBody: false,
+    bodyRequired: false,
+    signed: false,
+    expiry: false,
+    idempotent: false,
+    security: "none",
+  },
+  listSandboxPolicies: {
+    id: "listSandboxPolicies",
+    method: "GET",
+    path: "/_sandbox/policies",
+    tag: "resources",
     successStatus: 200,
     hasBody: false,
     bodyRequired: false,

@@ -67,6 +67,8 @@ export const registry: Handlers = {
   listOperators: operators.listOperators,
   listRequests: requests.listRequests,
   listSandboxActions: sandbox.listSandboxActions,
+  listSandboxKeyQuorums: resources.listSandboxKeyQuorums,
+  listSandboxPolicies: resources.listSandboxPolicies,
   listSandboxTransactions: chains.listSandboxTransactions,
   listSandboxWallets: resources.listSandboxWallets,
   listScenarios: scenarios.listScenarios,

@@ -8,8 +8,8 @@ import {
  validateSandboxVerificationAction,
  validateSandboxProviderState,
  validateSandboxPayoutOutcome,
- validateSandboxTransactionEffect,
  validateSandboxAppSettings,
+ validateSandboxTransactionEffect,
  validateSandboxMfaMethod,
  validateSandboxFaultEffect,
  validateSnapshotContent,
@@ -3245,13 +3245,13 @@ function validateSandboxAssetBooksClosed(data, { instancePath = "", parentData, 
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.caip2 === void 0 && (missing0 = "caip2") || data.token_address === void 0 && (missing0 = "token_address") || data.given === void 0 && (missing0 = "given") || data.minted === void 0 && (missing0 = "minted") || data.held === void 0 && (missing0 = "held")) {
+   if (data.caip2 === void 0 && (missing0 = "caip2") || data.token_address === void 0 && (missing0 = "token_address") || data.symbol === void 0 && (missing0 = "symbol") || data.decimals === void 0 && (missing0 = "decimals") || data.given === void 0 && (missing0 = "given") || data.minted === void 0 && (missing0 = "minted") || data.held === void 0 && (missing0 = "held")) {
     validateSandboxAssetBooksClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "caip2" || key0 === "given" || key0 === "held" || key0 === "minted" || key0 === "token_address")) {
+     if (!(key0 === "caip2" || key0 === "given" || key0 === "held" || key0 === "symbol" || key0 === "decimals" || key0 === "minted" || key0 === "token_address")) {
       validateSandboxAssetBooksClosed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -3306,10 +3306,11 @@ function validateSandboxAssetBooksClosed(data, { instancePath = "", parentData, 
         var valid0 = true;
        }
        if (valid0) {
-        if (data.minted !== void 0) {
+        if (data.symbol !== void 0) {
+         let data4 = data.symbol;
          const _errs11 = errors;
-         if (typeof data.minted !== "string") {
-          validateSandboxAssetBooksClosed.errors = [{ instancePath: instancePath + "/minted", schemaPath: "#/properties/minted/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         if (typeof data4 !== "string" && data4 !== null) {
+          validateSandboxAssetBooksClosed.errors = [{ instancePath: instancePath + "/symbol", schemaPath: "#/properties/symbol/type", keyword: "type", params: { type: schemaSandboxAssetBooksClosed.properties.symbol.type }, message: "must be string,null" }];
           return false;
          }
          var valid0 = _errs11 === errors;
@@ -3317,16 +3318,54 @@ function validateSandboxAssetBooksClosed(data, { instancePath = "", parentData, 
          var valid0 = true;
         }
         if (valid0) {
-         if (data.token_address !== void 0) {
-          let data5 = data.token_address;
+         if (data.decimals !== void 0) {
+          let data5 = data.decimals;
           const _errs13 = errors;
-          if (typeof data5 !== "string" && data5 !== null) {
-           validateSandboxAssetBooksClosed.errors = [{ instancePath: instancePath + "/token_address", schemaPath: "#/properties/token_address/type", keyword: "type", params: { type: schemaSandboxAssetBooksClosed.properties.token_address.type }, message: "must be string,null" }];
+          if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
+           validateSandboxAssetBooksClosed.errors = [{ instancePath: instancePath + "/decimals", schemaPath: "#/properties/decimals/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
            return false;
+          }
+          if (errors === _errs13) {
+           if (typeof data5 == "number" && isFinite(data5)) {
+            if (data5 > 255 || isNaN(data5)) {
+             validateSandboxAssetBooksClosed.errors = [{ instancePath: instancePath + "/decimals", schemaPath: "#/properties/decimals/maximum", keyword: "maximum", params: { comparison: "<=", limit: 255 }, message: "must be <= 255" }];
+             return false;
+            } else {
+             if (data5 < 0 || isNaN(data5)) {
+              validateSandboxAssetBooksClosed.errors = [{ instancePath: instancePath + "/decimals", schemaPath: "#/properties/decimals/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+              return false;
+             }
+            }
+           }
           }
           var valid0 = _errs13 === errors;
          } else {
           var valid0 = true;
+         }
+         if (valid0) {
+          if (data.minted !== void 0) {
+           const _errs15 = errors;
+           if (typeof data.minted !== "string") {
+            validateSandboxAssetBooksClosed.errors = [{ instancePath: instancePath + "/minted", schemaPath: "#/properties/minted/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+           var valid0 = _errs15 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.token_address !== void 0) {
+            let data7 = data.token_address;
+            const _errs17 = errors;
+            if (typeof data7 !== "string" && data7 !== null) {
+             validateSandboxAssetBooksClosed.errors = [{ instancePath: instancePath + "/token_address", schemaPath: "#/properties/token_address/type", keyword: "type", params: { type: schemaSandboxAssetBooksClosed.properties.token_address.type }, message: "must be string,null" }];
+             return false;
+            }
+            var valid0 = _errs17 === errors;
+           } else {
+            var valid0 = true;
+           }
+          }
          }
         }
        }
@@ -3343,7 +3382,7 @@ function validateSandboxAssetBooksClosed(data, { instancePath = "", parentData, 
  return errors === 0;
 }
 
-const schemaSandboxAssetBooksClosed = { "$id": "SandboxAssetBooks-closed", "type": "object", "required": ["caip2", "token_address", "given", "minted", "held"], "properties": { "caip2": { "type": "string" }, "given": { "type": "string" }, "held": { "type": "object", "additionalProperties": { "type": "string" } }, "minted": { "type": "string" }, "token_address": { "type": ["string", "null"] } }, "additionalProperties": false };
+const schemaSandboxAssetBooksClosed = { "$id": "SandboxAssetBooks-closed", "type": "object", "required": ["caip2", "token_address", "symbol", "decimals", "given", "minted", "held"], "properties": { "caip2": { "type": "string" }, "given": { "type": "string" }, "held": { "type": "object", "additionalProperties": { "type": "string" } }, "symbol": { "type": ["string", "null"] }, "decimals": { "type": "integer", "minimum": 0, "maximum": 255 }, "minted": { "type": "string" }, "token_address": { "type": ["string", "null"] } }, "additionalProperties": false };
 function validateSandboxClock(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -5759,6 +5798,1263 @@ function validateRecordedHeader(data, { instancePath = "", parentData, parentDat
  return errors === 0;
 }
 
+function validateSandboxTransactionDetails(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.caip2 === void 0 && (missing0 = "caip2") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.status === void 0 && (missing0 = "status") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.wallet_name === void 0 && (missing0 = "wallet_name") || data.chain === void 0 && (missing0 = "chain") || data.method === void 0 && (missing0 = "method") || data.sender === void 0 && (missing0 = "sender") || data.transfer === void 0 && (missing0 = "transfer") || data.call === void 0 && (missing0 = "call") || data.fee === void 0 && (missing0 = "fee") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.block_number === void 0 && (missing0 = "block_number") || data.is_sponsored === void 0 && (missing0 = "is_sponsored") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.request_id === void 0 && (missing0 = "request_id") || data.movements === void 0 && (missing0 = "movements") || data.logs === void 0 && (missing0 = "logs") || data.events === void 0 && (missing0 = "events")) {
+    validateSandboxTransactionDetails.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!hasOwnProperty.call(schemaSandboxTransactionDetails.properties, key0)) {
+      validateSandboxTransactionDetails.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      let data0 = data.id;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 200) {
+         validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+         return false;
+        }
+       } else {
+        validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.app_id !== void 0) {
+       let data1 = data.app_id;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 200) {
+          validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+          return false;
+         }
+        } else {
+         validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.wallet_id !== void 0) {
+        let data2 = data.wallet_id;
+        const _errs6 = errors;
+        if (errors === _errs6) {
+         if (typeof data2 === "string") {
+          if (ucs2length(data2) > 200) {
+           validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+           return false;
+          }
+         } else {
+          validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/wallet_id", schemaPath: "#/properties/wallet_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.caip2 !== void 0) {
+         let data3 = data.caip2;
+         const _errs8 = errors;
+         if (errors === _errs8) {
+          if (typeof data3 === "string") {
+           if (ucs2length(data3) > 200) {
+            validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/caip2", schemaPath: "#/properties/caip2/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+            return false;
+           }
+          } else {
+           validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/caip2", schemaPath: "#/properties/caip2/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.transaction_hash !== void 0) {
+          let data4 = data.transaction_hash;
+          const _errs10 = errors;
+          if (typeof data4 !== "string" && data4 !== null) {
+           validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/transaction_hash", schemaPath: "#/properties/transaction_hash/type", keyword: "type", params: { type: schemaSandboxTransactionDetails.properties.transaction_hash.type }, message: "must be string,null" }];
+           return false;
+          }
+          if (errors === _errs10) {
+           if (typeof data4 === "string") {
+            if (ucs2length(data4) > 200) {
+             validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/transaction_hash", schemaPath: "#/properties/transaction_hash/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+             return false;
+            }
+           }
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.status !== void 0) {
+           let data5 = data.status;
+           const _errs12 = errors;
+           if (errors === _errs12) {
+            if (typeof data5 === "string") {
+             if (ucs2length(data5) > 200) {
+              validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+              return false;
+             }
+            } else {
+             validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+             return false;
+            }
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.created_at_ms !== void 0) {
+            let data6 = data.created_at_ms;
+            const _errs14 = errors;
+            if (!(typeof data6 == "number" && (!(data6 % 1) && !isNaN(data6)) && isFinite(data6))) {
+             validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+             return false;
+            }
+            if (errors === _errs14) {
+             if (typeof data6 == "number" && isFinite(data6)) {
+              if (data6 > 9007199254740991 || isNaN(data6)) {
+               validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 }, message: "must be <= 9007199254740991" }];
+               return false;
+              } else {
+               if (data6 < 0 || isNaN(data6)) {
+                validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                return false;
+               }
+              }
+             }
+            }
+            var valid0 = _errs14 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.wallet_name !== void 0) {
+             let data7 = data.wallet_name;
+             const _errs16 = errors;
+             if (typeof data7 !== "string" && data7 !== null) {
+              validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/wallet_name", schemaPath: "#/properties/wallet_name/type", keyword: "type", params: { type: schemaSandboxTransactionDetails.properties.wallet_name.type }, message: "must be string,null" }];
+              return false;
+             }
+             var valid0 = _errs16 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.chain !== void 0) {
+              let data8 = data.chain;
+              const _errs18 = errors;
+              if (typeof data8 !== "string" && data8 !== null) {
+               validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/type", keyword: "type", params: { type: schemaSandboxTransactionDetails.properties.chain.type }, message: "must be string,null" }];
+               return false;
+              }
+              var valid0 = _errs18 === errors;
+             } else {
+              var valid0 = true;
+             }
+             if (valid0) {
+              if (data.method !== void 0) {
+               const _errs20 = errors;
+               if (typeof data.method !== "string") {
+                validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/method", schemaPath: "#/properties/method/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                return false;
+               }
+               var valid0 = _errs20 === errors;
+              } else {
+               var valid0 = true;
+              }
+              if (valid0) {
+               if (data.sender !== void 0) {
+                const _errs22 = errors;
+                if (typeof data.sender !== "string") {
+                 validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/sender", schemaPath: "#/properties/sender/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                 return false;
+                }
+                var valid0 = _errs22 === errors;
+               } else {
+                var valid0 = true;
+               }
+               if (valid0) {
+                if (data.transfer !== void 0) {
+                 let data11 = data.transfer;
+                 const _errs24 = errors;
+                 const _errs25 = errors;
+                 let valid1 = false;
+                 let passing0 = null;
+                 const _errs26 = errors;
+                 if (!validateSandboxTransfer(data11, { instancePath: instancePath + "/transfer", parentData: data, parentDataProperty: "transfer", rootData })) {
+                  vErrors = vErrors === null ? validateSandboxTransfer.errors : vErrors.concat(validateSandboxTransfer.errors);
+                  errors = vErrors.length;
+                 }
+                 var _valid0 = _errs26 === errors;
+                 if (_valid0) {
+                  valid1 = true;
+                  passing0 = 0;
+                 }
+                 const _errs27 = errors;
+                 if (data11 !== null) {
+                  const err0 = { instancePath: instancePath + "/transfer", schemaPath: "#/properties/transfer/oneOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                  if (vErrors === null) {
+                   vErrors = [err0];
+                  } else {
+                   vErrors.push(err0);
+                  }
+                  errors++;
+                 }
+                 var _valid0 = _errs27 === errors;
+                 if (_valid0 && valid1) {
+                  valid1 = false;
+                  passing0 = [passing0, 1];
+                 } else {
+                  if (_valid0) {
+                   valid1 = true;
+                   passing0 = 1;
+                  }
+                 }
+                 if (!valid1) {
+                  const err1 = { instancePath: instancePath + "/transfer", schemaPath: "#/properties/transfer/oneOf", keyword: "oneOf", params: { passingSchemas: passing0 }, message: "must match exactly one schema in oneOf" };
+                  if (vErrors === null) {
+                   vErrors = [err1];
+                  } else {
+                   vErrors.push(err1);
+                  }
+                  errors++;
+                  validateSandboxTransactionDetails.errors = vErrors;
+                  return false;
+                 } else {
+                  errors = _errs25;
+                  if (vErrors !== null) {
+                   if (_errs25) {
+                    vErrors.length = _errs25;
+                   } else {
+                    vErrors = null;
+                   }
+                  }
+                 }
+                 var valid0 = _errs24 === errors;
+                } else {
+                 var valid0 = true;
+                }
+                if (valid0) {
+                 if (data.call !== void 0) {
+                  let data12 = data.call;
+                  const _errs29 = errors;
+                  const _errs30 = errors;
+                  let valid2 = false;
+                  let passing1 = null;
+                  const _errs31 = errors;
+                  if (!validateSandboxCall(data12, { instancePath: instancePath + "/call", parentData: data, parentDataProperty: "call", rootData })) {
+                   vErrors = vErrors === null ? validateSandboxCall.errors : vErrors.concat(validateSandboxCall.errors);
+                   errors = vErrors.length;
+                  }
+                  var _valid1 = _errs31 === errors;
+                  if (_valid1) {
+                   valid2 = true;
+                   passing1 = 0;
+                  }
+                  const _errs32 = errors;
+                  if (data12 !== null) {
+                   const err2 = { instancePath: instancePath + "/call", schemaPath: "#/properties/call/oneOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                   if (vErrors === null) {
+                    vErrors = [err2];
+                   } else {
+                    vErrors.push(err2);
+                   }
+                   errors++;
+                  }
+                  var _valid1 = _errs32 === errors;
+                  if (_valid1 && valid2) {
+                   valid2 = false;
+                   passing1 = [passing1, 1];
+                  } else {
+                   if (_valid1) {
+                    valid2 = true;
+                    passing1 = 1;
+                   }
+                  }
+                  if (!valid2) {
+                   const err3 = { instancePath: instancePath + "/call", schemaPath: "#/properties/call/oneOf", keyword: "oneOf", params: { passingSchemas: passing1 }, message: "must match exactly one schema in oneOf" };
+                   if (vErrors === null) {
+                    vErrors = [err3];
+                   } else {
+                    vErrors.push(err3);
+                   }
+                   errors++;
+                   validateSandboxTransactionDetails.errors = vErrors;
+                   return false;
+                  } else {
+                   errors = _errs30;
+                   if (vErrors !== null) {
+                    if (_errs30) {
+                     vErrors.length = _errs30;
+                    } else {
+                     vErrors = null;
+                    }
+                   }
+                  }
+                  var valid0 = _errs29 === errors;
+                 } else {
+                  var valid0 = true;
+                 }
+                 if (valid0) {
+                  if (data.fee !== void 0) {
+                   let data13 = data.fee;
+                   const _errs34 = errors;
+                   const _errs35 = errors;
+                   let valid3 = false;
+                   let passing2 = null;
+                   const _errs36 = errors;
+                   if (!validateSandboxFee(data13, { instancePath: instancePath + "/fee", parentData: data, parentDataProperty: "fee", rootData })) {
+                    vErrors = vErrors === null ? validateSandboxFee.errors : vErrors.concat(validateSandboxFee.errors);
+                    errors = vErrors.length;
+                   }
+                   var _valid2 = _errs36 === errors;
+                   if (_valid2) {
+                    valid3 = true;
+                    passing2 = 0;
+                   }
+                   const _errs37 = errors;
+                   if (data13 !== null) {
+                    const err4 = { instancePath: instancePath + "/fee", schemaPath: "#/properties/fee/oneOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                    if (vErrors === null) {
+                     vErrors = [err4];
+                    } else {
+                     vErrors.push(err4);
+                    }
+                    errors++;
+                   }
+                   var _valid2 = _errs37 === errors;
+                   if (_valid2 && valid3) {
+                    valid3 = false;
+                    passing2 = [passing2, 1];
+                   } else {
+                    if (_valid2) {
+                     valid3 = true;
+                     passing2 = 1;
+                    }
+                   }
+                   if (!valid3) {
+                    const err5 = { instancePath: instancePath + "/fee", schemaPath: "#/properties/fee/oneOf", keyword: "oneOf", params: { passingSchemas: passing2 }, message: "must match exactly one schema in oneOf" };
+                    if (vErrors === null) {
+                     vErrors = [err5];
+                    } else {
+                     vErrors.push(err5);
+                    }
+                    errors++;
+                    validateSandboxTransactionDetails.errors = vErrors;
+                    return false;
+                   } else {
+                    errors = _errs35;
+                    if (vErrors !== null) {
+                     if (_errs35) {
+                      vErrors.length = _errs35;
+                     } else {
+                      vErrors = null;
+                     }
+                    }
+                   }
+                   var valid0 = _errs34 === errors;
+                  } else {
+                   var valid0 = true;
+                  }
+                  if (valid0) {
+                   if (data.failure_reason !== void 0) {
+                    let data14 = data.failure_reason;
+                    const _errs39 = errors;
+                    if (typeof data14 !== "string" && data14 !== null) {
+                     validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/failure_reason", schemaPath: "#/properties/failure_reason/type", keyword: "type", params: { type: schemaSandboxTransactionDetails.properties.failure_reason.type }, message: "must be string,null" }];
+                     return false;
+                    }
+                    var valid0 = _errs39 === errors;
+                   } else {
+                    var valid0 = true;
+                   }
+                   if (valid0) {
+                    if (data.block_number !== void 0) {
+                     let data15 = data.block_number;
+                     const _errs41 = errors;
+                     if (!(typeof data15 == "number" && (!(data15 % 1) && !isNaN(data15)) && isFinite(data15)) && data15 !== null) {
+                      validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/block_number", schemaPath: "#/properties/block_number/type", keyword: "type", params: { type: schemaSandboxTransactionDetails.properties.block_number.type }, message: "must be integer,null" }];
+                      return false;
+                     }
+                     if (errors === _errs41) {
+                      if (typeof data15 == "number" && isFinite(data15)) {
+                       if (data15 > 9007199254740991 || isNaN(data15)) {
+                        validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/block_number", schemaPath: "#/properties/block_number/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 }, message: "must be <= 9007199254740991" }];
+                        return false;
+                       } else {
+                        if (data15 < 0 || isNaN(data15)) {
+                         validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/block_number", schemaPath: "#/properties/block_number/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                         return false;
+                        }
+                       }
+                      }
+                     }
+                     var valid0 = _errs41 === errors;
+                    } else {
+                     var valid0 = true;
+                    }
+                    if (valid0) {
+                     if (data.is_sponsored !== void 0) {
+                      const _errs43 = errors;
+                      if (typeof data.is_sponsored !== "boolean") {
+                       validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/is_sponsored", schemaPath: "#/properties/is_sponsored/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+                       return false;
+                      }
+                      var valid0 = _errs43 === errors;
+                     } else {
+                      var valid0 = true;
+                     }
+                     if (valid0) {
+                      if (data.wallet_action_id !== void 0) {
+                       let data17 = data.wallet_action_id;
+                       const _errs45 = errors;
+                       if (typeof data17 !== "string" && data17 !== null) {
+                        validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/wallet_action_id", schemaPath: "#/properties/wallet_action_id/type", keyword: "type", params: { type: schemaSandboxTransactionDetails.properties.wallet_action_id.type }, message: "must be string,null" }];
+                        return false;
+                       }
+                       if (errors === _errs45) {
+                        if (typeof data17 === "string") {
+                         if (ucs2length(data17) > 200) {
+                          validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/wallet_action_id", schemaPath: "#/properties/wallet_action_id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+                          return false;
+                         }
+                        }
+                       }
+                       var valid0 = _errs45 === errors;
+                      } else {
+                       var valid0 = true;
+                      }
+                      if (valid0) {
+                       if (data.request_id !== void 0) {
+                        let data18 = data.request_id;
+                        const _errs47 = errors;
+                        if (typeof data18 !== "string" && data18 !== null) {
+                         validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/request_id", schemaPath: "#/properties/request_id/type", keyword: "type", params: { type: schemaSandboxTransactionDetails.properties.request_id.type }, message: "must be string,null" }];
+                         return false;
+                        }
+                        if (errors === _errs47) {
+                         if (typeof data18 === "string") {
+                          if (ucs2length(data18) > 200) {
+                           validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/request_id", schemaPath: "#/properties/request_id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+                           return false;
+                          }
+                         }
+                        }
+                        var valid0 = _errs47 === errors;
+                       } else {
+                        var valid0 = true;
+                       }
+                       if (valid0) {
+                        if (data.movements !== void 0) {
+                         let data19 = data.movements;
+                         const _errs49 = errors;
+                         if (errors === _errs49) {
+                          if (Array.isArray(data19)) {
+                           if (data19.length > 1e3) {
+                            validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/movements", schemaPath: "#/properties/movements/maxItems", keyword: "maxItems", params: { limit: 1e3 }, message: "must NOT have more than 1000 items" }];
+                            return false;
+                           } else {
+                            var valid4 = true;
+                            const len0 = data19.length;
+                            for (let i0 = 0; i0 < len0; i0++) {
+                             const _errs51 = errors;
+                             if (!validateSandboxMovement(data19[i0], { instancePath: instancePath + "/movements/" + i0, parentData: data19, parentDataProperty: i0, rootData })) {
+                              vErrors = vErrors === null ? validateSandboxMovement.errors : vErrors.concat(validateSandboxMovement.errors);
+                              errors = vErrors.length;
+                             }
+                             var valid4 = _errs51 === errors;
+                             if (!valid4) {
+                              break;
+                             }
+                            }
+                           }
+                          } else {
+                           validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/movements", schemaPath: "#/properties/movements/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                           return false;
+                          }
+                         }
+                         var valid0 = _errs49 === errors;
+                        } else {
+                         var valid0 = true;
+                        }
+                        if (valid0) {
+                         if (data.logs !== void 0) {
+                          let data21 = data.logs;
+                          const _errs52 = errors;
+                          if (errors === _errs52) {
+                           if (Array.isArray(data21)) {
+                            var valid5 = true;
+                            const len1 = data21.length;
+                            for (let i1 = 0; i1 < len1; i1++) {
+                             const _errs54 = errors;
+                             if (!validateSandboxTransactionLog(data21[i1], { instancePath: instancePath + "/logs/" + i1, parentData: data21, parentDataProperty: i1, rootData })) {
+                              vErrors = vErrors === null ? validateSandboxTransactionLog.errors : vErrors.concat(validateSandboxTransactionLog.errors);
+                              errors = vErrors.length;
+                             }
+                             var valid5 = _errs54 === errors;
+                             if (!valid5) {
+                              break;
+                             }
+                            }
+                           } else {
+                            validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/logs", schemaPath: "#/properties/logs/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                            return false;
+                           }
+                          }
+                          var valid0 = _errs52 === errors;
+                         } else {
+                          var valid0 = true;
+                         }
+                         if (valid0) {
+                          if (data.events !== void 0) {
+                           let data23 = data.events;
+                           const _errs55 = errors;
+                           if (errors === _errs55) {
+                            if (Array.isArray(data23)) {
+                             if (data23.length > 100) {
+                              validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/events", schemaPath: "#/properties/events/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+                              return false;
+                             } else {
+                              var valid6 = true;
+                              const len2 = data23.length;
+                              for (let i2 = 0; i2 < len2; i2++) {
+                               const _errs57 = errors;
+                               if (!validateSandboxEventReference(data23[i2], { instancePath: instancePath + "/events/" + i2, parentData: data23, parentDataProperty: i2, rootData })) {
+                                vErrors = vErrors === null ? validateSandboxEventReference.errors : vErrors.concat(validateSandboxEventReference.errors);
+                                errors = vErrors.length;
+                               }
+                               var valid6 = _errs57 === errors;
+                               if (!valid6) {
+                                break;
+                               }
+                              }
+                             }
+                            } else {
+                             validateSandboxTransactionDetails.errors = [{ instancePath: instancePath + "/events", schemaPath: "#/properties/events/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                             return false;
+                            }
+                           }
+                           var valid0 = _errs55 === errors;
+                          } else {
+                           var valid0 = true;
+                          }
+                         }
+                        }
+                       }
+                      }
+                     }
+                    }
+                   }
+                  }
+                 }
+                }
+               }
+              }
+             }
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxTransactionDetails.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxTransactionDetails.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxTransactionDetails = { "$id": "SandboxTransactionDetails", "type": "object", "required": ["id", "app_id", "wallet_id", "caip2", "transaction_hash", "status", "created_at_ms", "wallet_name", "chain", "method", "sender", "transfer", "call", "fee", "failure_reason", "block_number", "is_sponsored", "wallet_action_id", "request_id", "movements", "logs", "events"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "app_id": { "type": "string", "maxLength": 200 }, "wallet_id": { "type": "string", "maxLength": 200 }, "caip2": { "type": "string", "maxLength": 200 }, "transaction_hash": { "type": ["string", "null"], "maxLength": 200 }, "status": { "type": "string", "maxLength": 200 }, "created_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "wallet_name": { "type": ["string", "null"] }, "chain": { "type": ["string", "null"] }, "method": { "type": "string" }, "sender": { "type": "string" }, "transfer": { "oneOf": [{ "$ref": "SandboxTransfer" }, { "type": "null" }] }, "call": { "oneOf": [{ "$ref": "SandboxCall" }, { "type": "null" }] }, "fee": { "oneOf": [{ "$ref": "SandboxFee" }, { "type": "null" }] }, "failure_reason": { "type": ["string", "null"] }, "block_number": { "type": ["integer", "null"], "minimum": 0, "maximum": 9007199254740991 }, "is_sponsored": { "type": "boolean" }, "wallet_action_id": { "type": ["string", "null"], "maxLength": 200 }, "request_id": { "type": ["string", "null"], "maxLength": 200 }, "movements": { "type": "array", "maxItems": 1e3, "items": { "$ref": "SandboxMovement" } }, "logs": { "type": "array", "items": { "$ref": "SandboxTransactionLog" } }, "events": { "type": "array", "maxItems": 100, "items": { "$ref": "SandboxEventReference" } } } };
+function validateSandboxEventReference(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.type === void 0 && (missing0 = "type") || data.created_at_ms === void 0 && (missing0 = "created_at_ms")) {
+    validateSandboxEventReference.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "id" || key0 === "type" || key0 === "created_at_ms")) {
+      validateSandboxEventReference.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.id !== "string") {
+       validateSandboxEventReference.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.type !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.type !== "string") {
+        validateSandboxEventReference.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.created_at_ms !== void 0) {
+        let data2 = data.created_at_ms;
+        const _errs6 = errors;
+        if (!(typeof data2 == "number" && (!(data2 % 1) && !isNaN(data2)) && isFinite(data2))) {
+         validateSandboxEventReference.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+         return false;
+        }
+        if (errors === _errs6) {
+         if (typeof data2 == "number" && isFinite(data2)) {
+          if (data2 > 9007199254740991 || isNaN(data2)) {
+           validateSandboxEventReference.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 }, message: "must be <= 9007199254740991" }];
+           return false;
+          } else {
+           if (data2 < 0 || isNaN(data2)) {
+            validateSandboxEventReference.errors = [{ instancePath: instancePath + "/created_at_ms", schemaPath: "#/properties/created_at_ms/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+            return false;
+           }
+          }
+         }
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxEventReference.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxEventReference.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxTransactionLog(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.address === void 0 && (missing0 = "address") || data.topics === void 0 && (missing0 = "topics") || data.data === void 0 && (missing0 = "data") || data.event === void 0 && (missing0 = "event")) {
+    validateSandboxTransactionLog.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "address" || key0 === "topics" || key0 === "data" || key0 === "event")) {
+      validateSandboxTransactionLog.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.address !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.address !== "string") {
+       validateSandboxTransactionLog.errors = [{ instancePath: instancePath + "/address", schemaPath: "#/properties/address/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.topics !== void 0) {
+       let data1 = data.topics;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (Array.isArray(data1)) {
+         if (data1.length > 4) {
+          validateSandboxTransactionLog.errors = [{ instancePath: instancePath + "/topics", schemaPath: "#/properties/topics/maxItems", keyword: "maxItems", params: { limit: 4 }, message: "must NOT have more than 4 items" }];
+          return false;
+         } else {
+          var valid1 = true;
+          const len0 = data1.length;
+          for (let i0 = 0; i0 < len0; i0++) {
+           const _errs6 = errors;
+           if (typeof data1[i0] !== "string") {
+            validateSandboxTransactionLog.errors = [{ instancePath: instancePath + "/topics/" + i0, schemaPath: "#/properties/topics/items/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+           var valid1 = _errs6 === errors;
+           if (!valid1) {
+            break;
+           }
+          }
+         }
+        } else {
+         validateSandboxTransactionLog.errors = [{ instancePath: instancePath + "/topics", schemaPath: "#/properties/topics/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.data !== void 0) {
+        const _errs8 = errors;
+        if (typeof data.data !== "string") {
+         validateSandboxTransactionLog.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs8 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.event !== void 0) {
+         let data4 = data.event;
+         const _errs10 = errors;
+         const _errs11 = errors;
+         let valid2 = false;
+         let passing0 = null;
+         const _errs12 = errors;
+         if (!validateSandboxDecodedLog(data4, { instancePath: instancePath + "/event", parentData: data, parentDataProperty: "event", rootData })) {
+          vErrors = vErrors === null ? validateSandboxDecodedLog.errors : vErrors.concat(validateSandboxDecodedLog.errors);
+          errors = vErrors.length;
+         }
+         var _valid0 = _errs12 === errors;
+         if (_valid0) {
+          valid2 = true;
+          passing0 = 0;
+         }
+         const _errs13 = errors;
+         if (data4 !== null) {
+          const err0 = { instancePath: instancePath + "/event", schemaPath: "#/properties/event/oneOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+          if (vErrors === null) {
+           vErrors = [err0];
+          } else {
+           vErrors.push(err0);
+          }
+          errors++;
+         }
+         var _valid0 = _errs13 === errors;
+         if (_valid0 && valid2) {
+          valid2 = false;
+          passing0 = [passing0, 1];
+         } else {
+          if (_valid0) {
+           valid2 = true;
+           passing0 = 1;
+          }
+         }
+         if (!valid2) {
+          const err1 = { instancePath: instancePath + "/event", schemaPath: "#/properties/event/oneOf", keyword: "oneOf", params: { passingSchemas: passing0 }, message: "must match exactly one schema in oneOf" };
+          if (vErrors === null) {
+           vErrors = [err1];
+          } else {
+           vErrors.push(err1);
+          }
+          errors++;
+          validateSandboxTransactionLog.errors = vErrors;
+          return false;
+         } else {
+          errors = _errs11;
+          if (vErrors !== null) {
+           if (_errs11) {
+            vErrors.length = _errs11;
+           } else {
+            vErrors = null;
+           }
+          }
+         }
+         var valid0 = _errs10 === errors;
+        } else {
+         var valid0 = true;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxTransactionLog.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxTransactionLog.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxDecodedLog(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name") || data.arguments === void 0 && (missing0 = "arguments")) {
+    validateSandboxDecodedLog.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name" || key0 === "arguments")) {
+      validateSandboxDecodedLog.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.name !== "string") {
+       validateSandboxDecodedLog.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.arguments !== void 0) {
+       let data1 = data.arguments;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (Array.isArray(data1)) {
+         var valid1 = true;
+         const len0 = data1.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs6 = errors;
+          if (!validateSandboxLogArgument(data1[i0], { instancePath: instancePath + "/arguments/" + i0, parentData: data1, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateSandboxLogArgument.errors : vErrors.concat(validateSandboxLogArgument.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs6 === errors;
+          if (!valid1) {
+           break;
+          }
+         }
+        } else {
+         validateSandboxDecodedLog.errors = [{ instancePath: instancePath + "/arguments", schemaPath: "#/properties/arguments/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxDecodedLog.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxDecodedLog.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxLogArgument(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.name === void 0 && (missing0 = "name") || data.type === void 0 && (missing0 = "type") || data.value === void 0 && (missing0 = "value")) {
+    validateSandboxLogArgument.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "name" || key0 === "type" || key0 === "value")) {
+      validateSandboxLogArgument.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.name !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.name !== "string") {
+       validateSandboxLogArgument.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.type !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.type !== "string") {
+        validateSandboxLogArgument.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.value !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.value !== "string") {
+         validateSandboxLogArgument.errors = [{ instancePath: instancePath + "/value", schemaPath: "#/properties/value/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxLogArgument.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxLogArgument.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxMovement(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.from === void 0 && (missing0 = "from") || data.to === void 0 && (missing0 = "to") || data.asset === void 0 && (missing0 = "asset") || data.token_address === void 0 && (missing0 = "token_address") || data.amount === void 0 && (missing0 = "amount") || data.raw_amount === void 0 && (missing0 = "raw_amount")) {
+    validateSandboxMovement.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "from" || key0 === "to" || key0 === "asset" || key0 === "token_address" || key0 === "amount" || key0 === "raw_amount")) {
+      validateSandboxMovement.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.from !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.from !== "string") {
+       validateSandboxMovement.errors = [{ instancePath: instancePath + "/from", schemaPath: "#/properties/from/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.to !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.to !== "string") {
+        validateSandboxMovement.errors = [{ instancePath: instancePath + "/to", schemaPath: "#/properties/to/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.asset !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.asset !== "string") {
+         validateSandboxMovement.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.token_address !== void 0) {
+         let data3 = data.token_address;
+         const _errs8 = errors;
+         if (typeof data3 !== "string" && data3 !== null) {
+          validateSandboxMovement.errors = [{ instancePath: instancePath + "/token_address", schemaPath: "#/properties/token_address/type", keyword: "type", params: { type: schemaSandboxMovement.properties.token_address.type }, message: "must be string,null" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.amount !== void 0) {
+          const _errs10 = errors;
+          if (typeof data.amount !== "string") {
+           validateSandboxMovement.errors = [{ instancePath: instancePath + "/amount", schemaPath: "#/properties/amount/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.raw_amount !== void 0) {
+           const _errs12 = errors;
+           if (typeof data.raw_amount !== "string") {
+            validateSandboxMovement.errors = [{ instancePath: instancePath + "/raw_amount", schemaPath: "#/properties/raw_amount/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+            return false;
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxMovement.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxMovement.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxMovement = { "$id": "SandboxMovement", "type": "object", "required": ["from", "to", "asset", "token_address", "amount", "raw_amount"], "additionalProperties": false, "properties": { "from": { "type": "string" }, "to": { "type": "string" }, "asset": { "type": "string" }, "token_address": { "type": ["string", "null"] }, "amount": { "type": "string" }, "raw_amount": { "type": "string" } } };
+function validateSandboxFee(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.asset === void 0 && (missing0 = "asset") || data.amount === void 0 && (missing0 = "amount")) {
+    validateSandboxFee.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "asset" || key0 === "amount")) {
+      validateSandboxFee.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.asset !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.asset !== "string") {
+       validateSandboxFee.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.amount !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.amount !== "string") {
+        validateSandboxFee.errors = [{ instancePath: instancePath + "/amount", schemaPath: "#/properties/amount/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxFee.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxFee.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxCall(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.contract === void 0 && (missing0 = "contract") || data.function === void 0 && (missing0 = "function")) {
+    validateSandboxCall.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "contract" || key0 === "function")) {
+      validateSandboxCall.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.contract !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.contract !== "string") {
+       validateSandboxCall.errors = [{ instancePath: instancePath + "/contract", schemaPath: "#/properties/contract/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.function !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.function !== "string") {
+        validateSandboxCall.errors = [{ instancePath: instancePath + "/function", schemaPath: "#/properties/function/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxCall.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxCall.errors = vErrors;
+ return errors === 0;
+}
+
+function validateSandboxTransfer(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.to === void 0 && (missing0 = "to") || data.asset === void 0 && (missing0 = "asset") || data.amount === void 0 && (missing0 = "amount") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.token_address === void 0 && (missing0 = "token_address")) {
+    validateSandboxTransfer.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "to" || key0 === "asset" || key0 === "amount" || key0 === "raw_amount" || key0 === "token_address")) {
+      validateSandboxTransfer.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.to !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.to !== "string") {
+       validateSandboxTransfer.errors = [{ instancePath: instancePath + "/to", schemaPath: "#/properties/to/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.asset !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.asset !== "string") {
+        validateSandboxTransfer.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.amount !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.amount !== "string") {
+         validateSandboxTransfer.errors = [{ instancePath: instancePath + "/amount", schemaPath: "#/properties/amount/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.raw_amount !== void 0) {
+         const _errs8 = errors;
+         if (typeof data.raw_amount !== "string") {
+          validateSandboxTransfer.errors = [{ instancePath: instancePath + "/raw_amount", schemaPath: "#/properties/raw_amount/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.token_address !== void 0) {
+          let data4 = data.token_address;
+          const _errs10 = errors;
+          if (typeof data4 !== "string" && data4 !== null) {
+           validateSandboxTransfer.errors = [{ instancePath: instancePath + "/token_address", schemaPath: "#/properties/token_address/type", keyword: "type", params: { type: schemaSandboxTransfer.properties.token_address.type }, message: "must be string,null" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxTransfer.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxTransfer.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxTransfer = { "$id": "SandboxTransfer", "type": "object", "required": ["to", "asset", "amount", "raw_amount", "token_address"], "additionalProperties": false, "properties": { "to": { "type": "string" }, "asset": { "type": "string" }, "amount": { "type": "string" }, "raw_amount": { "type": "string" }, "token_address": { "type": ["string", "null"] } } };
 function validateSimulatedLogin(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -8840,6 +10136,793 @@ function validateSandboxAction(data, { instancePath = "", parentData, parentData
 }
 
 const schemaSandboxAction = { "$id": "SandboxAction", "type": "object", "required": ["id", "app_id", "wallet_id", "type", "status", "created_at_ms", "ended_at_ms"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "app_id": { "type": "string", "maxLength": 200 }, "wallet_id": { "type": "string", "maxLength": 200 }, "type": { "type": "string", "maxLength": 200 }, "status": { "type": "string", "maxLength": 200 }, "created_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "ended_at_ms": { "type": ["integer", "null"], "minimum": 0, "maximum": 9007199254740991 } } };
+function validateSandboxKeyQuorums(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
+    validateSandboxKeyQuorums.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data" || key0 === "next_cursor")) {
+      validateSandboxKeyQuorums.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        if (data0.length > 1e3) {
+         validateSandboxKeyQuorums.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/maxItems", keyword: "maxItems", params: { limit: 1e3 }, message: "must NOT have more than 1000 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data0.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs4 = errors;
+          if (!validateSandboxKeyQuorum(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateSandboxKeyQuorum.errors : vErrors.concat(validateSandboxKeyQuorum.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs4 === errors;
+          if (!valid1) {
+           break;
+          }
+         }
+        }
+       } else {
+        validateSandboxKeyQuorums.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.next_cursor !== void 0) {
+       let data2 = data.next_cursor;
+       const _errs5 = errors;
+       if (typeof data2 !== "string" && data2 !== null) {
+        validateSandboxKeyQuorums.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/type", keyword: "type", params: { type: schemaSandboxKeyQuorums.properties.next_cursor.type }, message: "must be string,null" }];
+        return false;
+       }
+       if (errors === _errs5) {
+        if (typeof data2 === "string") {
+         if (ucs2length(data2) > 100) {
+          validateSandboxKeyQuorums.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+          return false;
+         }
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxKeyQuorums.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxKeyQuorums.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxKeyQuorums = { "$id": "SandboxKeyQuorums", "type": "object", "required": ["data", "next_cursor"], "additionalProperties": false, "properties": { "data": { "type": "array", "maxItems": 1e3, "items": { "$ref": "SandboxKeyQuorum" } }, "next_cursor": { "type": ["string", "null"], "maxLength": 100 } } };
+function validateSandboxKeyQuorum(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.display_name === void 0 && (missing0 = "display_name") || data.threshold === void 0 && (missing0 = "threshold") || data.size === void 0 && (missing0 = "size") || data.members === void 0 && (missing0 = "members") || data.wallets === void 0 && (missing0 = "wallets") || data.wallet_count === void 0 && (missing0 = "wallet_count")) {
+    validateSandboxKeyQuorum.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "id" || key0 === "app_id" || key0 === "display_name" || key0 === "threshold" || key0 === "size" || key0 === "members" || key0 === "wallets" || key0 === "wallet_count")) {
+      validateSandboxKeyQuorum.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      let data0 = data.id;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 200) {
+         validateSandboxKeyQuorum.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+         return false;
+        }
+       } else {
+        validateSandboxKeyQuorum.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.app_id !== void 0) {
+       let data1 = data.app_id;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 200) {
+          validateSandboxKeyQuorum.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+          return false;
+         }
+        } else {
+         validateSandboxKeyQuorum.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.display_name !== void 0) {
+        let data2 = data.display_name;
+        const _errs6 = errors;
+        if (typeof data2 !== "string" && data2 !== null) {
+         validateSandboxKeyQuorum.errors = [{ instancePath: instancePath + "/display_name", schemaPath: "#/properties/display_name/type", keyword: "type", params: { type: schemaSandboxKeyQuorum.properties.display_name.type }, message: "must be string,null" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.threshold !== void 0) {
+         let data3 = data.threshold;
+         const _errs8 = errors;
+         if (!(typeof data3 == "number" && (!(data3 % 1) && !isNaN(data3)) && isFinite(data3))) {
+          validateSandboxKeyQuorum.errors = [{ instancePath: instancePath + "/threshold", schemaPath: "#/properties/threshold/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+          return false;
+         }
+         if (errors === _errs8) {
+          if (typeof data3 == "number" && isFinite(data3)) {
+           if (data3 < 0 || isNaN(data3)) {
+            validateSandboxKeyQuorum.errors = [{ instancePath: instancePath + "/threshold", schemaPath: "#/properties/threshold/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+            return false;
+           }
+          }
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.size !== void 0) {
+          let data4 = data.size;
+          const _errs10 = errors;
+          if (!(typeof data4 == "number" && (!(data4 % 1) && !isNaN(data4)) && isFinite(data4))) {
+           validateSandboxKeyQuorum.errors = [{ instancePath: instancePath + "/size", schemaPath: "#/properties/size/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+           return false;
+          }
+          if (errors === _errs10) {
+           if (typeof data4 == "number" && isFinite(data4)) {
+            if (data4 < 0 || isNaN(data4)) {
+             validateSandboxKeyQuorum.errors = [{ instancePath: instancePath + "/size", schemaPath: "#/properties/size/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+             return false;
+            }
+           }
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.members !== void 0) {
+           let data5 = data.members;
+           const _errs12 = errors;
+           if (errors === _errs12) {
+            if (Array.isArray(data5)) {
+             var valid1 = true;
+             const len0 = data5.length;
+             for (let i0 = 0; i0 < len0; i0++) {
+              const _errs14 = errors;
+              if (!validateSandboxMember(data5[i0], { instancePath: instancePath + "/members/" + i0, parentData: data5, parentDataProperty: i0, rootData })) {
+               vErrors = vErrors === null ? validateSandboxMember.errors : vErrors.concat(validateSandboxMember.errors);
+               errors = vErrors.length;
+              }
+              var valid1 = _errs14 === errors;
+              if (!valid1) {
+               break;
+              }
+             }
+            } else {
+             validateSandboxKeyQuorum.errors = [{ instancePath: instancePath + "/members", schemaPath: "#/properties/members/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+             return false;
+            }
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.wallets !== void 0) {
+            let data7 = data.wallets;
+            const _errs15 = errors;
+            if (errors === _errs15) {
+             if (Array.isArray(data7)) {
+              if (data7.length > 10) {
+               validateSandboxKeyQuorum.errors = [{ instancePath: instancePath + "/wallets", schemaPath: "#/properties/wallets/maxItems", keyword: "maxItems", params: { limit: 10 }, message: "must NOT have more than 10 items" }];
+               return false;
+              } else {
+               var valid2 = true;
+               const len1 = data7.length;
+               for (let i1 = 0; i1 < len1; i1++) {
+                const _errs17 = errors;
+                if (!validateSandboxNamed(data7[i1], { instancePath: instancePath + "/wallets/" + i1, parentData: data7, parentDataProperty: i1, rootData })) {
+                 vErrors = vErrors === null ? validateSandboxNamed.errors : vErrors.concat(validateSandboxNamed.errors);
+                 errors = vErrors.length;
+                }
+                var valid2 = _errs17 === errors;
+                if (!valid2) {
+                 break;
+                }
+               }
+              }
+             } else {
+              validateSandboxKeyQuorum.errors = [{ instancePath: instancePath + "/wallets", schemaPath: "#/properties/wallets/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+              return false;
+             }
+            }
+            var valid0 = _errs15 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.wallet_count !== void 0) {
+             let data9 = data.wallet_count;
+             const _errs18 = errors;
+             if (!(typeof data9 == "number" && (!(data9 % 1) && !isNaN(data9)) && isFinite(data9))) {
+              validateSandboxKeyQuorum.errors = [{ instancePath: instancePath + "/wallet_count", schemaPath: "#/properties/wallet_count/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+              return false;
+             }
+             if (errors === _errs18) {
+              if (typeof data9 == "number" && isFinite(data9)) {
+               if (data9 < 0 || isNaN(data9)) {
+                validateSandboxKeyQuorum.errors = [{ instancePath: instancePath + "/wallet_count", schemaPath: "#/properties/wallet_count/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                return false;
+               }
+              }
+             }
+             var valid0 = _errs18 === errors;
+            } else {
+             var valid0 = true;
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxKeyQuorum.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxKeyQuorum.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxKeyQuorum = { "$id": "SandboxKeyQuorum", "type": "object", "required": ["id", "app_id", "display_name", "threshold", "size", "members", "wallets", "wallet_count"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "app_id": { "type": "string", "maxLength": 200 }, "display_name": { "type": ["string", "null"] }, "threshold": { "type": "integer", "minimum": 0 }, "size": { "type": "integer", "minimum": 0 }, "members": { "type": "array", "items": { "$ref": "SandboxMember" } }, "wallets": { "type": "array", "maxItems": 10, "items": { "$ref": "SandboxNamed" } }, "wallet_count": { "type": "integer", "minimum": 0 } } };
+function validateSandboxNamed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name")) {
+    validateSandboxNamed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "id" || key0 === "name")) {
+      validateSandboxNamed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      let data0 = data.id;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 200) {
+         validateSandboxNamed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+         return false;
+        }
+       } else {
+        validateSandboxNamed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.name !== void 0) {
+       let data1 = data.name;
+       const _errs4 = errors;
+       if (typeof data1 !== "string" && data1 !== null) {
+        validateSandboxNamed.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: schemaSandboxNamed.properties.name.type }, message: "must be string,null" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxNamed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxNamed.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxNamed = { "$id": "SandboxNamed", "type": "object", "required": ["id", "name"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "name": { "type": ["string", "null"] } } };
+function validateSandboxMember(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.type === void 0 && (missing0 = "type") || data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name")) {
+    validateSandboxMember.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "type" || key0 === "id" || key0 === "name")) {
+      validateSandboxMember.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.type !== void 0) {
+      let data0 = data.type;
+      const _errs2 = errors;
+      if (typeof data0 !== "string") {
+       validateSandboxMember.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      if (!(data0 === "public_key" || data0 === "user" || data0 === "key_quorum")) {
+       validateSandboxMember.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/enum", keyword: "enum", params: { allowedValues: schemaSandboxMember.properties.type.enum }, message: "must be equal to one of the allowed values" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.id !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.id !== "string") {
+        validateSandboxMember.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.name !== void 0) {
+        let data2 = data.name;
+        const _errs6 = errors;
+        if (typeof data2 !== "string" && data2 !== null) {
+         validateSandboxMember.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: schemaSandboxMember.properties.name.type }, message: "must be string,null" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxMember.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxMember.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxMember = { "$id": "SandboxMember", "type": "object", "required": ["type", "id", "name"], "additionalProperties": false, "properties": { "type": { "type": "string", "enum": ["public_key", "user", "key_quorum"] }, "id": { "type": "string" }, "name": { "type": ["string", "null"] } } };
+function validateSandboxPolicies(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
+    validateSandboxPolicies.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "data" || key0 === "next_cursor")) {
+      validateSandboxPolicies.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.data !== void 0) {
+      let data0 = data.data;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (Array.isArray(data0)) {
+        if (data0.length > 1e3) {
+         validateSandboxPolicies.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/maxItems", keyword: "maxItems", params: { limit: 1e3 }, message: "must NOT have more than 1000 items" }];
+         return false;
+        } else {
+         var valid1 = true;
+         const len0 = data0.length;
+         for (let i0 = 0; i0 < len0; i0++) {
+          const _errs4 = errors;
+          if (!validateSandboxPolicy(data0[i0], { instancePath: instancePath + "/data/" + i0, parentData: data0, parentDataProperty: i0, rootData })) {
+           vErrors = vErrors === null ? validateSandboxPolicy.errors : vErrors.concat(validateSandboxPolicy.errors);
+           errors = vErrors.length;
+          }
+          var valid1 = _errs4 === errors;
+          if (!valid1) {
+           break;
+          }
+         }
+        }
+       } else {
+        validateSandboxPolicies.errors = [{ instancePath: instancePath + "/data", schemaPath: "#/properties/data/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.next_cursor !== void 0) {
+       let data2 = data.next_cursor;
+       const _errs5 = errors;
+       if (typeof data2 !== "string" && data2 !== null) {
+        validateSandboxPolicies.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/type", keyword: "type", params: { type: schemaSandboxPolicies.properties.next_cursor.type }, message: "must be string,null" }];
+        return false;
+       }
+       if (errors === _errs5) {
+        if (typeof data2 === "string") {
+         if (ucs2length(data2) > 100) {
+          validateSandboxPolicies.errors = [{ instancePath: instancePath + "/next_cursor", schemaPath: "#/properties/next_cursor/maxLength", keyword: "maxLength", params: { limit: 100 }, message: "must NOT have more than 100 characters" }];
+          return false;
+         }
+        }
+       }
+       var valid0 = _errs5 === errors;
+      } else {
+       var valid0 = true;
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxPolicies.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxPolicies.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxPolicies = { "$id": "SandboxPolicies", "type": "object", "required": ["data", "next_cursor"], "additionalProperties": false, "properties": { "data": { "type": "array", "maxItems": 1e3, "items": { "$ref": "SandboxPolicy" } }, "next_cursor": { "type": ["string", "null"], "maxLength": 100 } } };
+function validateSandboxPolicy(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.name === void 0 && (missing0 = "name") || data.chain_type === void 0 && (missing0 = "chain_type") || data.version === void 0 && (missing0 = "version") || data.rules === void 0 && (missing0 = "rules") || data.owner_id === void 0 && (missing0 = "owner_id") || data.wallets === void 0 && (missing0 = "wallets") || data.wallet_count === void 0 && (missing0 = "wallet_count")) {
+    validateSandboxPolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!hasOwnProperty.call(schemaSandboxPolicy.properties, key0)) {
+      validateSandboxPolicy.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      let data0 = data.id;
+      const _errs2 = errors;
+      if (errors === _errs2) {
+       if (typeof data0 === "string") {
+        if (ucs2length(data0) > 200) {
+         validateSandboxPolicy.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+         return false;
+        }
+       } else {
+        validateSandboxPolicy.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.app_id !== void 0) {
+       let data1 = data.app_id;
+       const _errs4 = errors;
+       if (errors === _errs4) {
+        if (typeof data1 === "string") {
+         if (ucs2length(data1) > 200) {
+          validateSandboxPolicy.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+          return false;
+         }
+        } else {
+         validateSandboxPolicy.errors = [{ instancePath: instancePath + "/app_id", schemaPath: "#/properties/app_id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.name !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.name !== "string") {
+         validateSandboxPolicy.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.chain_type !== void 0) {
+         const _errs8 = errors;
+         if (typeof data.chain_type !== "string") {
+          validateSandboxPolicy.errors = [{ instancePath: instancePath + "/chain_type", schemaPath: "#/properties/chain_type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+        if (valid0) {
+         if (data.version !== void 0) {
+          const _errs10 = errors;
+          if (typeof data.version !== "string") {
+           validateSandboxPolicy.errors = [{ instancePath: instancePath + "/version", schemaPath: "#/properties/version/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+           return false;
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
+         if (valid0) {
+          if (data.rules !== void 0) {
+           let data5 = data.rules;
+           const _errs12 = errors;
+           if (errors === _errs12) {
+            if (Array.isArray(data5)) {
+             var valid1 = true;
+             const len0 = data5.length;
+             for (let i0 = 0; i0 < len0; i0++) {
+              const _errs14 = errors;
+              if (!validateSandboxPolicyRule(data5[i0], { instancePath: instancePath + "/rules/" + i0, parentData: data5, parentDataProperty: i0, rootData })) {
+               vErrors = vErrors === null ? validateSandboxPolicyRule.errors : vErrors.concat(validateSandboxPolicyRule.errors);
+               errors = vErrors.length;
+              }
+              var valid1 = _errs14 === errors;
+              if (!valid1) {
+               break;
+              }
+             }
+            } else {
+             validateSandboxPolicy.errors = [{ instancePath: instancePath + "/rules", schemaPath: "#/properties/rules/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+             return false;
+            }
+           }
+           var valid0 = _errs12 === errors;
+          } else {
+           var valid0 = true;
+          }
+          if (valid0) {
+           if (data.owner_id !== void 0) {
+            let data7 = data.owner_id;
+            const _errs15 = errors;
+            if (typeof data7 !== "string" && data7 !== null) {
+             validateSandboxPolicy.errors = [{ instancePath: instancePath + "/owner_id", schemaPath: "#/properties/owner_id/type", keyword: "type", params: { type: schemaSandboxPolicy.properties.owner_id.type }, message: "must be string,null" }];
+             return false;
+            }
+            var valid0 = _errs15 === errors;
+           } else {
+            var valid0 = true;
+           }
+           if (valid0) {
+            if (data.wallets !== void 0) {
+             let data8 = data.wallets;
+             const _errs17 = errors;
+             if (errors === _errs17) {
+              if (Array.isArray(data8)) {
+               if (data8.length > 10) {
+                validateSandboxPolicy.errors = [{ instancePath: instancePath + "/wallets", schemaPath: "#/properties/wallets/maxItems", keyword: "maxItems", params: { limit: 10 }, message: "must NOT have more than 10 items" }];
+                return false;
+               } else {
+                var valid2 = true;
+                const len1 = data8.length;
+                for (let i1 = 0; i1 < len1; i1++) {
+                 const _errs19 = errors;
+                 if (!validateSandboxNamed(data8[i1], { instancePath: instancePath + "/wallets/" + i1, parentData: data8, parentDataProperty: i1, rootData })) {
+                  vErrors = vErrors === null ? validateSandboxNamed.errors : vErrors.concat(validateSandboxNamed.errors);
+                  errors = vErrors.length;
+                 }
+                 var valid2 = _errs19 === errors;
+                 if (!valid2) {
+                  break;
+                 }
+                }
+               }
+              } else {
+               validateSandboxPolicy.errors = [{ instancePath: instancePath + "/wallets", schemaPath: "#/properties/wallets/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+               return false;
+              }
+             }
+             var valid0 = _errs17 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.wallet_count !== void 0) {
+              let data10 = data.wallet_count;
+              const _errs20 = errors;
+              if (!(typeof data10 == "number" && (!(data10 % 1) && !isNaN(data10)) && isFinite(data10))) {
+               validateSandboxPolicy.errors = [{ instancePath: instancePath + "/wallet_count", schemaPath: "#/properties/wallet_count/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+               return false;
+              }
+              if (errors === _errs20) {
+               if (typeof data10 == "number" && isFinite(data10)) {
+                if (data10 < 0 || isNaN(data10)) {
+                 validateSandboxPolicy.errors = [{ instancePath: instancePath + "/wallet_count", schemaPath: "#/properties/wallet_count/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                 return false;
+                }
+               }
+              }
+              var valid0 = _errs20 === errors;
+             } else {
+              var valid0 = true;
+             }
+            }
+           }
+          }
+         }
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxPolicy.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxPolicy.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxPolicy = { "$id": "SandboxPolicy", "type": "object", "required": ["id", "app_id", "name", "chain_type", "version", "rules", "owner_id", "wallets", "wallet_count"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "app_id": { "type": "string", "maxLength": 200 }, "name": { "type": "string" }, "chain_type": { "type": "string" }, "version": { "type": "string" }, "rules": { "type": "array", "items": { "$ref": "SandboxPolicyRule" } }, "owner_id": { "type": ["string", "null"] }, "wallets": { "type": "array", "maxItems": 10, "items": { "$ref": "SandboxNamed" } }, "wallet_count": { "type": "integer", "minimum": 0 } } };
+function validateSandboxPolicyRule(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name") || data.method === void 0 && (missing0 = "method") || data.action === void 0 && (missing0 = "action")) {
+    validateSandboxPolicyRule.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "id" || key0 === "name" || key0 === "method" || key0 === "action")) {
+      validateSandboxPolicyRule.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.id !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.id !== "string") {
+       validateSandboxPolicyRule.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.name !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.name !== "string") {
+        validateSandboxPolicyRule.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.method !== void 0) {
+        const _errs6 = errors;
+        if (typeof data.method !== "string") {
+         validateSandboxPolicyRule.errors = [{ instancePath: instancePath + "/method", schemaPath: "#/properties/method/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+       if (valid0) {
+        if (data.action !== void 0) {
+         const _errs8 = errors;
+         if (typeof data.action !== "string") {
+          validateSandboxPolicyRule.errors = [{ instancePath: instancePath + "/action", schemaPath: "#/properties/action/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+          return false;
+         }
+         var valid0 = _errs8 === errors;
+        } else {
+         var valid0 = true;
+        }
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxPolicyRule.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxPolicyRule.errors = vErrors;
+ return errors === 0;
+}
+
 function validateSandboxTransactions(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -8930,13 +11013,13 @@ function validateSandboxTransaction(data, { instancePath = "", parentData, paren
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.caip2 === void 0 && (missing0 = "caip2") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.status === void 0 && (missing0 = "status") || data.created_at_ms === void 0 && (missing0 = "created_at_ms")) {
+   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.caip2 === void 0 && (missing0 = "caip2") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.status === void 0 && (missing0 = "status") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.wallet_name === void 0 && (missing0 = "wallet_name") || data.chain === void 0 && (missing0 = "chain") || data.method === void 0 && (missing0 = "method") || data.sender === void 0 && (missing0 = "sender") || data.transfer === void 0 && (missing0 = "transfer") || data.call === void 0 && (missing0 = "call") || data.fee === void 0 && (missing0 = "fee") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.block_number === void 0 && (missing0 = "block_number") || data.is_sponsored === void 0 && (missing0 = "is_sponsored") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.request_id === void 0 && (missing0 = "request_id")) {
     validateSandboxTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "id" || key0 === "app_id" || key0 === "wallet_id" || key0 === "caip2" || key0 === "transaction_hash" || key0 === "status" || key0 === "created_at_ms")) {
+     if (!hasOwnProperty.call(schemaSandboxTransaction.properties, key0)) {
       validateSandboxTransaction.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -9082,6 +11165,335 @@ function validateSandboxTransaction(data, { instancePath = "", parentData, paren
            } else {
             var valid0 = true;
            }
+           if (valid0) {
+            if (data.wallet_name !== void 0) {
+             let data7 = data.wallet_name;
+             const _errs16 = errors;
+             if (typeof data7 !== "string" && data7 !== null) {
+              validateSandboxTransaction.errors = [{ instancePath: instancePath + "/wallet_name", schemaPath: "#/properties/wallet_name/type", keyword: "type", params: { type: schemaSandboxTransaction.properties.wallet_name.type }, message: "must be string,null" }];
+              return false;
+             }
+             var valid0 = _errs16 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.chain !== void 0) {
+              let data8 = data.chain;
+              const _errs18 = errors;
+              if (typeof data8 !== "string" && data8 !== null) {
+               validateSandboxTransaction.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/type", keyword: "type", params: { type: schemaSandboxTransaction.properties.chain.type }, message: "must be string,null" }];
+               return false;
+              }
+              var valid0 = _errs18 === errors;
+             } else {
+              var valid0 = true;
+             }
+             if (valid0) {
+              if (data.method !== void 0) {
+               const _errs20 = errors;
+               if (typeof data.method !== "string") {
+                validateSandboxTransaction.errors = [{ instancePath: instancePath + "/method", schemaPath: "#/properties/method/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                return false;
+               }
+               var valid0 = _errs20 === errors;
+              } else {
+               var valid0 = true;
+              }
+              if (valid0) {
+               if (data.sender !== void 0) {
+                const _errs22 = errors;
+                if (typeof data.sender !== "string") {
+                 validateSandboxTransaction.errors = [{ instancePath: instancePath + "/sender", schemaPath: "#/properties/sender/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+                 return false;
+                }
+                var valid0 = _errs22 === errors;
+               } else {
+                var valid0 = true;
+               }
+               if (valid0) {
+                if (data.transfer !== void 0) {
+                 let data11 = data.transfer;
+                 const _errs24 = errors;
+                 const _errs25 = errors;
+                 let valid1 = false;
+                 let passing0 = null;
+                 const _errs26 = errors;
+                 if (!validateSandboxTransfer(data11, { instancePath: instancePath + "/transfer", parentData: data, parentDataProperty: "transfer", rootData })) {
+                  vErrors = vErrors === null ? validateSandboxTransfer.errors : vErrors.concat(validateSandboxTransfer.errors);
+                  errors = vErrors.length;
+                 }
+                 var _valid0 = _errs26 === errors;
+                 if (_valid0) {
+                  valid1 = true;
+                  passing0 = 0;
+                 }
+                 const _errs27 = errors;
+                 if (data11 !== null) {
+                  const err0 = { instancePath: instancePath + "/transfer", schemaPath: "#/properties/transfer/oneOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                  if (vErrors === null) {
+                   vErrors = [err0];
+                  } else {
+                   vErrors.push(err0);
+                  }
+                  errors++;
+                 }
+                 var _valid0 = _errs27 === errors;
+                 if (_valid0 && valid1) {
+                  valid1 = false;
+                  passing0 = [passing0, 1];
+                 } else {
+                  if (_valid0) {
+                   valid1 = true;
+                   passing0 = 1;
+                  }
+                 }
+                 if (!valid1) {
+                  const err1 = { instancePath: instancePath + "/transfer", schemaPath: "#/properties/transfer/oneOf", keyword: "oneOf", params: { passingSchemas: passing0 }, message: "must match exactly one schema in oneOf" };
+                  if (vErrors === null) {
+                   vErrors = [err1];
+                  } else {
+                   vErrors.push(err1);
+                  }
+                  errors++;
+                  validateSandboxTransaction.errors = vErrors;
+                  return false;
+                 } else {
+                  errors = _errs25;
+                  if (vErrors !== null) {
+                   if (_errs25) {
+                    vErrors.length = _errs25;
+                   } else {
+                    vErrors = null;
+                   }
+                  }
+                 }
+                 var valid0 = _errs24 === errors;
+                } else {
+                 var valid0 = true;
+                }
+                if (valid0) {
+                 if (data.call !== void 0) {
+                  let data12 = data.call;
+                  const _errs29 = errors;
+                  const _errs30 = errors;
+                  let valid2 = false;
+                  let passing1 = null;
+                  const _errs31 = errors;
+                  if (!validateSandboxCall(data12, { instancePath: instancePath + "/call", parentData: data, parentDataProperty: "call", rootData })) {
+                   vErrors = vErrors === null ? validateSandboxCall.errors : vErrors.concat(validateSandboxCall.errors);
+                   errors = vErrors.length;
+                  }
+                  var _valid1 = _errs31 === errors;
+                  if (_valid1) {
+                   valid2 = true;
+                   passing1 = 0;
+                  }
+                  const _errs32 = errors;
+                  if (data12 !== null) {
+                   const err2 = { instancePath: instancePath + "/call", schemaPath: "#/properties/call/oneOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                   if (vErrors === null) {
+                    vErrors = [err2];
+                   } else {
+                    vErrors.push(err2);
+                   }
+                   errors++;
+                  }
+                  var _valid1 = _errs32 === errors;
+                  if (_valid1 && valid2) {
+                   valid2 = false;
+                   passing1 = [passing1, 1];
+                  } else {
+                   if (_valid1) {
+                    valid2 = true;
+                    passing1 = 1;
+                   }
+                  }
+                  if (!valid2) {
+                   const err3 = { instancePath: instancePath + "/call", schemaPath: "#/properties/call/oneOf", keyword: "oneOf", params: { passingSchemas: passing1 }, message: "must match exactly one schema in oneOf" };
+                   if (vErrors === null) {
+                    vErrors = [err3];
+                   } else {
+                    vErrors.push(err3);
+                   }
+                   errors++;
+                   validateSandboxTransaction.errors = vErrors;
+                   return false;
+                  } else {
+                   errors = _errs30;
+                   if (vErrors !== null) {
+                    if (_errs30) {
+                     vErrors.length = _errs30;
+                    } else {
+                     vErrors = null;
+                    }
+                   }
+                  }
+                  var valid0 = _errs29 === errors;
+                 } else {
+                  var valid0 = true;
+                 }
+                 if (valid0) {
+                  if (data.fee !== void 0) {
+                   let data13 = data.fee;
+                   const _errs34 = errors;
+                   const _errs35 = errors;
+                   let valid3 = false;
+                   let passing2 = null;
+                   const _errs36 = errors;
+                   if (!validateSandboxFee(data13, { instancePath: instancePath + "/fee", parentData: data, parentDataProperty: "fee", rootData })) {
+                    vErrors = vErrors === null ? validateSandboxFee.errors : vErrors.concat(validateSandboxFee.errors);
+                    errors = vErrors.length;
+                   }
+                   var _valid2 = _errs36 === errors;
+                   if (_valid2) {
+                    valid3 = true;
+                    passing2 = 0;
+                   }
+                   const _errs37 = errors;
+                   if (data13 !== null) {
+                    const err4 = { instancePath: instancePath + "/fee", schemaPath: "#/properties/fee/oneOf/1/type", keyword: "type", params: { type: "null" }, message: "must be null" };
+                    if (vErrors === null) {
+                     vErrors = [err4];
+                    } else {
+                     vErrors.push(err4);
+                    }
+                    errors++;
+                   }
+                   var _valid2 = _errs37 === errors;
+                   if (_valid2 && valid3) {
+                    valid3 = false;
+                    passing2 = [passing2, 1];
+                   } else {
+                    if (_valid2) {
+                     valid3 = true;
+                     passing2 = 1;
+                    }
+                   }
+                   if (!valid3) {
+                    const err5 = { instancePath: instancePath + "/fee", schemaPath: "#/properties/fee/oneOf", keyword: "oneOf", params: { passingSchemas: passing2 }, message: "must match exactly one schema in oneOf" };
+                    if (vErrors === null) {
+                     vErrors = [err5];
+                    } else {
+                     vErrors.push(err5);
+                    }
+                    errors++;
+                    validateSandboxTransaction.errors = vErrors;
+                    return false;
+                   } else {
+                    errors = _errs35;
+                    if (vErrors !== null) {
+                     if (_errs35) {
+                      vErrors.length = _errs35;
+                     } else {
+                      vErrors = null;
+                     }
+                    }
+                   }
+                   var valid0 = _errs34 === errors;
+                  } else {
+                   var valid0 = true;
+                  }
+                  if (valid0) {
+                   if (data.failure_reason !== void 0) {
+                    let data14 = data.failure_reason;
+                    const _errs39 = errors;
+                    if (typeof data14 !== "string" && data14 !== null) {
+                     validateSandboxTransaction.errors = [{ instancePath: instancePath + "/failure_reason", schemaPath: "#/properties/failure_reason/type", keyword: "type", params: { type: schemaSandboxTransaction.properties.failure_reason.type }, message: "must be string,null" }];
+                     return false;
+                    }
+                    var valid0 = _errs39 === errors;
+                   } else {
+                    var valid0 = true;
+                   }
+                   if (valid0) {
+                    if (data.block_number !== void 0) {
+                     let data15 = data.block_number;
+                     const _errs41 = errors;
+                     if (!(typeof data15 == "number" && (!(data15 % 1) && !isNaN(data15)) && isFinite(data15)) && data15 !== null) {
+                      validateSandboxTransaction.errors = [{ instancePath: instancePath + "/block_number", schemaPath: "#/properties/block_number/type", keyword: "type", params: { type: schemaSandboxTransaction.properties.block_number.type }, message: "must be integer,null" }];
+                      return false;
+                     }
+                     if (errors === _errs41) {
+                      if (typeof data15 == "number" && isFinite(data15)) {
+                       if (data15 > 9007199254740991 || isNaN(data15)) {
+                        validateSandboxTransaction.errors = [{ instancePath: instancePath + "/block_number", schemaPath: "#/properties/block_number/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 }, message: "must be <= 9007199254740991" }];
+                        return false;
+                       } else {
+                        if (data15 < 0 || isNaN(data15)) {
+                         validateSandboxTransaction.errors = [{ instancePath: instancePath + "/block_number", schemaPath: "#/properties/block_number/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 }, message: "must be >= 0" }];
+                         return false;
+                        }
+                       }
+                      }
+                     }
+                     var valid0 = _errs41 === errors;
+                    } else {
+                     var valid0 = true;
+                    }
+                    if (valid0) {
+                     if (data.is_sponsored !== void 0) {
+                      const _errs43 = errors;
+                      if (typeof data.is_sponsored !== "boolean") {
+                       validateSandboxTransaction.errors = [{ instancePath: instancePath + "/is_sponsored", schemaPath: "#/properties/is_sponsored/type", keyword: "type", params: { type: "boolean" }, message: "must be boolean" }];
+                       return false;
+                      }
+                      var valid0 = _errs43 === errors;
+                     } else {
+                      var valid0 = true;
+                     }
+                     if (valid0) {
+                      if (data.wallet_action_id !== void 0) {
+                       let data17 = data.wallet_action_id;
+                       const _errs45 = errors;
+                       if (typeof data17 !== "string" && data17 !== null) {
+                        validateSandboxTransaction.errors = [{ instancePath: instancePath + "/wallet_action_id", schemaPath: "#/properties/wallet_action_id/type", keyword: "type", params: { type: schemaSandboxTransaction.properties.wallet_action_id.type }, message: "must be string,null" }];
+                        return false;
+                       }
+                       if (errors === _errs45) {
+                        if (typeof data17 === "string") {
+                         if (ucs2length(data17) > 200) {
+                          validateSandboxTransaction.errors = [{ instancePath: instancePath + "/wallet_action_id", schemaPath: "#/properties/wallet_action_id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+                          return false;
+                         }
+                        }
+                       }
+                       var valid0 = _errs45 === errors;
+                      } else {
+                       var valid0 = true;
+                      }
+                      if (valid0) {
+                       if (data.request_id !== void 0) {
+                        let data18 = data.request_id;
+                        const _errs47 = errors;
+                        if (typeof data18 !== "string" && data18 !== null) {
+                         validateSandboxTransaction.errors = [{ instancePath: instancePath + "/request_id", schemaPath: "#/properties/request_id/type", keyword: "type", params: { type: schemaSandboxTransaction.properties.request_id.type }, message: "must be string,null" }];
+                         return false;
+                        }
+                        if (errors === _errs47) {
+                         if (typeof data18 === "string") {
+                          if (ucs2length(data18) > 200) {
+                           validateSandboxTransaction.errors = [{ instancePath: instancePath + "/request_id", schemaPath: "#/properties/request_id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
+                           return false;
+                          }
+                         }
+                        }
+                        var valid0 = _errs47 === errors;
+                       } else {
+                        var valid0 = true;
+                       }
+                      }
+                     }
+                    }
+                   }
+                  }
+                 }
+                }
+               }
+              }
+             }
+            }
+           }
           }
          }
         }
@@ -9099,7 +11511,7 @@ function validateSandboxTransaction(data, { instancePath = "", parentData, paren
  return errors === 0;
 }
 
-const schemaSandboxTransaction = { "$id": "SandboxTransaction", "type": "object", "required": ["id", "app_id", "wallet_id", "caip2", "transaction_hash", "status", "created_at_ms"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "app_id": { "type": "string", "maxLength": 200 }, "wallet_id": { "type": "string", "maxLength": 200 }, "caip2": { "type": "string", "maxLength": 200 }, "transaction_hash": { "type": ["string", "null"], "maxLength": 200 }, "status": { "type": "string", "maxLength": 200 }, "created_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 } } };
+const schemaSandboxTransaction = { "$id": "SandboxTransaction", "type": "object", "required": ["id", "app_id", "wallet_id", "caip2", "transaction_hash", "status", "created_at_ms", "wallet_name", "chain", "method", "sender", "transfer", "call", "fee", "failure_reason", "block_number", "is_sponsored", "wallet_action_id", "request_id"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "app_id": { "type": "string", "maxLength": 200 }, "wallet_id": { "type": "string", "maxLength": 200 }, "caip2": { "type": "string", "maxLength": 200 }, "transaction_hash": { "type": ["string", "null"], "maxLength": 200 }, "status": { "type": "string", "maxLength": 200 }, "created_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "wallet_name": { "type": ["string", "null"] }, "chain": { "type": ["string", "null"] }, "method": { "type": "string" }, "sender": { "type": "string" }, "transfer": { "oneOf": [{ "$ref": "SandboxTransfer" }, { "type": "null" }] }, "call": { "oneOf": [{ "$ref": "SandboxCall" }, { "type": "null" }] }, "fee": { "oneOf": [{ "$ref": "SandboxFee" }, { "type": "null" }] }, "failure_reason": { "type": ["string", "null"] }, "block_number": { "type": ["integer", "null"], "minimum": 0, "maximum": 9007199254740991 }, "is_sponsored": { "type": "boolean" }, "wallet_action_id": { "type": ["string", "null"], "maxLength": 200 }, "request_id": { "type": ["string", "null"], "maxLength": 200 } } };
 function validateSandboxWallets(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -9472,68 +11884,6 @@ function validateSandboxWallet(data, { instancePath = "", parentData, parentData
 }
 
 const schemaSandboxWallet = { "$id": "SandboxWallet", "type": "object", "required": ["id", "app_id", "name", "external_id", "chain_type", "address", "created_at_ms", "archived_at_ms", "owner", "policies", "worth_usd"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "app_id": { "type": "string", "maxLength": 200 }, "name": { "type": ["string", "null"] }, "external_id": { "type": ["string", "null"] }, "chain_type": { "type": "string", "maxLength": 200 }, "address": { "type": "string" }, "created_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "archived_at_ms": { "type": ["integer", "null"], "minimum": 0, "maximum": 9007199254740991 }, "owner": { "oneOf": [{ "$ref": "SandboxOwner" }, { "type": "null" }] }, "policies": { "type": "array", "maxItems": 100, "items": { "$ref": "SandboxNamed" } }, "worth_usd": { "type": ["string", "null"] } } };
-function validateSandboxNamed(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (errors === 0) {
-  if (data && typeof data == "object" && !Array.isArray(data)) {
-   let missing0;
-   if (data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name")) {
-    validateSandboxNamed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
-    return false;
-   } else {
-    const _errs1 = errors;
-    for (const key0 in data) {
-     if (!(key0 === "id" || key0 === "name")) {
-      validateSandboxNamed.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
-      return false;
-      break;
-     }
-    }
-    if (_errs1 === errors) {
-     if (data.id !== void 0) {
-      let data0 = data.id;
-      const _errs2 = errors;
-      if (errors === _errs2) {
-       if (typeof data0 === "string") {
-        if (ucs2length(data0) > 200) {
-         validateSandboxNamed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/maxLength", keyword: "maxLength", params: { limit: 200 }, message: "must NOT have more than 200 characters" }];
-         return false;
-        }
-       } else {
-        validateSandboxNamed.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
-       }
-      }
-      var valid0 = _errs2 === errors;
-     } else {
-      var valid0 = true;
-     }
-     if (valid0) {
-      if (data.name !== void 0) {
-       let data1 = data.name;
-       const _errs4 = errors;
-       if (typeof data1 !== "string" && data1 !== null) {
-        validateSandboxNamed.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: schemaSandboxNamed.properties.name.type }, message: "must be string,null" }];
-        return false;
-       }
-       var valid0 = _errs4 === errors;
-      } else {
-       var valid0 = true;
-      }
-     }
-    }
-   }
-  } else {
-   validateSandboxNamed.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
-   return false;
-  }
- }
- validateSandboxNamed.errors = vErrors;
- return errors === 0;
-}
-
-const schemaSandboxNamed = { "$id": "SandboxNamed", "type": "object", "required": ["id", "name"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "name": { "type": ["string", "null"] } } };
 function validateSandboxOwner(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -9667,77 +12017,6 @@ function validateSandboxOwner(data, { instancePath = "", parentData, parentDataP
 }
 
 const schemaSandboxOwner = { "$id": "SandboxOwner", "type": "object", "required": ["key_quorum_id", "display_name", "threshold", "size", "members"], "additionalProperties": false, "properties": { "key_quorum_id": { "type": "string", "maxLength": 200 }, "display_name": { "type": ["string", "null"] }, "threshold": { "type": "integer", "minimum": 0 }, "size": { "type": "integer", "minimum": 0 }, "members": { "type": "array", "items": { "$ref": "SandboxMember" } } } };
-function validateSandboxMember(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
- let vErrors = null;
- let errors = 0;
- if (errors === 0) {
-  if (data && typeof data == "object" && !Array.isArray(data)) {
-   let missing0;
-   if (data.type === void 0 && (missing0 = "type") || data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name")) {
-    validateSandboxMember.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
-    return false;
-   } else {
-    const _errs1 = errors;
-    for (const key0 in data) {
-     if (!(key0 === "type" || key0 === "id" || key0 === "name")) {
-      validateSandboxMember.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
-      return false;
-      break;
-     }
-    }
-    if (_errs1 === errors) {
-     if (data.type !== void 0) {
-      let data0 = data.type;
-      const _errs2 = errors;
-      if (typeof data0 !== "string") {
-       validateSandboxMember.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-       return false;
-      }
-      if (!(data0 === "public_key" || data0 === "user" || data0 === "key_quorum")) {
-       validateSandboxMember.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/enum", keyword: "enum", params: { allowedValues: schemaSandboxMember.properties.type.enum }, message: "must be equal to one of the allowed values" }];
-       return false;
-      }
-      var valid0 = _errs2 === errors;
-     } else {
-      var valid0 = true;
-     }
-     if (valid0) {
-      if (data.id !== void 0) {
-       const _errs4 = errors;
-       if (typeof data.id !== "string") {
-        validateSandboxMember.errors = [{ instancePath: instancePath + "/id", schemaPath: "#/properties/id/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
-        return false;
-       }
-       var valid0 = _errs4 === errors;
-      } else {
-       var valid0 = true;
-      }
-      if (valid0) {
-       if (data.name !== void 0) {
-        let data2 = data.name;
-        const _errs6 = errors;
-        if (typeof data2 !== "string" && data2 !== null) {
-         validateSandboxMember.errors = [{ instancePath: instancePath + "/name", schemaPath: "#/properties/name/type", keyword: "type", params: { type: schemaSandboxMember.properties.name.type }, message: "must be string,null" }];
-         return false;
-        }
-        var valid0 = _errs6 === errors;
-       } else {
-        var valid0 = true;
-       }
-      }
-     }
-    }
-   }
-  } else {
-   validateSandboxMember.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
-   return false;
-  }
- }
- validateSandboxMember.errors = vErrors;
- return errors === 0;
-}
-
-const schemaSandboxMember = { "$id": "SandboxMember", "type": "object", "required": ["type", "id", "name"], "additionalProperties": false, "properties": { "type": { "type": "string", "enum": ["public_key", "user", "key_quorum"] }, "id": { "type": "string" }, "name": { "type": ["string", "null"] } } };
 function validateSandboxScenarios(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -12094,6 +14373,7 @@ const responseValidators = {
  getFault: { 200: validateSandboxFault, 404: validateError, 500: validateError },
  getPolicyTrace: { 200: validatePolicyTrace, 404: validateError, 500: validateError },
  getRequest: { 200: validateRecordedExchange, 400: validateError, 404: validateError, 500: validateError },
+ getSandboxTransaction: { 200: validateSandboxTransactionDetails, 404: validateError, 500: validateError },
  getSimulatedLogin: { 200: validateSimulatedLogin, 500: validateError },
  getVerificationPage: { 200: validateSandboxVerificationPage, 404: validateError, 500: validateError },
  lintPolicy: { 200: validatePolicyLint, 400: validateError, 404: validateError, 413: validateError, 415: validateError, 500: validateError },
@@ -12108,6 +14388,8 @@ const responseValidators = {
  listOperators: { 200: validateAppOperators, 404: validateError, 500: validateError },
  listRequests: { 200: validateRecordedRequests, 400: validateError, 404: validateError, 500: validateError },
  listSandboxActions: { 200: validateSandboxActions, 400: validateError, 500: validateError },
+ listSandboxKeyQuorums: { 200: validateSandboxKeyQuorums, 400: validateError, 500: validateError },
+ listSandboxPolicies: { 200: validateSandboxPolicies, 400: validateError, 500: validateError },
  listSandboxTransactions: { 200: validateSandboxTransactions, 400: validateError, 500: validateError },
  listSandboxWallets: { 200: validateSandboxWallets, 400: validateError, 500: validateError },
  listScenarios: { 200: validateSandboxScenarios, 500: validateError },

@@ -836,6 +836,10 @@ export type SandboxAssetBooks = {
   given: string;
   /** Amounts by kind of holder: `accounts`, `fees`, `exchange`, `pools`, `vaults`, `borrowers` of vaults, `rewards` to claim, `sponsors` of gas, the treasury of the `bank`, and `cards` for the card issuer. Their sum equals `given` plus `minted`. */
   held: { [key: string]: string };
+  /** Such as `USDC`. Null for a contract that names none. */
+  symbol: string | null;
+  /** Number of decimal places of one unit. */
+  decimals: number;
   /** The amount that contracts minted, less the amount that they burned, for example shares of a vault. */
   minted: string;
   /** Token contract address or mint; null for the native asset. */
@@ -867,6 +871,12 @@ export type SandboxBooks = {
   data: SandboxAssetBooks[];
   /** One entry per environment and currency in which the simulated bank has moved money. */
   fiat: SandboxFiatBooks[];
+};
+
+export type SandboxCall = {
+  contract: string;
+  /** The name in a known interface, otherwise the selector. */
+  function: string;
 };
 
 /** Amount in US dollars, at most two decimals. */
@@ -997,6 +1007,11 @@ export type SandboxDecision = {
   symbol: string | null;
 };
 
+export type SandboxDecodedLog = {
+  name: string;
+  arguments: SandboxLogArgument[];
+};
+
 export type SandboxDeposit = {
   caip2: string;
   address: string;
@@ -1107,6 +1122,12 @@ export type SandboxEventPayload = {
   [key: string]: unknown;
 };
 
+export type SandboxEventReference = {
+  id: string;
+  type: string;
+  created_at_ms: number;
+};
+
 export type SandboxEvents = {
   data: SandboxEvent[];
   /** End position of this response; pass it as `after`. */
@@ -1144,6 +1165,12 @@ export type SandboxFaults = {
   data: SandboxFault[];
 };
 
+export type SandboxFee = {
+  asset: string;
+  /** Decimal. */
+  amount: string;
+};
+
 /** The bank's money in one currency, as decimal numbers. `capital` and `paid_in` together equal the sum of `paid_out`, `refunded`, `fees`, `developer_fees` and `balance`. */
 export type SandboxFiatBooks = {
   /** The environment of the provider. */
@@ -1176,6 +1203,33 @@ export type SandboxFiatDeposit = {
   state: string;
 };
 
+export type SandboxKeyQuorum = {
+  id: string;
+  app_id: string;
+  display_name: string | null;
+  /** Number of members that must sign. */
+  threshold: number;
+  /** Number of members. */
+  size: number;
+  members: SandboxMember[];
+  /** The newest ten. */
+  wallets: SandboxNamed[];
+  /** Number of all wallets, archived ones included. */
+  wallet_count: number;
+};
+
+export type SandboxKeyQuorums = {
+  data: SandboxKeyQuorum[];
+  /** Cursor of the next page; null on the last page. */
+  next_cursor: string | null;
+};
+
+export type SandboxLogArgument = {
+  name: string;
+  type: string;
+  value: string;
+};
+
 export type SandboxMember = {
   type: "public_key" | "user" | "key_quorum";
   /** The public key in base64, the user id or the key quorum id. */
@@ -1186,6 +1240,19 @@ export type SandboxMember = {
 
 /** MFA method. */
 export type SandboxMfaMethod = "sms" | "totp" | "passkey" | "email";
+
+export type SandboxMovement = {
+  from: string;
+  to: string;
+  /** The symbol, or the address of a token without one. */
+  asset: string;
+  /** Token contract or mint; null for the native asset. */
+  token_address: string | null;
+  /** Decimal. */
+  amount: string;
+  /** In base units. */
+  raw_amount: string;
+};
 
 export type SandboxNamed = {
   id: string;
@@ -1214,6 +1281,36 @@ export type SandboxPayout = {
 
 /** The bank's decision about a payout. */
 export type SandboxPayoutOutcome = "processed" | "in_review" | "returned" | "error";
+
+export type SandboxPolicies = {
+  data: SandboxPolicy[];
+  /** Cursor of the next page; null on the last page. */
+  next_cursor: string | null;
+};
+
+export type SandboxPolicy = {
+  id: string;
+  app_id: string;
+  name: string;
+  chain_type: string;
+  version: string;
+  rules: SandboxPolicyRule[];
+  /** The key quorum that owns it. */
+  owner_id: string | null;
+  /** The newest ten. */
+  wallets: SandboxNamed[];
+  /** Number of all wallets, archived ones included. */
+  wallet_count: number;
+};
+
+/** A rule without its conditions. */
+export type SandboxPolicyRule = {
+  id: string;
+  name: string;
+  method: string;
+  /** `ALLOW` or `DENY`. */
+  action: string;
+};
 
 /** The prices of all assets that have a price. */
 export type SandboxPrices = {
@@ -1377,15 +1474,102 @@ export type SandboxTransaction = {
   status: string;
   /** Time at which the transaction was signed, in Unix milliseconds. */
   created_at_ms: number;
+  /** Display name of the wallet. */
+  wallet_name: string | null;
+  /** Name of the chain; null for a chain without a name in the API. */
+  chain: string | null;
+  /** What it does: the wallet action that sent it, such as `swap`, or `transfer`, `deploy` or the function that it calls, or the method of the API. */
+  method: string;
+  sender: string;
+  /** Null unless it is exactly one transfer of one asset. */
+  transfer: SandboxTransfer | null;
+  /** The call of a contract on an EVM chain, the first if there are several. */
+  call: SandboxCall | null;
+  /** The fee that was paid; null until a block includes it. */
+  fee: SandboxFee | null;
+  /** Why it failed or reverted, as the chain reported it. */
+  failure_reason: string | null;
+  block_number: number | null;
+  /** Whether the app pays its gas. */
+  is_sponsored: boolean;
+  /** The wallet action of which it is a step. */
+  wallet_action_id: string | null;
+  /** The recorded request that sent it; null if it is no longer recorded. */
+  request_id: string | null;
+};
+
+export type SandboxTransactionDetails = {
+  /** Id. */
+  id: string;
+  /** App id. */
+  app_id: string;
+  /** Wallet id. */
+  wallet_id: string;
+  /** CAIP-2 id of the chain. */
+  caip2: string;
+  /** Null until a sponsored transaction is included. */
+  transaction_hash: string | null;
+  /** The same status as in the API. */
+  status: string;
+  /** Time at which the transaction was signed, in Unix milliseconds. */
+  created_at_ms: number;
+  /** Display name of the wallet. */
+  wallet_name: string | null;
+  /** Name of the chain; null for a chain without a name in the API. */
+  chain: string | null;
+  /** What it does: the wallet action that sent it, such as `swap`, or `transfer`, `deploy` or the function that it calls, or the method of the API. */
+  method: string;
+  sender: string;
+  /** Null unless it is exactly one transfer of one asset. */
+  transfer: SandboxTransfer | null;
+  /** The call of a contract on an EVM chain, the first if there are several. */
+  call: SandboxCall | null;
+  /** The fee that was paid; null until a block includes it. */
+  fee: SandboxFee | null;
+  /** Why it failed or reverted, as the chain reported it. */
+  failure_reason: string | null;
+  block_number: number | null;
+  /** Whether the app pays its gas. */
+  is_sponsored: boolean;
+  /** The wallet action of which it is a step. */
+  wallet_action_id: string | null;
+  /** The recorded request that sent it; null if it is no longer recorded. */
+  request_id: string | null;
+  /** The movements of assets, in order. */
+  movements: SandboxMovement[];
+  /** The logs of its contracts, on EVM chains. */
+  logs: SandboxTransactionLog[];
+  /** The events about it, oldest first. */
+  events: SandboxEventReference[];
 };
 
 /** What happens to a transaction. */
 export type SandboxTransactionEffect = "drop" | "replace" | "revert";
 
+export type SandboxTransactionLog = {
+  address: string;
+  topics: string[];
+  data: string;
+  /** Null for unknown events. */
+  event: SandboxDecodedLog | null;
+};
+
 export type SandboxTransactions = {
   data: SandboxTransaction[];
   /** Cursor of the next page; null on the last page. */
   next_cursor: string | null;
+};
+
+export type SandboxTransfer = {
+  to: string;
+  /** The symbol, or the address of a token without one. */
+  asset: string;
+  /** Decimal. */
+  amount: string;
+  /** In base units. */
+  raw_amount: string;
+  /** Token contract or mint; null for the native asset. */
+  token_address: string | null;
 };
 
 export type SandboxUpcoming = {

@@ -34,8 +34,9 @@ export const fundAddress: Handler<'fundAddress'> = async ({ body }, { chains, ru
 };
 
 export const getBooks: Handler<'getBooks'> = async (_, { chains, fiat }) => ({
-  data: (await chains.books()).map(({ caip2, tokenAddress, given, minted, held }) => ({
-    ...{ caip2, token_address: tokenAddress, given: String(given), minted: String(minted) },
+  data: (await chains.books()).map(({ caip2, tokenAddress, symbol, decimals, given, minted, held }) => ({
+    ...{ caip2, token_address: tokenAddress, symbol, decimals },
+    ...{ given: String(given), minted: String(minted) },
     held: Object.fromEntries(Object.entries(held).map(([holder, amount]) => [holder, String(amount)])),
   })),
   fiat: [...(await fiat.books())],

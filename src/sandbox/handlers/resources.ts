@@ -1,17 +1,22 @@
 import { raw } from '@mikro-orm/core';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { KeyQuorumEntity } from '../../domain/access/key-quorums/key-quorum.entity.ts';
+import { readPolicy } from '../../domain/access/policies/find-policy.ts';
+import { PolicyEntity } from '../../domain/access/policies/policy.entity.ts';
 import { listEvery } from '../../domain/list-every.ts';
 import { worthOf, worthText } from '../../domain/wallets/balances/balances.ts';
 import { WalletEntity } from '../../domain/wallets/wallets/wallet.entity.ts';
 import { add, fromRaw, readDecimal, ZERO } from '../../engine/assets/decimal.ts';
 import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
 import type { ControlContext, Handler } from '../control-plane.ts';
+import type { SandboxPolicy } from '../generated/schemas.ts';
 import { named, ownersOf, policyNames } from '../names.ts';
 
 export const listSandboxWallets: Handler<'listSandboxWallets'> = async ({ query }, context) => {
-  const { search, app_id: appId } = query;
+  const { search } = query;
   const { page, nextCursor, owners, policies } = await context.read(async (em) => {
     const where = {
-      ...(appId === undefined ? {} : { appId }),
+      ...ofApp(query.app_id),
       ...(search === undefined ? {} : containing(search)),
     };
     const found = await listEvery(em, WalletEntity, query, { where });
@@ -47,6 +52,74 @@ export const listSandboxWallets: Handler<'listSandboxWallets'> = async ({ query 
     next_cursor: nextCursor,
   };
 };
+
+export const listSandboxKeyQuorums: Handler<'listSandboxKeyQuorums'> = async ({ query }, context) =>
+  context.read(async (em) => {
+    const { page, nextCursor } = await listEvery(em, KeyQuorumEntity, query, { where: ofApp(query.app_id) });
+    const ids = page.map(({ id }) => id);
+    const owners = await ownersOf(em, ids, context.keyNames);
+    const wallets = await walletsOf(em, 'owner_id', ids);
+    return {
+      data: page.map(({ id, appId }) => {
+        const { key_quorum_id: _, ...quorum } = owners.get(id)!;
+        return { id, app_id: appId, ...quorum, ...(wallets.get(id) ?? noWallets) };
+      }),
+      next_cursor: nextCursor,
+    };
+  });
+
+export const listSandboxPolicies: Handler<'listSandboxPolicies'> = async ({ query }, context) =>
+  context.read(async (em) => {
+    const { page, nextCursor } = await listEvery(em, PolicyEntity, query, { where: ofApp(query.app_id) });
+    const wallets = await walletsOf(
+      em,
+      'policy_id',
+      page.map(({ id }) => id),
+    );
+    return {
+      data: page.map((document) => {
+        const { id, rules, ownerId, ...policy } = readPolicy(document);
+        return {
+          ...{ id, app_id: document.appId, name: policy.name, chain_type: policy.chainType, version: '1.0' },
+          rules: rules.map(({ id, name, method, action }) => ({ id, name, method, action })),
+          owner_id: ownerId,
+          ...(wallets.get(id) ?? noWallets),
+        };
+      }),
+      next_cursor: nextCursor,
+    };
+  });
+
+const ofApp = (appId: string | undefined): object => (appId === undefined ? {} : { appId });
+
+/** The newest wallets of a policy or a key quorum, and the number of all. */
+type WalletsOf = Pick<SandboxPolicy, 'wallets' | 'wallet_count'>;
+
+const noWallets: WalletsOf = { wallets: [], wallet_count: 0 };
+
+const MOST_WALLETS = 10;
+
+/** The wallets of each owner or policy, by its id. A JSON array passes the ids as one parameter. */
+async function walletsOf(
+  em: SqlEntityManager,
+  column: 'owner_id' | 'policy_id',
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, WalletsOf>> {
+  const rows = await em.execute<{ holder: string; id: string; name: string | null; total: number }[]>(
+    `select holder, id, name, total from (
+       select ${column} as holder, id, display_name as name, count(*) over (partition by ${column}) as total,
+         row_number() over (partition by ${column} order by created_at_ms desc, id desc) as place
+       from wallets where ${column} in (select value from json_each(?))
+     ) where place <= ${MOST_WALLETS} order by holder, place`,
+    [JSON.stringify(ids)],
+  );
+  return new Map(
+    [...Map.groupBy(rows, ({ holder }) => holder)].map(([holder, own]) => [
+      holder,
+      { wallets: own.map(({ id, name }) => ({ id, name })), wallet_count: own[0]!.total },
+    ]),
+  );
+}
 
 /** The condition that one of a wallet's texts contains `text`. SQLite folds only ASCII letters. */
 function containing(text: string): object {

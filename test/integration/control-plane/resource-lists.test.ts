@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { aliceKey } from '../../../mocks/authorization-keys.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
-import type { SandboxWallet, SandboxWallets } from '../../../src/sandbox/generated/schemas.ts';
+import type {
+  SandboxBooks,
+  SandboxKeyQuorums,
+  SandboxPolicies,
+  SandboxWallet,
+  SandboxWallets,
+} from '../../../src/sandbox/generated/schemas.ts';
 import { call } from '../../support/call.ts';
 import { fund, fundToken } from '../../support/fund.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
@@ -180,10 +186,63 @@ test('pages of wallets follow each other', async () => {
   expect(await body.json()).toMatchObject({ code: 'invalid_data', error: expect.stringContaining('cursor') });
 });
 
-/** The number of statements on the database of a request to the control plane. */
+test('key quorums are listed with their members and wallets', async () => {
+  const { data } = await get<SandboxKeyQuorums>('/key_quorums');
+  const treasury = data.find((quorum) => quorum.display_name === 'Treasury')!;
+  const wallet = await walletNamed('Treasury');
+  expect(treasury).toEqual({
+    ...{ id: wallet.owner!.key_quorum_id, app_id: sandbox.appId, display_name: 'Treasury' },
+    ...{ threshold: 2, size: 3, members: wallet.owner!.members },
+    ...{ wallets: [{ id: wallet.id, name: 'Treasury' }], wallet_count: 1 },
+  });
+  const { body: unused } = await call(sandbox, 'createKeyQuorum', {
+    body: { public_keys: [aliceKey.publicKey], display_name: 'Nobody' },
+  });
+  const found = (await get<SandboxKeyQuorums>('/key_quorums')).data.find(({ id }) => id === unused.id);
+  expect(found).toMatchObject({ threshold: 1, size: 1, wallets: [], wallet_count: 0 });
+  expect((await get<SandboxKeyQuorums>('/key_quorums?app_id=another')).data).toEqual([]);
+});
+
+test('policies are listed with their rules, and with at most ten of their wallets', async () => {
+  const treasury = await walletNamed('Treasury');
+  const { id } = treasury.policies[0]!;
+  for (let count = 0; count < 12; count += 1) {
+    sandbox.clock.advance(1);
+    await call(sandbox, 'createWallet', {
+      body: { chain_type: 'ethereum', display_name: `Till ${count}`, policy_ids: [id] },
+    });
+  }
+  const { data } = await get<SandboxPolicies>('/policies');
+  const { body: shown } = await call(sandbox, 'getPolicy', { path: { policy_id: id } });
+  expect(data.find((policy) => policy.id === id)).toMatchObject({
+    ...{ name: shown.name, chain_type: 'ethereum', version: '1.0', owner_id: null, app_id: sandbox.appId },
+    rules: shown.rules.map((rule) => ({
+      ...{ id: rule.id, name: rule.name, method: rule.method, action: rule.action },
+    })),
+    wallets: Array.from({ length: 10 }, (_, place) => ({ name: `Till ${11 - place}` })),
+    wallet_count: 13,
+  });
+});
+
+test('the books name the symbol and the decimals of each asset', async () => {
+  const acme = await walletNamed('Acme');
+  await fund(sandbox, acme.address, { chain: 'base', asset: 'eth', rawAmount: 10n ** 18n });
+  await fund(sandbox, acme.address, { chain: 'base', asset: 'usdc', rawAmount: 1_000_000n });
+  await fundToken(sandbox, acme.address, {
+    ...{ chain: 'base', tokenAddress: `0x${'12'.repeat(20)}`, rawAmount: 10n ** 9n },
+    ...{ decimals: 3, symbol: 'POINTS' },
+  });
+  const { data } = await get<SandboxBooks>('/books');
+  const assets = data.map(({ symbol, decimals }) => `${symbol} ${decimals}`);
+  expect(assets).toEqual(expect.arrayContaining(['ETH 18', 'USDC 6', 'POINTS 3']));
+});
+
+/** The number of statements on the database of a request, the least of three, because jobs may send others. */
 async function statementsOf(path: string): Promise<number> {
   const kysely = sandbox.database.orm.em.fork().getKysely<Tables>();
-  return (await recordStatements(kysely, () => get(path))).length;
+  const counts: number[] = [];
+  while (counts.length < 3) counts.push((await recordStatements(kysely, () => get(path))).length);
+  return Math.min(...counts);
 }
 
 test('a list takes the same number of statements whatever its length', async () => {
@@ -200,4 +259,9 @@ test('a list takes the same number of statements whatever its length', async () 
   }
   expect(await wallets('?search=treasury')).toHaveLength(21);
   expect(await statementsOf('/wallets?search=treasury')).toBe(one);
+  for (const path of ['/key_quorums', '/policies']) {
+    const few = await statementsOf(`${path}?limit=1`);
+    // Quorums with users need the names of these.
+    expect(await statementsOf(path)).toBeLessThanOrEqual(few + 2);
+  }
 });

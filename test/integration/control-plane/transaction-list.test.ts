@@ -188,7 +188,14 @@ test('requests that are no longer recorded are not named', async () => {
 
 test('the list takes the same number of statements whatever its length', async () => {
   const kysely = sandbox.database.orm.em.fork().getKysely<Tables>();
-  const statementsOf = async () => (await recordStatements(kysely, () => get('/transactions'))).length;
+  /** The least of three, because jobs may send statements at the same time. */
+  const statementsOf = async (): Promise<number> => {
+    const counts: number[] = [];
+    while (counts.length < 3) {
+      counts.push((await recordStatements(kysely, () => get('/transactions'))).length);
+    }
+    return Math.min(...counts);
+  };
   await transfer('1');
   const one = await statementsOf();
   expect(one).toBeGreaterThan(0);

@@ -35,6 +35,9 @@ export interface AssetBooks {
   readonly caip2: string;
   /** Null means the native asset. */
   readonly tokenAddress: string | null;
+  /** Null for a contract that names no symbol. */
+  readonly symbol: string | null;
+  readonly decimals: number;
   /** The amount that the faucet gave out. */
   readonly given: bigint;
   /**
@@ -81,6 +84,8 @@ interface TransferRow {
   readonly amount: string;
 }
 
+/** An account may hold units of a token that no longer exists. */
+const UNKNOWN: AssetTerms = { symbol: null, decimals: 0 };
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 /** The addresses that send tokens when they are minted, and receive tokens when they are burned. */
 const MINTS = [NO_ADDRESS, NO_ONE];
@@ -95,7 +100,9 @@ const FAUCETS = [
  *
  * INVARIANT: the holders together have the amount that the faucet gave out plus the amount that contracts minted.
  */
-export async function booksOf(store: ChainStore, { chain, evm }: Simulated): Promise<AssetBooks[]> {
+export async function booksOf(tokens: Tokens, simulated: Simulated): Promise<AssetBooks[]> {
+  const { store } = tokens;
+  const { chain, evm } = simulated;
   const { caip2 } = chain;
   const holderOf = holdersOn(store, caip2, {
     treasuries: await treasuriesOn(store, caip2),
@@ -132,10 +139,16 @@ export async function booksOf(store: ChainStore, { chain, evm }: Simulated): Pro
   }
   const isListed = (asset: string): boolean =>
     asset === NATIVE || evm === undefined || held.some((holding) => holding.asset === asset);
-  return [...books]
+  const listed = [...books]
     .filter(([asset]) => isListed(asset))
-    .sort(([one], [other]) => (one < other ? -1 : 1))
-    .map(([asset, book]) => ({ caip2, tokenAddress: asset === NATIVE ? null : asset, ...book }));
+    .sort(([one], [other]) => (one < other ? -1 : 1));
+  return Promise.all(
+    listed.map(async ([asset, book]) => {
+      const tokenAddress = asset === NATIVE ? null : asset;
+      const { symbol, decimals } = (await termsOf(tokens, simulated, tokenAddress)) ?? UNKNOWN;
+      return { caip2, tokenAddress, symbol, decimals, ...book };
+    }),
+  );
 }
 
 function storedBalances(store: ChainStore, caip2: string): Holding[] {

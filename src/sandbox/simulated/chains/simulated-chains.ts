@@ -282,7 +282,9 @@ export function openSimulatedChains(options: SimulatedChainsOptions): SimulatedC
       if (listed.length === 0) return [];
       const [store, { booksOf }] = await Promise.all([open(), import('./books.ts')]);
       return (
-        await Promise.all(listed.map(async (caip2) => booksOf(store, await simulatedOf(caip2))))
+        await Promise.all(
+          listed.map(async (caip2) => booksOf({ store, ...assetNames }, await simulatedOf(caip2))),
+        )
       ).flat();
     },
     async holdings(addresses) {
