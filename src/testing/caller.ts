@@ -69,7 +69,9 @@ export function callerOf(
     const { status, headers, text } = await connection.send(request);
     const isFile = operation.fileType !== undefined && status < 400;
     const body: unknown = text === '' ? undefined : isFile ? text : JSON.parse(text);
-    const answer = { operation: id, status, headers };
+    const requestId = String(headers['x-request-id']);
+    const inspectorUrl = `${connection.place().url}/#/requests/${encodeURIComponent(requestId)}`;
+    const answer = { operation: id, status, headers, inspectorUrl };
     return status >= 400
       ? { ...answer, error: body as Refusal }
       : { ...answer, data: body as Operations[Id]['response'] };

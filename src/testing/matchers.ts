@@ -1,6 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { PolicyDecision, UnitTrace } from '../engine/policy/evaluate.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import { createBrand } from '../server/brand.ts';
-import type { EventFilter, OperationId, TestSandbox } from './testing.ts';
+import type { CallInput, EventFilter, OperationId, TestSandbox } from './testing.ts';
+import { differs, nearMisses } from './types.ts';
 
 /** The result of a matcher for `expect.extend` in vitest, jest and Playwright. */
 interface Verdict {
@@ -16,6 +19,7 @@ type Received =
       readonly status: number;
       readonly data?: unknown;
       readonly error?: unknown;
+      readonly inspectorUrl?: string;
     };
 
 /** Matchers for `expect.extend(sandboxMatchers)`, for sandboxes without a prefix. */
@@ -40,7 +44,7 @@ export function matchersFor(prefix: string) {
         message: () =>
           fault === undefined
             ? `expected ${id} not to answer as its document says`
-            : `${id} answered ${received.status} ${JSON.stringify(body)}: ${fault}`,
+            : `${id} answered ${received.status} ${JSON.stringify(body)}: ${fault}${linkOf(received)}`,
       };
     },
     /** Passes if the sandbox has recorded an event of the type. */
@@ -50,25 +54,97 @@ export function matchersFor(prefix: string) {
       where: NonNullable<EventFilter['where']> = {},
     ): Promise<Verdict> {
       const found = await received.events(type, { where });
-      const others = found.length > 0 ? [] : await received.events(type);
+      const [others, all] =
+        found.length > 0 ? [[], []] : await Promise.all([received.events(type), received.events()]);
       return {
         pass: found.length > 0,
         message: () =>
           found.length > 0
             ? `expected no event \`${type}\`, got ${found.map(({ id }) => id).join(', ')}`
-            : `expected an event \`${type}\` with ${JSON.stringify(where)}, got ${nearMisses(others)}`,
+            : `expected an event \`${type}\` with ${JSON.stringify(where)}, got ${nearMisses(others, { where, all })}`,
+      };
+    },
+    /**
+     * Passes if the response is a refusal with this code whose `data` has these members. For `policy_violation`, `rule`
+     * is the name of a rule that denied the request, or that would have allowed it and did not match.
+     */
+    async toBeRefusedWith(
+      received: Received,
+      code: string,
+      { rule, ...data }: Readonly<Record<string, unknown>> & { readonly rule?: string } = {},
+    ): Promise<Verdict> {
+      const body = isResponse(received) ? await bodyOf(received.clone()) : received.error;
+      const refusal = (typeof body === 'object' && body !== null ? body : {}) as {
+        readonly code?: unknown;
+        readonly data?: Readonly<Record<string, unknown>>;
+      };
+      const differences = [
+        ...(received.status >= 400 ? [] : [`status: expected a refusal, got ${received.status}`]),
+        ...(refusal.code === code ? [] : [`code: expected \`${code}\`, got ${JSON.stringify(refusal.code)}`]),
+        ...(rule === undefined || rulesIn(refusal.data).includes(rule)
+          ? []
+          : [`rule: expected \`${rule}\`, got ${JSON.stringify(rulesIn(refusal.data))}`]),
+        ...Object.entries(data)
+          .filter(([name, value]) => !isDeepStrictEqual(refusal.data?.[name], value))
+          .map(([name, value]) => differs(`data.${name}`, value, refusal.data?.[name])),
+      ];
+      const pass = differences.length === 0;
+      const link = linkOf(received);
+      return {
+        pass,
+        message: () =>
+          pass
+            ? `expected no refusal \`${code}\`${link}`
+            : `${differences.join('; ')}; the answer was ${received.status} ${JSON.stringify(body)}${link}`,
+      };
+    },
+    /** Passes if a wallet, named by its id, has this amount of an asset on a chain, in units: `toHaveBalance('ext_wal_bob', '2.5')`. */
+    async toHaveBalance(
+      received: Pick<TestSandbox, 'call'>,
+      walletId: string,
+      amount: string,
+      { chain = 'base', asset = 'eth' }: { readonly chain?: string; readonly asset?: string } = {},
+    ): Promise<Verdict> {
+      const { balances } = await received.call('getWalletBalance', {
+        path: { wallet_id: walletId },
+        query: { chain, asset } as NonNullable<CallInput<'getWalletBalance'>['query']>,
+      });
+      const held = balances.map(({ raw_value: raw, raw_value_decimals: decimals }) =>
+        unitsText(BigInt(raw), decimals),
+      );
+      const pass = held.includes(amount);
+      return {
+        pass,
+        message: () =>
+          `expected ${walletId} ${pass ? 'not ' : ''}to have ${amount} ${asset} on ${chain}, got ${held.join(', ') || 'none'}`,
       };
     },
   };
 }
 
-const SHOWN_EVENTS = 3;
+/** The names of the rules in the decision of a policy that denied a request. */
+function rulesIn(data: Readonly<Record<string, unknown>> = {}): string[] {
+  const { units = [] } = (data.decision ?? {}) as Partial<PolicyDecision>;
+  const isCause = ({ deciding_rule_id: decisive }: UnitTrace, id: string): boolean =>
+    decisive === null || decisive === id;
+  return units
+    .filter(({ outcome }) => outcome !== 'allowed')
+    .flatMap((unit) =>
+      unit.rules.filter(({ rule_id: id }) => isCause(unit, id)).map(({ rule_name: name }) => name),
+    );
+}
 
-/** Describes the latest events of the type that have other values. */
-function nearMisses(others: readonly { readonly payload: unknown }[]): string {
-  if (others.length === 0) return 'none of this type';
-  const shown = others.slice(-SHOWN_EVENTS).map(({ payload }) => JSON.stringify(payload));
-  return `${others.length} of this type with other values: ${shown.join(', ')}`;
+/** A line with the page of the inspector about a request, if the answer names it. */
+function linkOf(received: Received): string {
+  const url = isResponse(received) ? undefined : received.inspectorUrl;
+  return url === undefined ? '' : `\n  ${url}`;
+}
+
+/** Converts base units to units, without trailing zeros. */
+function unitsText(raw: bigint, decimals: number): string {
+  const digits = String(raw).padStart(decimals + 1, '0');
+  const [whole, part] = [digits.slice(0, digits.length - decimals), digits.slice(digits.length - decimals)];
+  return `${whole}.${part}`.replace(/\.?0*$/, '');
 }
 
 /** `instanceof` does not work, because the `fetch` of every package has its own `Response`. */

@@ -29,6 +29,9 @@ import { playScenario } from './scenarios.ts';
 import type { Caller, RunOptions, ScenarioResult } from './types.ts';
 
 export { alice, bob, carol, type Signer } from './caller.ts';
+
+import { nearMisses } from './types.ts';
+
 export {
   type Answer,
   type Caller,
@@ -237,7 +240,15 @@ export async function startSandbox(options: StartOptions = {}): Promise<TestSand
       });
       if (found !== undefined) return found;
       const conditions = filter.where === undefined ? '' : ` with ${JSON.stringify(filter.where)}`;
-      throw new Error(`no event \`${type}\`${conditions} within ${timeoutMs} ms`);
+      const all: SandboxEvent[] = [];
+      for await (const event of listFeed(
+        connection,
+        queryOf(undefined, filter.after === undefined ? {} : { after: filter.after }),
+      ))
+        all.push(event);
+      const others = all.filter((event) => event.type === type);
+      const nearest = nearMisses(others, { where: filter.where ?? {}, all });
+      throw new Error(`no event \`${type}\`${conditions} within ${timeoutMs} ms, got ${nearest}`);
     },
     close,
     [Symbol.asyncDispose]: close,

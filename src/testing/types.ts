@@ -38,6 +38,8 @@ interface AnyAnswer {
   readonly operation: OperationId;
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** The page of the inspector about the request, while the sandbox runs. */
+  readonly inspectorUrl: string;
 }
 
 /** A response: `data` for a success, `error` for an error. */
@@ -116,4 +118,49 @@ export class ScenarioFailedError extends Error {
     this.name = 'ScenarioFailedError';
     this.steps = steps;
   }
+}
+
+interface AnyEvent {
+  readonly type: string;
+  readonly payload: unknown;
+}
+
+const SHOWN_EVENTS = 3;
+
+/** Describes the events of the type that come nearest, each by its differences; else the types that there are. */
+export function nearMisses(
+  others: readonly AnyEvent[],
+  {
+    where,
+    all,
+  }: {
+    readonly where: Readonly<Record<string, string | number | boolean>>;
+    readonly all: readonly AnyEvent[];
+  },
+): string {
+  if (others.length === 0) {
+    const types = [...new Set(all.map(({ type }) => type))];
+    return types.length === 0 ? 'no event at all' : `none of this type, but ${types.join(', ')}`;
+  }
+  const nearest = others
+    .map(({ payload }) =>
+      Object.entries(where)
+        .map(([path, value]) => ({ path, value, got: valueAt(payload, path) }))
+        .filter(({ value, got }) => String(got) !== String(value)),
+    )
+    .sort((one, other) => one.length - other.length)
+    .slice(0, SHOWN_EVENTS)
+    .map((each) => each.map(({ path, value, got }) => differs(path, value, got)).join(', '));
+  return `${others.length} of this type with other values: ${nearest.join('; ')}`;
+}
+
+function valueAt(payload: unknown, path: string): unknown {
+  return path
+    .split('.')
+    .reduce<unknown>((value, name) => (value as Record<string, unknown> | null)?.[name], payload);
+}
+
+/** Describes a value that is not the expected one. */
+export function differs(name: string, expected: unknown, got: unknown): string {
+  return `${name}: expected ${JSON.stringify(expected)}, got ${JSON.stringify(got)}`;
 }

@@ -10,6 +10,12 @@ declare module 'vitest' {
   interface Matchers<R extends void | Promise<void> = void | Promise<void>, T = unknown> {
     toMatchContract(operation?: string): Promise<void>;
     toHaveEvent(type: string, where?: Record<string, string>): Promise<void>;
+    toBeRefusedWith(code: string, data?: Record<string, unknown>): Promise<void>;
+    toHaveBalance(
+      walletId: string,
+      amount: string,
+      of?: { readonly chain?: string; readonly asset?: string },
+    ): Promise<void>;
   }
 }
 
@@ -100,7 +106,10 @@ describe('a sandbox of the testing library', () => {
     await expect(sandbox).toHaveEvent('user.created');
     await expect(sandbox).not.toHaveEvent('wallet.archived');
     await expect(expect(sandbox).toHaveEvent('user.created', { type: 'other' })).rejects.toThrow(
-      /of this type with other values: /,
+      /2 of this type with other values: type: expected "other", got "user.created"/,
+    );
+    await expect(expect(sandbox).toHaveEvent('wallet.archived')).rejects.toThrow(
+      'none of this type, but user.created',
     );
     await expect(sandbox.waitForEvent('wallet.archived', { timeoutMs: 50 })).rejects.toThrow(
       'no event `wallet.archived` within 50 ms',
@@ -137,6 +146,35 @@ describe('a sandbox of the testing library', () => {
     sandbox.trust();
     expect(await status()).toBe(200);
     expect((await fetch(`${sandbox.baseUrl}/openapi.json`)).status).toBe(200);
+  });
+
+  test('a refusal is compared by code and data; a failure names each difference and the page of the request', async ({
+    sandbox,
+  }) => {
+    const refused = await sandbox.attempt('walletRpc', signing('ext_wal_alice'));
+    expect(refused.inspectorUrl).toBe(`${sandbox.baseUrl}/#/requests/${refused.headers['x-request-id']}`);
+    await expect(refused).toBeRefusedWith(refused.error?.code ?? '');
+    await expect(refused).not.toBeRefusedWith('policy_violation');
+    const failure = expect(expect(refused).toBeRefusedWith('policy_violation', { rule: 'Messages' })).rejects;
+    await failure.toThrow(
+      /code: expected `policy_violation`, got .*; rule: expected `Messages`, got \[\].*\n {2}https:.*#\/requests\//,
+    );
+    const transaction = { to: `0x${'1'.repeat(40)}`, value: '0xde0b6b3a7640000', chain_id: 8453 } as const;
+    const denied = await sandbox.as(alice, bob).attempt('walletRpc', {
+      path: { wallet_id: 'ext_wal_treasury' },
+      body: { method: 'eth_signTransaction', params: { transaction } },
+    });
+    await expect(denied).toBeRefusedWith('policy_violation', { rule: 'Transactions up to 0.1 ether' });
+    await expect(denied).not.toBeRefusedWith('policy_violation', { rule: 'Messages' });
+  });
+
+  test('a balance is compared in units', async ({ sandbox }) => {
+    await sandbox.faucet('ext_wal_alice', { chain: 'base', amount: '2.5' });
+    await expect(sandbox).toHaveBalance('ext_wal_alice', '2.5');
+    await expect(sandbox).toHaveBalance('ext_wal_alice', '0', { asset: 'usdc' });
+    await expect(expect(sandbox).toHaveBalance('ext_wal_alice', '3')).rejects.toThrow(
+      'expected ext_wal_alice to have 3 eth on base, got 2.5',
+    );
   });
 
   test('a sandbox of the testing library answers as the contract says; anything else does not match', async ({
