@@ -1,4 +1,4 @@
-import { _ } from 'ajv';
+import { _, type CodeKeywordDefinition, stringify } from 'ajv';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { ContractError, type Document, type Schema, schemaName, subschemas } from '../document.ts';
 import { emittedKeywords } from '../supported-keywords.ts';
@@ -100,6 +100,25 @@ function integerTexts(properties: readonly (readonly [string, Schema])[]): objec
   return { allOf: [{ properties: Object.fromEntries(checked) }] };
 }
 
+/**
+ * Makes the errors of the keyword `required` name all required properties. Compiled code stops at the first one that
+ * is missing, which keeps errors few; the server then looks for the others.
+ */
+function nameRequired(ajv: Ajv2020): void {
+  const rule = ajv.RULES.all.required;
+  if (typeof rule !== 'object') throw new Error('Ajv has no keyword `required`');
+  const definition = rule.definition as CodeKeywordDefinition & typeof rule.definition;
+  // In place, because a keyword that is added again is checked after all others.
+  rule.definition = {
+    ...definition,
+    error: {
+      message: definition.error?.message ?? 'is required',
+      params: ({ params, schema }) =>
+        _`{missingProperty: ${params.missingProperty}, required: ${stringify(schema)}}`,
+    },
+  };
+}
+
 function createAjv(coerceTypes: false | 'array'): Ajv2020 {
   const ajv = new Ajv2020({
     strict: true,
@@ -116,6 +135,7 @@ function createAjv(coerceTypes: false | 'array'): Ajv2020 {
   // Ajv2020 enables both regardless of its options. The contract uses neither `unevaluated…` nor `$dynamic…`.
   ajv.opts.unevaluated = false;
   ajv.opts.dynamicRef = false;
+  nameRequired(ajv);
   return ajv;
 }
 

@@ -10,7 +10,7 @@ function validateAddConditionSetItems(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateAddConditionSetItems.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAddConditionSetItems.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -20,7 +20,7 @@ function validateAddConditionSetItems(data, { instancePath = "", parentData, par
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.condition_set_id === void 0 && (missing1 = "condition_set_id")) {
-        validateAddConditionSetItems.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateAddConditionSetItems.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["condition_set_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.condition_set_id !== void 0) {
@@ -260,7 +260,7 @@ function validateAddConditionSetItemsIntent(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateAddConditionSetItemsIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAddConditionSetItemsIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -270,7 +270,7 @@ function validateAddConditionSetItemsIntent(data, { instancePath = "", parentDat
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.condition_set_id === void 0 && (missing1 = "condition_set_id")) {
-        validateAddConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateAddConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["condition_set_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.condition_set_id !== void 0) {
@@ -466,7 +466,7 @@ function validateArchiveWallet(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateArchiveWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateArchiveWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -476,7 +476,7 @@ function validateArchiveWallet(data, { instancePath = "", parentData, parentData
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateArchiveWallet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateArchiveWallet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -711,7 +711,7 @@ function validateAssignWalletEntity(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateAssignWalletEntity.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAssignWalletEntity.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -721,7 +721,7 @@ function validateAssignWalletEntity(data, { instancePath = "", parentData, paren
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateAssignWalletEntity.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateAssignWalletEntity.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -865,7 +865,7 @@ function validateAttachWalletAutomations(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateAttachWalletAutomations.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAttachWalletAutomations.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -875,7 +875,7 @@ function validateAttachWalletAutomations(data, { instancePath = "", parentData, 
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateAttachWalletAutomations.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateAttachWalletAutomations.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -1110,7 +1110,7 @@ function validateAuthenticatePasswordless(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateAuthenticatePasswordless.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAuthenticatePasswordless.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1173,7 +1173,7 @@ function validateAuthenticateUserSigner(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateAuthenticateUserSigner.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAuthenticateUserSigner.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1236,7 +1236,7 @@ function validateAuthenticateWalletIntents(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateAuthenticateWalletIntents.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAuthenticateWalletIntents.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1299,7 +1299,7 @@ function validateAuthenticateWallets(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateAuthenticateWallets.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAuthenticateWallets.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1362,7 +1362,7 @@ function validateAuthorizeIntent(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateAuthorizeIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAuthorizeIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1372,7 +1372,7 @@ function validateAuthorizeIntent(data, { instancePath = "", parentData, parentDa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.intent_id === void 0 && (missing1 = "intent_id")) {
-        validateAuthorizeIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateAuthorizeIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["intent_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.intent_id !== void 0) {
@@ -1521,7 +1521,7 @@ function validateAuthorizeOauthDevice(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateAuthorizeOauthDevice.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAuthorizeOauthDevice.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1584,7 +1584,7 @@ function validateBatchCreateUsers(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateBatchCreateUsers.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateBatchCreateUsers.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1692,7 +1692,7 @@ function validateClaimEthereumEarnIncentive(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateClaimEthereumEarnIncentive.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateClaimEthereumEarnIncentive.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1702,7 +1702,7 @@ function validateClaimEthereumEarnIncentive(data, { instancePath = "", parentDat
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateClaimEthereumEarnIncentive.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateClaimEthereumEarnIncentive.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -1937,7 +1937,7 @@ function validateCollectEthereumEarnFees(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCollectEthereumEarnFees.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCollectEthereumEarnFees.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1947,7 +1947,7 @@ function validateCollectEthereumEarnFees(data, { instancePath = "", parentData, 
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateCollectEthereumEarnFees.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateCollectEthereumEarnFees.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -2182,7 +2182,7 @@ function validateCreateAccount(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -2290,7 +2290,7 @@ function validateCreateAggregation(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateAggregation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateAggregation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -2398,7 +2398,7 @@ function validateCreateAllowlistEntry(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateAllowlistEntry.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateAllowlistEntry.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -2408,7 +2408,7 @@ function validateCreateAllowlistEntry(data, { instancePath = "", parentData, par
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.app_id === void 0 && (missing1 = "app_id")) {
-        validateCreateAllowlistEntry.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateCreateAllowlistEntry.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["app_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.app_id !== void 0) {
@@ -2557,7 +2557,7 @@ function validateCreateCard(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateCard.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateCard.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -2665,7 +2665,7 @@ function validateCreateCardCustomer(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateCardCustomer.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateCardCustomer.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -2728,7 +2728,7 @@ function validateCreateCardEphemeralKey(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateCardEphemeralKey.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateCardEphemeralKey.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -2738,7 +2738,7 @@ function validateCreateCardEphemeralKey(data, { instancePath = "", parentData, p
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.card_id === void 0 && (missing1 = "card_id")) {
-        validateCreateCardEphemeralKey.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateCreateCardEphemeralKey.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["card_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.card_id !== void 0) {
@@ -2842,7 +2842,7 @@ function validateCreateConditionSet(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateConditionSet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateConditionSet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -2950,7 +2950,7 @@ function validateCreateCryptoDepositAccount(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateCryptoDepositAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateCryptoDepositAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -2960,7 +2960,7 @@ function validateCreateCryptoDepositAccount(data, { instancePath = "", parentDat
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateCreateCryptoDepositAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateCreateCryptoDepositAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -3195,7 +3195,7 @@ function validateCreateCustodialWallet(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateCustodialWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateCustodialWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -3303,7 +3303,7 @@ function validateCreateFiatDepositAccount(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateFiatDepositAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateFiatDepositAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -3313,7 +3313,7 @@ function validateCreateFiatDepositAccount(data, { instancePath = "", parentData,
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateCreateFiatDepositAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateCreateFiatDepositAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -3457,7 +3457,7 @@ function validateCreateFiatPayout(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateFiatPayout.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateFiatPayout.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -3467,7 +3467,7 @@ function validateCreateFiatPayout(data, { instancePath = "", parentData, parentD
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateCreateFiatPayout.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateCreateFiatPayout.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -3702,7 +3702,7 @@ function validateCreateKeyQuorum(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateKeyQuorum.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateKeyQuorum.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -3810,7 +3810,7 @@ function validateCreateOrganization(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateOrganization.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateOrganization.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -3918,7 +3918,7 @@ function validateCreateOrganizationExternalFiatAccount(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateOrganizationExternalFiatAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateOrganizationExternalFiatAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -3928,7 +3928,7 @@ function validateCreateOrganizationExternalFiatAccount(data, { instancePath = ""
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.organization_id === void 0 && (missing1 = "organization_id")) {
-        validateCreateOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateCreateOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["organization_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.organization_id !== void 0) {
@@ -4032,7 +4032,7 @@ function validateCreateOrganizationSecret(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateOrganizationSecret.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateOrganizationSecret.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -4042,7 +4042,7 @@ function validateCreateOrganizationSecret(data, { instancePath = "", parentData,
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.organization_id === void 0 && (missing1 = "organization_id")) {
-        validateCreateOrganizationSecret.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateCreateOrganizationSecret.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["organization_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.organization_id !== void 0) {
@@ -4146,7 +4146,7 @@ function validateCreatePolicy(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreatePolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreatePolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -4254,7 +4254,7 @@ function validateCreatePolicyRule(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreatePolicyRule.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreatePolicyRule.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -4264,7 +4264,7 @@ function validateCreatePolicyRule(data, { instancePath = "", parentData, parentD
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.policy_id === void 0 && (missing1 = "policy_id")) {
-        validateCreatePolicyRule.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateCreatePolicyRule.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["policy_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.policy_id !== void 0) {
@@ -4504,7 +4504,7 @@ function validateCreatePolicyRuleIntent(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreatePolicyRuleIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreatePolicyRuleIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -4514,7 +4514,7 @@ function validateCreatePolicyRuleIntent(data, { instancePath = "", parentData, p
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.policy_id === void 0 && (missing1 = "policy_id")) {
-        validateCreatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateCreatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["policy_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.policy_id !== void 0) {
@@ -4710,7 +4710,7 @@ function validateCreateUser(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -4818,7 +4818,7 @@ function validateCreateUserExternalFiatAccount(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateUserExternalFiatAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateUserExternalFiatAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -4828,7 +4828,7 @@ function validateCreateUserExternalFiatAccount(data, { instancePath = "", parent
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id")) {
-        validateCreateUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateCreateUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -4932,7 +4932,7 @@ function validateCreateWallet(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -5040,7 +5040,7 @@ function validateCreateWalletAutomation(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateWalletAutomation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateWalletAutomation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -5148,7 +5148,7 @@ function validateCreateWalletRpcIntent(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateWalletRpcIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateWalletRpcIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -5158,7 +5158,7 @@ function validateCreateWalletRpcIntent(data, { instancePath = "", parentData, pa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateCreateWalletRpcIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateCreateWalletRpcIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -5354,7 +5354,7 @@ function validateCreateWalletTransferIntent(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateWalletTransferIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateWalletTransferIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -5364,7 +5364,7 @@ function validateCreateWalletTransferIntent(data, { instancePath = "", parentDat
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateCreateWalletTransferIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateCreateWalletTransferIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -5560,7 +5560,7 @@ function validateCreateWalletsBatch(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateWalletsBatch.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateWalletsBatch.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -5668,7 +5668,7 @@ function validateCreateWalletsWithRecovery(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateWalletsWithRecovery.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateWalletsWithRecovery.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -5776,7 +5776,7 @@ function validateCreateWebhookEndpoint(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateWebhookEndpoint.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateWebhookEndpoint.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -5839,7 +5839,7 @@ function validateDeleteAggregation(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDeleteAggregation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeleteAggregation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -5849,7 +5849,7 @@ function validateDeleteAggregation(data, { instancePath = "", parentData, parent
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.aggregation_id === void 0 && (missing1 = "aggregation_id")) {
-        validateDeleteAggregation.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDeleteAggregation.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["aggregation_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.aggregation_id !== void 0) {
@@ -6040,7 +6040,7 @@ function validateDeleteAllowlistEntry(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDeleteAllowlistEntry.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeleteAllowlistEntry.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -6050,7 +6050,7 @@ function validateDeleteAllowlistEntry(data, { instancePath = "", parentData, par
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.app_id === void 0 && (missing1 = "app_id")) {
-        validateDeleteAllowlistEntry.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDeleteAllowlistEntry.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["app_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.app_id !== void 0) {
@@ -6154,7 +6154,7 @@ function validateDeleteConditionSet(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDeleteConditionSet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeleteConditionSet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -6164,7 +6164,7 @@ function validateDeleteConditionSet(data, { instancePath = "", parentData, paren
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.condition_set_id === void 0 && (missing1 = "condition_set_id")) {
-        validateDeleteConditionSet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDeleteConditionSet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["condition_set_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.condition_set_id !== void 0) {
@@ -6355,7 +6355,7 @@ function validateDeleteConditionSetItem(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDeleteConditionSetItem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeleteConditionSetItem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -6365,7 +6365,7 @@ function validateDeleteConditionSetItem(data, { instancePath = "", parentData, p
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.condition_set_id === void 0 && (missing1 = "condition_set_id") || data0.condition_set_item_id === void 0 && (missing1 = "condition_set_item_id")) {
-        validateDeleteConditionSetItem.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDeleteConditionSetItem.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["condition_set_id", "condition_set_item_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.condition_set_id !== void 0) {
@@ -6608,7 +6608,7 @@ function validateDeleteKeyQuorum(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDeleteKeyQuorum.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeleteKeyQuorum.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -6618,7 +6618,7 @@ function validateDeleteKeyQuorum(data, { instancePath = "", parentData, parentDa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.key_quorum_id === void 0 && (missing1 = "key_quorum_id")) {
-        validateDeleteKeyQuorum.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDeleteKeyQuorum.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["key_quorum_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.key_quorum_id !== void 0) {
@@ -6807,7 +6807,7 @@ function validateDeleteOrganization(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDeleteOrganization.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeleteOrganization.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -6817,7 +6817,7 @@ function validateDeleteOrganization(data, { instancePath = "", parentData, paren
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.organization_id === void 0 && (missing1 = "organization_id")) {
-        validateDeleteOrganization.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDeleteOrganization.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["organization_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.organization_id !== void 0) {
@@ -6921,7 +6921,7 @@ function validateDeleteOrganizationExternalFiatAccount(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDeleteOrganizationExternalFiatAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeleteOrganizationExternalFiatAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -6931,7 +6931,7 @@ function validateDeleteOrganizationExternalFiatAccount(data, { instancePath = ""
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.organization_id === void 0 && (missing1 = "organization_id") || data0.account_id === void 0 && (missing1 = "account_id")) {
-        validateDeleteOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDeleteOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["organization_id", "account_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.organization_id !== void 0) {
@@ -7087,7 +7087,7 @@ function validateDeletePolicy(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDeletePolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeletePolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -7097,7 +7097,7 @@ function validateDeletePolicy(data, { instancePath = "", parentData, parentDataP
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.policy_id === void 0 && (missing1 = "policy_id")) {
-        validateDeletePolicy.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDeletePolicy.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["policy_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.policy_id !== void 0) {
@@ -7288,7 +7288,7 @@ function validateDeletePolicyRule(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDeletePolicyRule.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeletePolicyRule.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -7298,7 +7298,7 @@ function validateDeletePolicyRule(data, { instancePath = "", parentData, parentD
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.policy_id === void 0 && (missing1 = "policy_id") || data0.rule_id === void 0 && (missing1 = "rule_id")) {
-        validateDeletePolicyRule.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDeletePolicyRule.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["policy_id", "rule_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.policy_id !== void 0) {
@@ -7541,7 +7541,7 @@ function validateDeletePolicyRuleIntent(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDeletePolicyRuleIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeletePolicyRuleIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -7551,7 +7551,7 @@ function validateDeletePolicyRuleIntent(data, { instancePath = "", parentData, p
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.policy_id === void 0 && (missing1 = "policy_id") || data0.rule_id === void 0 && (missing1 = "rule_id")) {
-        validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDeletePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["policy_id", "rule_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.policy_id !== void 0) {
@@ -7799,7 +7799,7 @@ function validateDeleteUser(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDeleteUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeleteUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -7809,7 +7809,7 @@ function validateDeleteUser(data, { instancePath = "", parentData, parentDataPro
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id")) {
-        validateDeleteUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDeleteUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -7913,7 +7913,7 @@ function validateDeleteUserExternalFiatAccount(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDeleteUserExternalFiatAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeleteUserExternalFiatAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -7923,7 +7923,7 @@ function validateDeleteUserExternalFiatAccount(data, { instancePath = "", parent
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id") || data0.account_id === void 0 && (missing1 = "account_id")) {
-        validateDeleteUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDeleteUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id", "account_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -8079,7 +8079,7 @@ function validateDeleteWalletAutomation(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDeleteWalletAutomation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeleteWalletAutomation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -8089,7 +8089,7 @@ function validateDeleteWalletAutomation(data, { instancePath = "", parentData, p
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.automation_id === void 0 && (missing1 = "automation_id")) {
-        validateDeleteWalletAutomation.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDeleteWalletAutomation.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["automation_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.automation_id !== void 0) {
@@ -8275,7 +8275,7 @@ function validateDeleteWebhookEndpoint(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDeleteWebhookEndpoint.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeleteWebhookEndpoint.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -8285,7 +8285,7 @@ function validateDeleteWebhookEndpoint(data, { instancePath = "", parentData, pa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.endpoint_id === void 0 && (missing1 = "endpoint_id")) {
-        validateDeleteWebhookEndpoint.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDeleteWebhookEndpoint.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["endpoint_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.endpoint_id !== void 0) {
@@ -8389,7 +8389,7 @@ function validateDepositEthereumEarn(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDepositEthereumEarn.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDepositEthereumEarn.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -8399,7 +8399,7 @@ function validateDepositEthereumEarn(data, { instancePath = "", parentData, pare
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateDepositEthereumEarn.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDepositEthereumEarn.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -8634,7 +8634,7 @@ function validateDetachWalletAutomations(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDetachWalletAutomations.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDetachWalletAutomations.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -8644,7 +8644,7 @@ function validateDetachWalletAutomations(data, { instancePath = "", parentData, 
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateDetachWalletAutomations.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDetachWalletAutomations.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -8879,7 +8879,7 @@ function validateExchangeOauthToken(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateExchangeOauthToken.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExchangeOauthToken.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -8942,7 +8942,7 @@ function validateExecuteWalletSwap(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateExecuteWalletSwap.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExecuteWalletSwap.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -8952,7 +8952,7 @@ function validateExecuteWalletSwap(data, { instancePath = "", parentData, parent
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateExecuteWalletSwap.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateExecuteWalletSwap.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -9187,7 +9187,7 @@ function validateExportWallet(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateExportWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExportWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -9197,7 +9197,7 @@ function validateExportWallet(data, { instancePath = "", parentData, parentDataP
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateExportWallet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateExportWallet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -9383,7 +9383,7 @@ function validateFreezeUser(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateFreezeUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateFreezeUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -9393,7 +9393,7 @@ function validateFreezeUser(data, { instancePath = "", parentData, parentDataPro
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id")) {
-        validateFreezeUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateFreezeUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -9542,7 +9542,7 @@ function validateGetAccount(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -9552,7 +9552,7 @@ function validateGetAccount(data, { instancePath = "", parentData, parentDataPro
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.account_id === void 0 && (missing1 = "account_id")) {
-        validateGetAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["account_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.account_id !== void 0) {
@@ -9656,7 +9656,7 @@ function validateGetAccountBalance(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetAccountBalance.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetAccountBalance.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -9666,7 +9666,7 @@ function validateGetAccountBalance(data, { instancePath = "", parentData, parent
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.account_id === void 0 && (missing1 = "account_id")) {
-        validateGetAccountBalance.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetAccountBalance.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["account_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.account_id !== void 0) {
@@ -9801,7 +9801,7 @@ function validateGetAggregation(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetAggregation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetAggregation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -9811,7 +9811,7 @@ function validateGetAggregation(data, { instancePath = "", parentData, parentDat
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.aggregation_id === void 0 && (missing1 = "aggregation_id")) {
-        validateGetAggregation.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetAggregation.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["aggregation_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.aggregation_id !== void 0) {
@@ -9915,7 +9915,7 @@ function validateGetApp(data, { instancePath = "", parentData, parentDataPropert
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetApp.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetApp.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -9925,7 +9925,7 @@ function validateGetApp(data, { instancePath = "", parentData, parentDataPropert
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.app_id === void 0 && (missing1 = "app_id")) {
-        validateGetApp.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetApp.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["app_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.app_id !== void 0) {
@@ -10029,7 +10029,7 @@ function validateGetAppGasSpend(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetAppGasSpend.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetAppGasSpend.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -10131,7 +10131,7 @@ function validateGetAppGasSpend(data, { instancePath = "", parentData, parentDat
        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
         let missing1;
         if (data1.end_timestamp === void 0 && (missing1 = "end_timestamp") || data1.start_timestamp === void 0 && (missing1 = "start_timestamp") || data1.wallet_ids === void 0 && (missing1 = "wallet_ids")) {
-         validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+         validateGetAppGasSpend.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing1, required: ["end_timestamp", "start_timestamp", "wallet_ids"] }, message: "must have required property '" + missing1 + "'" }];
          return false;
         } else {
          if (data1.end_timestamp !== void 0) {
@@ -10359,7 +10359,7 @@ function validateGetAppJwks(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetAppJwks.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetAppJwks.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -10369,7 +10369,7 @@ function validateGetAppJwks(data, { instancePath = "", parentData, parentDataPro
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.app_id === void 0 && (missing1 = "app_id")) {
-        validateGetAppJwks.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetAppJwks.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["app_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.app_id !== void 0) {
@@ -10473,7 +10473,7 @@ function validateGetAppTestCredentials(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetAppTestCredentials.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetAppTestCredentials.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -10483,7 +10483,7 @@ function validateGetAppTestCredentials(data, { instancePath = "", parentData, pa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.app_id === void 0 && (missing1 = "app_id")) {
-        validateGetAppTestCredentials.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetAppTestCredentials.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["app_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.app_id !== void 0) {
@@ -10587,7 +10587,7 @@ function validateGetCardConfig(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetCardConfig.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetCardConfig.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -10597,7 +10597,7 @@ function validateGetCardConfig(data, { instancePath = "", parentData, parentData
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.app_id === void 0 && (missing1 = "app_id")) {
-        validateGetCardConfig.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetCardConfig.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["app_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.app_id !== void 0) {
@@ -10662,7 +10662,7 @@ function validateGetCardConfig(data, { instancePath = "", parentData, parentData
        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
         let missing2;
         if (data2.environment === void 0 && (missing2 = "environment")) {
-         validateGetCardConfig.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" }];
+         validateGetCardConfig.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2, required: ["environment"] }, message: "must have required property '" + missing2 + "'" }];
          return false;
         } else {
          if (data2.environment !== void 0) {
@@ -10753,7 +10753,7 @@ function validateGetCardCustomer(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetCardCustomer.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetCardCustomer.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -10777,7 +10777,7 @@ function validateGetCardCustomer(data, { instancePath = "", parentData, parentDa
        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
         let missing1;
         if (data1.environment === void 0 && (missing1 = "environment")) {
-         validateGetCardCustomer.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+         validateGetCardCustomer.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing1, required: ["environment"] }, message: "must have required property '" + missing1 + "'" }];
          return false;
         } else {
          if (data1.environment !== void 0) {
@@ -10829,7 +10829,7 @@ function validateGetCardStatement(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetCardStatement.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetCardStatement.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -10839,7 +10839,7 @@ function validateGetCardStatement(data, { instancePath = "", parentData, parentD
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.card_id === void 0 && (missing1 = "card_id") || data0.period === void 0 && (missing1 = "period")) {
-        validateGetCardStatement.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetCardStatement.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["card_id", "period"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.card_id !== void 0) {
@@ -10951,7 +10951,7 @@ function validateGetCardStatement(data, { instancePath = "", parentData, parentD
        if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
         let missing2;
         if (data3.environment === void 0 && (missing2 = "environment")) {
-         validateGetCardStatement.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" }];
+         validateGetCardStatement.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2, required: ["environment"] }, message: "must have required property '" + missing2 + "'" }];
          return false;
         } else {
          if (data3.environment !== void 0) {
@@ -11004,7 +11004,7 @@ function validateGetConditionSet(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetConditionSet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetConditionSet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -11014,7 +11014,7 @@ function validateGetConditionSet(data, { instancePath = "", parentData, parentDa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.condition_set_id === void 0 && (missing1 = "condition_set_id")) {
-        validateGetConditionSet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetConditionSet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["condition_set_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.condition_set_id !== void 0) {
@@ -11118,7 +11118,7 @@ function validateGetConditionSetItem(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetConditionSetItem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetConditionSetItem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -11128,7 +11128,7 @@ function validateGetConditionSetItem(data, { instancePath = "", parentData, pare
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.condition_set_id === void 0 && (missing1 = "condition_set_id") || data0.condition_set_item_id === void 0 && (missing1 = "condition_set_item_id")) {
-        validateGetConditionSetItem.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetConditionSetItem.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["condition_set_id", "condition_set_item_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.condition_set_id !== void 0) {
@@ -11284,7 +11284,7 @@ function validateGetCryptoDepositConfig(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetCryptoDepositConfig.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetCryptoDepositConfig.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -11347,7 +11347,7 @@ function validateGetCryptoDepositOrder(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetCryptoDepositOrder.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetCryptoDepositOrder.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -11357,7 +11357,7 @@ function validateGetCryptoDepositOrder(data, { instancePath = "", parentData, pa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id") || data0.order_id === void 0 && (missing1 = "order_id")) {
-        validateGetCryptoDepositOrder.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetCryptoDepositOrder.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id", "order_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -11503,7 +11503,7 @@ function validateGetEthereumEarnIncentiveRewards(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetEthereumEarnIncentiveRewards.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetEthereumEarnIncentiveRewards.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -11513,7 +11513,7 @@ function validateGetEthereumEarnIncentiveRewards(data, { instancePath = "", pare
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateGetEthereumEarnIncentiveRewards.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetEthereumEarnIncentiveRewards.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -11573,7 +11573,7 @@ function validateGetEthereumEarnIncentiveRewards(data, { instancePath = "", pare
        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
         let missing2;
         if (data2.chain === void 0 && (missing2 = "chain")) {
-         validateGetEthereumEarnIncentiveRewards.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" }];
+         validateGetEthereumEarnIncentiveRewards.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2, required: ["chain"] }, message: "must have required property '" + missing2 + "'" }];
          return false;
         } else {
          if (data2.chain !== void 0) {
@@ -11658,7 +11658,7 @@ function validateGetEthereumEarnPosition(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetEthereumEarnPosition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetEthereumEarnPosition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -11668,7 +11668,7 @@ function validateGetEthereumEarnPosition(data, { instancePath = "", parentData, 
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateGetEthereumEarnPosition.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetEthereumEarnPosition.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -11728,7 +11728,7 @@ function validateGetEthereumEarnPosition(data, { instancePath = "", parentData, 
        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
         let missing2;
         if (data2.vault_id === void 0 && (missing2 = "vault_id")) {
-         validateGetEthereumEarnPosition.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" }];
+         validateGetEthereumEarnPosition.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2, required: ["vault_id"] }, message: "must have required property '" + missing2 + "'" }];
          return false;
         } else {
          if (data2.include_archived !== void 0) {
@@ -11852,7 +11852,7 @@ function validateGetEthereumEarnVault(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetEthereumEarnVault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetEthereumEarnVault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -11862,7 +11862,7 @@ function validateGetEthereumEarnVault(data, { instancePath = "", parentData, par
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.vault_id === void 0 && (missing1 = "vault_id")) {
-        validateGetEthereumEarnVault.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetEthereumEarnVault.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["vault_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.vault_id !== void 0) {
@@ -11961,7 +11961,7 @@ function validateGetFiatDepositAccount(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetFiatDepositAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetFiatDepositAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -11971,7 +11971,7 @@ function validateGetFiatDepositAccount(data, { instancePath = "", parentData, pa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id") || data0.deposit_account_id === void 0 && (missing1 = "deposit_account_id")) {
-        validateGetFiatDepositAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetFiatDepositAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id", "deposit_account_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -12117,7 +12117,7 @@ function validateGetIntent(data, { instancePath = "", parentData, parentDataProp
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -12127,7 +12127,7 @@ function validateGetIntent(data, { instancePath = "", parentData, parentDataProp
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.intent_id === void 0 && (missing1 = "intent_id")) {
-        validateGetIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["intent_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.intent_id !== void 0) {
@@ -12231,7 +12231,7 @@ function validateGetKeyQuorum(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetKeyQuorum.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetKeyQuorum.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -12241,7 +12241,7 @@ function validateGetKeyQuorum(data, { instancePath = "", parentData, parentDataP
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.key_quorum_id === void 0 && (missing1 = "key_quorum_id")) {
-        validateGetKeyQuorum.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetKeyQuorum.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["key_quorum_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.key_quorum_id !== void 0) {
@@ -12342,7 +12342,7 @@ function validateGetNextCryptoDepositOrder(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetNextCryptoDepositOrder.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetNextCryptoDepositOrder.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -12352,7 +12352,7 @@ function validateGetNextCryptoDepositOrder(data, { instancePath = "", parentData
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateGetNextCryptoDepositOrder.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetNextCryptoDepositOrder.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -12412,7 +12412,7 @@ function validateGetNextCryptoDepositOrder(data, { instancePath = "", parentData
        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
         let missing2;
         if (data2.after === void 0 && (missing2 = "after")) {
-         validateGetNextCryptoDepositOrder.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" }];
+         validateGetNextCryptoDepositOrder.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2, required: ["after"] }, message: "must have required property '" + missing2 + "'" }];
          return false;
         } else {
          if (data2.after !== void 0) {
@@ -12505,7 +12505,7 @@ function validateGetOauthMetadata(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetOauthMetadata.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetOauthMetadata.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -12568,7 +12568,7 @@ function validateGetOrganization(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetOrganization.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetOrganization.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -12578,7 +12578,7 @@ function validateGetOrganization(data, { instancePath = "", parentData, parentDa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.organization_id === void 0 && (missing1 = "organization_id")) {
-        validateGetOrganization.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetOrganization.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["organization_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.organization_id !== void 0) {
@@ -12682,7 +12682,7 @@ function validateGetOrganizationExternalFiatAccount(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetOrganizationExternalFiatAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetOrganizationExternalFiatAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -12692,7 +12692,7 @@ function validateGetOrganizationExternalFiatAccount(data, { instancePath = "", p
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.organization_id === void 0 && (missing1 = "organization_id") || data0.account_id === void 0 && (missing1 = "account_id")) {
-        validateGetOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetOrganizationExternalFiatAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["organization_id", "account_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.organization_id !== void 0) {
@@ -12848,7 +12848,7 @@ function validateGetPolicy(data, { instancePath = "", parentData, parentDataProp
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetPolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetPolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -12858,7 +12858,7 @@ function validateGetPolicy(data, { instancePath = "", parentData, parentDataProp
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.policy_id === void 0 && (missing1 = "policy_id")) {
-        validateGetPolicy.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetPolicy.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["policy_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.policy_id !== void 0) {
@@ -12962,7 +12962,7 @@ function validateGetPolicyRule(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetPolicyRule.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetPolicyRule.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -12972,7 +12972,7 @@ function validateGetPolicyRule(data, { instancePath = "", parentData, parentData
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.policy_id === void 0 && (missing1 = "policy_id") || data0.rule_id === void 0 && (missing1 = "rule_id")) {
-        validateGetPolicyRule.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetPolicyRule.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["policy_id", "rule_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.policy_id !== void 0) {
@@ -13128,7 +13128,7 @@ function validateGetTransaction(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -13138,7 +13138,7 @@ function validateGetTransaction(data, { instancePath = "", parentData, parentDat
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.transaction_id === void 0 && (missing1 = "transaction_id")) {
-        validateGetTransaction.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetTransaction.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["transaction_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.transaction_id !== void 0) {
@@ -13237,7 +13237,7 @@ function validateGetUser(data, { instancePath = "", parentData, parentDataProper
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -13247,7 +13247,7 @@ function validateGetUser(data, { instancePath = "", parentData, parentDataProper
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id")) {
-        validateGetUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -13351,7 +13351,7 @@ function validateGetUserByCustomAuthID(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetUserByCustomAuthID.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByCustomAuthID.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -13414,7 +13414,7 @@ function validateGetUserByDiscordUsername(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetUserByDiscordUsername.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByDiscordUsername.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -13477,7 +13477,7 @@ function validateGetUserByEmailAddress(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetUserByEmailAddress.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByEmailAddress.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -13540,7 +13540,7 @@ function validateGetUserByFarcasterID(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetUserByFarcasterID.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByFarcasterID.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -13603,7 +13603,7 @@ function validateGetUserByGitHubUsername(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetUserByGitHubUsername.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByGitHubUsername.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -13666,7 +13666,7 @@ function validateGetUserByInstagramUsername(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetUserByInstagramUsername.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByInstagramUsername.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -13729,7 +13729,7 @@ function validateGetUserByPhoneNumber(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetUserByPhoneNumber.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByPhoneNumber.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -13792,7 +13792,7 @@ function validateGetUserBySmartWalletAddress(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetUserBySmartWalletAddress.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserBySmartWalletAddress.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -13855,7 +13855,7 @@ function validateGetUserBySpotifySubject(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetUserBySpotifySubject.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserBySpotifySubject.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -13918,7 +13918,7 @@ function validateGetUserByTelegramUserID(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetUserByTelegramUserID.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByTelegramUserID.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -13981,7 +13981,7 @@ function validateGetUserByTelegramUsername(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetUserByTelegramUsername.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByTelegramUsername.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -14044,7 +14044,7 @@ function validateGetUserByTwitchUsername(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetUserByTwitchUsername.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByTwitchUsername.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -14107,7 +14107,7 @@ function validateGetUserByTwitterSubject(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetUserByTwitterSubject.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByTwitterSubject.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -14170,7 +14170,7 @@ function validateGetUserByTwitterUsername(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetUserByTwitterUsername.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByTwitterUsername.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -14233,7 +14233,7 @@ function validateGetUserByWalletAddress(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetUserByWalletAddress.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByWalletAddress.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -14296,7 +14296,7 @@ function validateGetUserExternalFiatAccount(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetUserExternalFiatAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserExternalFiatAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -14306,7 +14306,7 @@ function validateGetUserExternalFiatAccount(data, { instancePath = "", parentDat
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id") || data0.account_id === void 0 && (missing1 = "account_id")) {
-        validateGetUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetUserExternalFiatAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id", "account_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -14462,7 +14462,7 @@ function validateGetWallet(data, { instancePath = "", parentData, parentDataProp
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -14472,7 +14472,7 @@ function validateGetWallet(data, { instancePath = "", parentData, parentDataProp
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateGetWallet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetWallet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -14602,7 +14602,7 @@ function validateGetWalletAction(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetWalletAction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetWalletAction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -14612,7 +14612,7 @@ function validateGetWalletAction(data, { instancePath = "", parentData, parentDa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id") || data0.action_id === void 0 && (missing1 = "action_id")) {
-        validateGetWalletAction.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetWalletAction.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id", "action_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -14807,7 +14807,7 @@ function validateGetWalletAutomation(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetWalletAutomation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetWalletAutomation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -14817,7 +14817,7 @@ function validateGetWalletAutomation(data, { instancePath = "", parentData, pare
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.automation_id === void 0 && (missing1 = "automation_id")) {
-        validateGetWalletAutomation.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetWalletAutomation.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["automation_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.automation_id !== void 0) {
@@ -14916,7 +14916,7 @@ function validateGetWalletBalance(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetWalletBalance.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetWalletBalance.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -14926,7 +14926,7 @@ function validateGetWalletBalance(data, { instancePath = "", parentData, parentD
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateGetWalletBalance.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetWalletBalance.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -15560,7 +15560,7 @@ function validateGetWalletByAddress(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetWalletByAddress.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetWalletByAddress.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -15623,7 +15623,7 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetWalletTransactions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetWalletTransactions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -15633,7 +15633,7 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -15729,7 +15729,7 @@ function validateGetWalletTransactions(data, { instancePath = "", parentData, pa
        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
         let missing2;
         if (data2.chain === void 0 && (missing2 = "chain")) {
-         validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" }];
+         validateGetWalletTransactions.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2, required: ["chain"] }, message: "must have required property '" + missing2 + "'" }];
          return false;
         } else {
          if (data2.asset !== void 0) {
@@ -16265,7 +16265,7 @@ function validateGetWebhookEndpoint(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetWebhookEndpoint.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetWebhookEndpoint.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -16275,7 +16275,7 @@ function validateGetWebhookEndpoint(data, { instancePath = "", parentData, paren
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.endpoint_id === void 0 && (missing1 = "endpoint_id")) {
-        validateGetWebhookEndpoint.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetWebhookEndpoint.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["endpoint_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.endpoint_id !== void 0) {
@@ -16379,7 +16379,7 @@ function validateInitWalletImport(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateInitWalletImport.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateInitWalletImport.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -16487,7 +16487,7 @@ function validateInitiateOrganizationKybLinks(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateInitiateOrganizationKybLinks.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateInitiateOrganizationKybLinks.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -16497,7 +16497,7 @@ function validateInitiateOrganizationKybLinks(data, { instancePath = "", parentD
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.organization_id === void 0 && (missing1 = "organization_id")) {
-        validateInitiateOrganizationKybLinks.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateInitiateOrganizationKybLinks.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["organization_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.organization_id !== void 0) {
@@ -16601,7 +16601,7 @@ function validateInitiateOrganizationKybTos(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateInitiateOrganizationKybTos.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateInitiateOrganizationKybTos.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -16611,7 +16611,7 @@ function validateInitiateOrganizationKybTos(data, { instancePath = "", parentDat
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.organization_id === void 0 && (missing1 = "organization_id")) {
-        validateInitiateOrganizationKybTos.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateInitiateOrganizationKybTos.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["organization_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.organization_id !== void 0) {
@@ -16715,7 +16715,7 @@ function validateInitiateUserKycLinks(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateInitiateUserKycLinks.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateInitiateUserKycLinks.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -16725,7 +16725,7 @@ function validateInitiateUserKycLinks(data, { instancePath = "", parentData, par
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id")) {
-        validateInitiateUserKycLinks.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateInitiateUserKycLinks.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -16829,7 +16829,7 @@ function validateInitiateUserKycTos(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateInitiateUserKycTos.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateInitiateUserKycTos.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -16839,7 +16839,7 @@ function validateInitiateUserKycTos(data, { instancePath = "", parentData, paren
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id")) {
-        validateInitiateUserKycTos.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateInitiateUserKycTos.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -16943,7 +16943,7 @@ function validateLinkUserAccount(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateLinkUserAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkUserAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -16953,7 +16953,7 @@ function validateLinkUserAccount(data, { instancePath = "", parentData, parentDa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id")) {
-        validateLinkUserAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateLinkUserAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -17193,7 +17193,7 @@ function validateListAccounts(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListAccounts.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListAccounts.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -17436,7 +17436,7 @@ function validateListAllowlistEntries(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListAllowlistEntries.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListAllowlistEntries.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -17446,7 +17446,7 @@ function validateListAllowlistEntries(data, { instancePath = "", parentData, par
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.app_id === void 0 && (missing1 = "app_id")) {
-        validateListAllowlistEntries.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateListAllowlistEntries.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["app_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.app_id !== void 0) {
@@ -17550,7 +17550,7 @@ function validateListCardTransactions(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListCardTransactions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListCardTransactions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -17560,7 +17560,7 @@ function validateListCardTransactions(data, { instancePath = "", parentData, par
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.card_id === void 0 && (missing1 = "card_id")) {
-        validateListCardTransactions.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateListCardTransactions.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["card_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.card_id !== void 0) {
@@ -17661,7 +17661,7 @@ function validateListCardTransactions(data, { instancePath = "", parentData, par
        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
         let missing2;
         if (data2.environment === void 0 && (missing2 = "environment")) {
-         validateListCardTransactions.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" }];
+         validateListCardTransactions.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2, required: ["environment"] }, message: "must have required property '" + missing2 + "'" }];
          return false;
         } else {
          if (data2.environment !== void 0) {
@@ -17813,7 +17813,7 @@ function validateListCards(data, { instancePath = "", parentData, parentDataProp
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListCards.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListCards.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -17873,7 +17873,7 @@ function validateListCards(data, { instancePath = "", parentData, parentDataProp
        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
         let missing1;
         if (data1.environment === void 0 && (missing1 = "environment")) {
-         validateListCards.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+         validateListCards.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing1, required: ["environment"] }, message: "must have required property '" + missing1 + "'" }];
          return false;
         } else {
          if (data1.environment !== void 0) {
@@ -18025,7 +18025,7 @@ function validateListConditionSetItems(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListConditionSetItems.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListConditionSetItems.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -18035,7 +18035,7 @@ function validateListConditionSetItems(data, { instancePath = "", parentData, pa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.condition_set_id === void 0 && (missing1 = "condition_set_id")) {
-        validateListConditionSetItems.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateListConditionSetItems.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["condition_set_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.condition_set_id !== void 0) {
@@ -18319,7 +18319,7 @@ function validateListConditionSets(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListConditionSets.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListConditionSets.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -18513,7 +18513,7 @@ function validateListCryptoDepositAccounts(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListCryptoDepositAccounts.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListCryptoDepositAccounts.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -18523,7 +18523,7 @@ function validateListCryptoDepositAccounts(data, { instancePath = "", parentData
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateListCryptoDepositAccounts.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateListCryptoDepositAccounts.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -18753,7 +18753,7 @@ function validateListFiatDepositAccounts(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListFiatDepositAccounts.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListFiatDepositAccounts.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -18763,7 +18763,7 @@ function validateListFiatDepositAccounts(data, { instancePath = "", parentData, 
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateListFiatDepositAccounts.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateListFiatDepositAccounts.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -18823,7 +18823,7 @@ function validateListFiatDepositAccounts(data, { instancePath = "", parentData, 
        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
         let missing2;
         if (data2.provider === void 0 && (missing2 = "provider")) {
-         validateListFiatDepositAccounts.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" }];
+         validateListFiatDepositAccounts.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2, required: ["provider"] }, message: "must have required property '" + missing2 + "'" }];
          return false;
         } else {
          if (data2.environment !== void 0) {
@@ -18929,7 +18929,7 @@ function validateListIntents(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListIntents.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListIntents.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -19448,7 +19448,7 @@ function validateListKeyQuorums(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListKeyQuorums.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListKeyQuorums.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -19642,7 +19642,7 @@ function validateListOauthGrants(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListOauthGrants.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListOauthGrants.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -19705,7 +19705,7 @@ function validateListOrganizationExternalFiatAccounts(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListOrganizationExternalFiatAccounts.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListOrganizationExternalFiatAccounts.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -19715,7 +19715,7 @@ function validateListOrganizationExternalFiatAccounts(data, { instancePath = "",
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.organization_id === void 0 && (missing1 = "organization_id")) {
-        validateListOrganizationExternalFiatAccounts.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateListOrganizationExternalFiatAccounts.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["organization_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.organization_id !== void 0) {
@@ -19780,7 +19780,7 @@ function validateListOrganizationExternalFiatAccounts(data, { instancePath = "",
        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
         let missing2;
         if (data2.provider === void 0 && (missing2 = "provider")) {
-         validateListOrganizationExternalFiatAccounts.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" }];
+         validateListOrganizationExternalFiatAccounts.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2, required: ["provider"] }, message: "must have required property '" + missing2 + "'" }];
          return false;
         } else {
          if (data2.environment !== void 0) {
@@ -19848,7 +19848,7 @@ function validateListOrganizationKyb(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListOrganizationKyb.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListOrganizationKyb.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -19858,7 +19858,7 @@ function validateListOrganizationKyb(data, { instancePath = "", parentData, pare
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.organization_id === void 0 && (missing1 = "organization_id")) {
-        validateListOrganizationKyb.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateListOrganizationKyb.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["organization_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.organization_id !== void 0) {
@@ -19962,7 +19962,7 @@ function validateListOrganizationSecrets(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListOrganizationSecrets.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListOrganizationSecrets.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -19972,7 +19972,7 @@ function validateListOrganizationSecrets(data, { instancePath = "", parentData, 
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.organization_id === void 0 && (missing1 = "organization_id")) {
-        validateListOrganizationSecrets.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateListOrganizationSecrets.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["organization_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.organization_id !== void 0) {
@@ -20076,7 +20076,7 @@ function validateListOrganizations(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListOrganizations.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListOrganizations.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -20270,7 +20270,7 @@ function validateListPolicies(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListPolicies.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListPolicies.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -20464,7 +20464,7 @@ function validateListTransactionsByReference(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListTransactionsByReference.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListTransactionsByReference.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -20488,7 +20488,7 @@ function validateListTransactionsByReference(data, { instancePath = "", parentDa
        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
         let missing1;
         if (data1.reference_id === void 0 && (missing1 = "reference_id")) {
-         validateListTransactionsByReference.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+         validateListTransactionsByReference.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing1, required: ["reference_id"] }, message: "must have required property '" + missing1 + "'" }];
          return false;
         } else {
          if (data1.reference_id !== void 0) {
@@ -20578,7 +20578,7 @@ function validateListUserExternalFiatAccounts(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListUserExternalFiatAccounts.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListUserExternalFiatAccounts.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -20588,7 +20588,7 @@ function validateListUserExternalFiatAccounts(data, { instancePath = "", parentD
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id")) {
-        validateListUserExternalFiatAccounts.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateListUserExternalFiatAccounts.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -20653,7 +20653,7 @@ function validateListUserExternalFiatAccounts(data, { instancePath = "", parentD
        if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
         let missing2;
         if (data2.provider === void 0 && (missing2 = "provider")) {
-         validateListUserExternalFiatAccounts.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" }];
+         validateListUserExternalFiatAccounts.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing2, required: ["provider"] }, message: "must have required property '" + missing2 + "'" }];
          return false;
         } else {
          if (data2.environment !== void 0) {
@@ -20721,7 +20721,7 @@ function validateListUserKyc(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListUserKyc.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListUserKyc.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -20731,7 +20731,7 @@ function validateListUserKyc(data, { instancePath = "", parentData, parentDataPr
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id")) {
-        validateListUserKyc.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateListUserKyc.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -20835,7 +20835,7 @@ function validateListUsers(data, { instancePath = "", parentData, parentDataProp
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListUsers.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListUsers.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -21029,7 +21029,7 @@ function validateListWalletActions(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListWalletActions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListWalletActions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -21039,7 +21039,7 @@ function validateListWalletActions(data, { instancePath = "", parentData, parent
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateListWalletActions.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateListWalletActions.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -21320,7 +21320,7 @@ function validateListWalletAutomationExecutions(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListWalletAutomationExecutions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListWalletAutomationExecutions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -21558,7 +21558,7 @@ function validateListWalletAutomations(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListWalletAutomations.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListWalletAutomations.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -21796,7 +21796,7 @@ function validateListWallets(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListWallets.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListWallets.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -22329,7 +22329,7 @@ function validateListWebhookDeliveries(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListWebhookDeliveries.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListWebhookDeliveries.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -22339,7 +22339,7 @@ function validateListWebhookDeliveries(data, { instancePath = "", parentData, pa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.endpoint_id === void 0 && (missing1 = "endpoint_id")) {
-        validateListWebhookDeliveries.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateListWebhookDeliveries.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["endpoint_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.endpoint_id !== void 0) {
@@ -22625,7 +22625,7 @@ function validateListWebhookEndpoints(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListWebhookEndpoints.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListWebhookEndpoints.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -22819,7 +22819,7 @@ function validatePregenerateUserWallets(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validatePregenerateUserWallets.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePregenerateUserWallets.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -22829,7 +22829,7 @@ function validatePregenerateUserWallets(data, { instancePath = "", parentData, p
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id")) {
-        validatePregenerateUserWallets.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validatePregenerateUserWallets.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -22978,7 +22978,7 @@ function validateQuoteCryptoDeposit(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateQuoteCryptoDeposit.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateQuoteCryptoDeposit.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -23041,7 +23041,7 @@ function validateQuoteWalletSwap(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateQuoteWalletSwap.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateQuoteWalletSwap.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -23051,7 +23051,7 @@ function validateQuoteWalletSwap(data, { instancePath = "", parentData, parentDa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateQuoteWalletSwap.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateQuoteWalletSwap.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -23237,7 +23237,7 @@ function validateQuoteWalletTransfer(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateQuoteWalletTransfer.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateQuoteWalletTransfer.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -23247,7 +23247,7 @@ function validateQuoteWalletTransfer(data, { instancePath = "", parentData, pare
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateQuoteWalletTransfer.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateQuoteWalletTransfer.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -23433,7 +23433,7 @@ function validateRawSignWallet(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateRawSignWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRawSignWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -23443,7 +23443,7 @@ function validateRawSignWallet(data, { instancePath = "", parentData, parentData
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateRawSignWallet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateRawSignWallet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -23678,7 +23678,7 @@ function validateReindexWalletAutomation(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateReindexWalletAutomation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateReindexWalletAutomation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -23786,7 +23786,7 @@ function validateRejectIntent(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateRejectIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRejectIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -23796,7 +23796,7 @@ function validateRejectIntent(data, { instancePath = "", parentData, parentDataP
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.intent_id === void 0 && (missing1 = "intent_id")) {
-        validateRejectIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateRejectIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["intent_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.intent_id !== void 0) {
@@ -23945,7 +23945,7 @@ function validateReplaceCard(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateReplaceCard.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateReplaceCard.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -23955,7 +23955,7 @@ function validateReplaceCard(data, { instancePath = "", parentData, parentDataPr
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.card_id === void 0 && (missing1 = "card_id")) {
-        validateReplaceCard.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateReplaceCard.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["card_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.card_id !== void 0) {
@@ -24104,7 +24104,7 @@ function validateReplaceConditionSetItems(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateReplaceConditionSetItems.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateReplaceConditionSetItems.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -24114,7 +24114,7 @@ function validateReplaceConditionSetItems(data, { instancePath = "", parentData,
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.condition_set_id === void 0 && (missing1 = "condition_set_id")) {
-        validateReplaceConditionSetItems.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateReplaceConditionSetItems.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["condition_set_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.condition_set_id !== void 0) {
@@ -24305,7 +24305,7 @@ function validateReplaceConditionSetItemsIntent(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateReplaceConditionSetItemsIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateReplaceConditionSetItemsIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -24315,7 +24315,7 @@ function validateReplaceConditionSetItemsIntent(data, { instancePath = "", paren
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.condition_set_id === void 0 && (missing1 = "condition_set_id")) {
-        validateReplaceConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateReplaceConditionSetItemsIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["condition_set_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.condition_set_id !== void 0) {
@@ -24511,7 +24511,7 @@ function validateReplayWebhookDelivery(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateReplayWebhookDelivery.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateReplayWebhookDelivery.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -24521,7 +24521,7 @@ function validateReplayWebhookDelivery(data, { instancePath = "", parentData, pa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.endpoint_id === void 0 && (missing1 = "endpoint_id") || data0.delivery_id === void 0 && (missing1 = "delivery_id")) {
-        validateReplayWebhookDelivery.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateReplayWebhookDelivery.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["endpoint_id", "delivery_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.endpoint_id !== void 0) {
@@ -24722,7 +24722,7 @@ function validateRevokeOauthGrant(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateRevokeOauthGrant.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRevokeOauthGrant.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -24732,7 +24732,7 @@ function validateRevokeOauthGrant(data, { instancePath = "", parentData, parentD
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.grant_id === void 0 && (missing1 = "grant_id")) {
-        validateRevokeOauthGrant.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateRevokeOauthGrant.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["grant_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.grant_id !== void 0) {
@@ -24836,7 +24836,7 @@ function validateRevokeOrganizationSecret(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateRevokeOrganizationSecret.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRevokeOrganizationSecret.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -24846,7 +24846,7 @@ function validateRevokeOrganizationSecret(data, { instancePath = "", parentData,
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.organization_id === void 0 && (missing1 = "organization_id")) {
-        validateRevokeOrganizationSecret.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateRevokeOrganizationSecret.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["organization_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.organization_id !== void 0) {
@@ -24950,7 +24950,7 @@ function validateRotateWebhookSecret(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateRotateWebhookSecret.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRotateWebhookSecret.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -24960,7 +24960,7 @@ function validateRotateWebhookSecret(data, { instancePath = "", parentData, pare
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.endpoint_id === void 0 && (missing1 = "endpoint_id")) {
-        validateRotateWebhookSecret.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateRotateWebhookSecret.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["endpoint_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.endpoint_id !== void 0) {
@@ -25064,7 +25064,7 @@ function validateSearchCryptoDepositConfig(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateSearchCryptoDepositConfig.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSearchCryptoDepositConfig.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -25088,7 +25088,7 @@ function validateSearchCryptoDepositConfig(data, { instancePath = "", parentData
        if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
         let missing1;
         if (data1.q === void 0 && (missing1 = "q")) {
-         validateSearchCryptoDepositConfig.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+         validateSearchCryptoDepositConfig.errors = [{ instancePath: instancePath + "/query", schemaPath: "#/properties/query/required", keyword: "required", params: { missingProperty: missing1, required: ["q"] }, message: "must have required property '" + missing1 + "'" }];
          return false;
         } else {
          if (data1.q !== void 0) {
@@ -25184,7 +25184,7 @@ function validateSearchUsers(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateSearchUsers.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSearchUsers.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -25247,7 +25247,7 @@ function validateSetUserCustomMetadata(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateSetUserCustomMetadata.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSetUserCustomMetadata.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -25257,7 +25257,7 @@ function validateSetUserCustomMetadata(data, { instancePath = "", parentData, pa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id")) {
-        validateSetUserCustomMetadata.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateSetUserCustomMetadata.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -25406,7 +25406,7 @@ function validateSubmitOrganizationKyb(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateSubmitOrganizationKyb.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSubmitOrganizationKyb.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -25416,7 +25416,7 @@ function validateSubmitOrganizationKyb(data, { instancePath = "", parentData, pa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.organization_id === void 0 && (missing1 = "organization_id")) {
-        validateSubmitOrganizationKyb.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateSubmitOrganizationKyb.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["organization_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.organization_id !== void 0) {
@@ -25520,7 +25520,7 @@ function validateSubmitUserKyc(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateSubmitUserKyc.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSubmitUserKyc.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -25530,7 +25530,7 @@ function validateSubmitUserKyc(data, { instancePath = "", parentData, parentData
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id")) {
-        validateSubmitUserKyc.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateSubmitUserKyc.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -25634,7 +25634,7 @@ function validateSubmitWalletImport(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateSubmitWalletImport.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSubmitWalletImport.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -25742,7 +25742,7 @@ function validateTestWebhookEndpoint(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateTestWebhookEndpoint.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTestWebhookEndpoint.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -25752,7 +25752,7 @@ function validateTestWebhookEndpoint(data, { instancePath = "", parentData, pare
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.endpoint_id === void 0 && (missing1 = "endpoint_id")) {
-        validateTestWebhookEndpoint.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateTestWebhookEndpoint.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["endpoint_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.endpoint_id !== void 0) {
@@ -25901,7 +25901,7 @@ function validateTransferFromWallet(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateTransferFromWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransferFromWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -25911,7 +25911,7 @@ function validateTransferFromWallet(data, { instancePath = "", parentData, paren
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateTransferFromWallet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateTransferFromWallet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -26146,7 +26146,7 @@ function validateUnfreezeUser(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUnfreezeUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUnfreezeUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -26156,7 +26156,7 @@ function validateUnfreezeUser(data, { instancePath = "", parentData, parentDataP
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id")) {
-        validateUnfreezeUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUnfreezeUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -26260,7 +26260,7 @@ function validateUnlinkUserAccount(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUnlinkUserAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUnlinkUserAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -26270,7 +26270,7 @@ function validateUnlinkUserAccount(data, { instancePath = "", parentData, parent
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id")) {
-        validateUnlinkUserAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUnlinkUserAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -26510,7 +26510,7 @@ function validateUpdateAccount(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUpdateAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdateAccount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -26520,7 +26520,7 @@ function validateUpdateAccount(data, { instancePath = "", parentData, parentData
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.account_id === void 0 && (missing1 = "account_id")) {
-        validateUpdateAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUpdateAccount.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["account_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.account_id !== void 0) {
@@ -26624,7 +26624,7 @@ function validateUpdateCard(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUpdateCard.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdateCard.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -26634,7 +26634,7 @@ function validateUpdateCard(data, { instancePath = "", parentData, parentDataPro
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.card_id === void 0 && (missing1 = "card_id")) {
-        validateUpdateCard.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUpdateCard.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["card_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.card_id !== void 0) {
@@ -26783,7 +26783,7 @@ function validateUpdateCardCustomer(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUpdateCardCustomer.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdateCardCustomer.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -26846,7 +26846,7 @@ function validateUpdateConditionSet(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUpdateConditionSet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdateConditionSet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -26856,7 +26856,7 @@ function validateUpdateConditionSet(data, { instancePath = "", parentData, paren
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.condition_set_id === void 0 && (missing1 = "condition_set_id")) {
-        validateUpdateConditionSet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUpdateConditionSet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["condition_set_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.condition_set_id !== void 0) {
@@ -27047,7 +27047,7 @@ function validateUpdateKeyQuorum(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUpdateKeyQuorum.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdateKeyQuorum.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -27057,7 +27057,7 @@ function validateUpdateKeyQuorum(data, { instancePath = "", parentData, parentDa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.key_quorum_id === void 0 && (missing1 = "key_quorum_id")) {
-        validateUpdateKeyQuorum.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUpdateKeyQuorum.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["key_quorum_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.key_quorum_id !== void 0) {
@@ -27245,7 +27245,7 @@ function validateUpdateKeyQuorumIntent(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUpdateKeyQuorumIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdateKeyQuorumIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -27255,7 +27255,7 @@ function validateUpdateKeyQuorumIntent(data, { instancePath = "", parentData, pa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.key_quorum_id === void 0 && (missing1 = "key_quorum_id")) {
-        validateUpdateKeyQuorumIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUpdateKeyQuorumIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["key_quorum_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.key_quorum_id !== void 0) {
@@ -27451,7 +27451,7 @@ function validateUpdateOrganization(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUpdateOrganization.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdateOrganization.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -27461,7 +27461,7 @@ function validateUpdateOrganization(data, { instancePath = "", parentData, paren
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.organization_id === void 0 && (missing1 = "organization_id")) {
-        validateUpdateOrganization.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUpdateOrganization.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["organization_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.organization_id !== void 0) {
@@ -27565,7 +27565,7 @@ function validateUpdateOrganizationSecretSigningKey(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUpdateOrganizationSecretSigningKey.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdateOrganizationSecretSigningKey.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -27575,7 +27575,7 @@ function validateUpdateOrganizationSecretSigningKey(data, { instancePath = "", p
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.organization_id === void 0 && (missing1 = "organization_id")) {
-        validateUpdateOrganizationSecretSigningKey.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUpdateOrganizationSecretSigningKey.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["organization_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.organization_id !== void 0) {
@@ -27679,7 +27679,7 @@ function validateUpdatePolicy(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUpdatePolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdatePolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -27689,7 +27689,7 @@ function validateUpdatePolicy(data, { instancePath = "", parentData, parentDataP
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.policy_id === void 0 && (missing1 = "policy_id")) {
-        validateUpdatePolicy.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUpdatePolicy.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["policy_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.policy_id !== void 0) {
@@ -27880,7 +27880,7 @@ function validateUpdatePolicyIntent(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUpdatePolicyIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdatePolicyIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -27890,7 +27890,7 @@ function validateUpdatePolicyIntent(data, { instancePath = "", parentData, paren
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.policy_id === void 0 && (missing1 = "policy_id")) {
-        validateUpdatePolicyIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUpdatePolicyIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["policy_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.policy_id !== void 0) {
@@ -28086,7 +28086,7 @@ function validateUpdatePolicyRule(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUpdatePolicyRule.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdatePolicyRule.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -28096,7 +28096,7 @@ function validateUpdatePolicyRule(data, { instancePath = "", parentData, parentD
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.policy_id === void 0 && (missing1 = "policy_id") || data0.rule_id === void 0 && (missing1 = "rule_id")) {
-        validateUpdatePolicyRule.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUpdatePolicyRule.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["policy_id", "rule_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.policy_id !== void 0) {
@@ -28339,7 +28339,7 @@ function validateUpdatePolicyRuleIntent(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUpdatePolicyRuleIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdatePolicyRuleIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -28349,7 +28349,7 @@ function validateUpdatePolicyRuleIntent(data, { instancePath = "", parentData, p
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.policy_id === void 0 && (missing1 = "policy_id") || data0.rule_id === void 0 && (missing1 = "rule_id")) {
-        validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUpdatePolicyRuleIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["policy_id", "rule_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.policy_id !== void 0) {
@@ -28597,7 +28597,7 @@ function validateUpdateUserCustomMetadata(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUpdateUserCustomMetadata.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdateUserCustomMetadata.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -28607,7 +28607,7 @@ function validateUpdateUserCustomMetadata(data, { instancePath = "", parentData,
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id")) {
-        validateUpdateUserCustomMetadata.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUpdateUserCustomMetadata.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -28711,7 +28711,7 @@ function validateUpdateWallet(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUpdateWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdateWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -28721,7 +28721,7 @@ function validateUpdateWallet(data, { instancePath = "", parentData, parentDataP
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateUpdateWallet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUpdateWallet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -28907,7 +28907,7 @@ function validateUpdateWalletAutomation(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUpdateWalletAutomation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdateWalletAutomation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -28917,7 +28917,7 @@ function validateUpdateWalletAutomation(data, { instancePath = "", parentData, p
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.automation_id === void 0 && (missing1 = "automation_id")) {
-        validateUpdateWalletAutomation.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUpdateWalletAutomation.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["automation_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.automation_id !== void 0) {
@@ -29103,7 +29103,7 @@ function validateUpdateWalletIntent(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUpdateWalletIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdateWalletIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -29113,7 +29113,7 @@ function validateUpdateWalletIntent(data, { instancePath = "", parentData, paren
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateUpdateWalletIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUpdateWalletIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -29309,7 +29309,7 @@ function validateUpdateWebhookEndpoint(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUpdateWebhookEndpoint.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdateWebhookEndpoint.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -29319,7 +29319,7 @@ function validateUpdateWebhookEndpoint(data, { instancePath = "", parentData, pa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.endpoint_id === void 0 && (missing1 = "endpoint_id")) {
-        validateUpdateWebhookEndpoint.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUpdateWebhookEndpoint.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["endpoint_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.endpoint_id !== void 0) {
@@ -29423,7 +29423,7 @@ function validateVerifyOauthDevice(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateVerifyOauthDevice.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateVerifyOauthDevice.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -29486,7 +29486,7 @@ function validateWalletRpc(data, { instancePath = "", parentData, parentDataProp
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateWalletRpc.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletRpc.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -29496,7 +29496,7 @@ function validateWalletRpc(data, { instancePath = "", parentData, parentDataProp
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateWalletRpc.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateWalletRpc.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -29731,7 +29731,7 @@ function validateWithdrawEthereumEarn(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateWithdrawEthereumEarn.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWithdrawEthereumEarn.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -29741,7 +29741,7 @@ function validateWithdrawEthereumEarn(data, { instancePath = "", parentData, par
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateWithdrawEthereumEarn.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateWithdrawEthereumEarn.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {

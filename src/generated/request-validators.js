@@ -74,7 +74,7 @@ function validateAssignWalletEntityRequest(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.type === void 0 && (missing0 = "type")) {
-    validateAssignWalletEntityRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAssignWalletEntityRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -126,7 +126,7 @@ function validateAttachWalletAutomationsRequest(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.automation_ids === void 0 && (missing0 = "automation_ids")) {
-    validateAttachWalletAutomationsRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAttachWalletAutomationsRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["automation_ids"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -213,7 +213,7 @@ function validateAuthenticatePasswordlessRequest(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.code === void 0 && (missing0 = "code")) {
-    validateAuthenticatePasswordlessRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAuthenticatePasswordlessRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["code"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -378,7 +378,7 @@ function validateWalletAuthenticateUnencryptedRequest(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.user_jwt === void 0 && (missing0 = "user_jwt")) {
-    validateWalletAuthenticateUnencryptedRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletAuthenticateUnencryptedRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["user_jwt"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -428,7 +428,7 @@ function validateWalletAuthenticateEncryptedRequest(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encryption_type === void 0 && (missing0 = "encryption_type") || data.recipient_public_key === void 0 && (missing0 = "recipient_public_key") || data.user_jwt === void 0 && (missing0 = "user_jwt")) {
-    validateWalletAuthenticateEncryptedRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletAuthenticateEncryptedRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encryption_type", "recipient_public_key", "user_jwt"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -555,7 +555,7 @@ function validateWalletAuthenticateBoundUnencryptedRequest(data, { instancePath 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.bindings === void 0 && (missing0 = "bindings") || data.user_jwt === void 0 && (missing0 = "user_jwt")) {
-    validateWalletAuthenticateBoundUnencryptedRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletAuthenticateBoundUnencryptedRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["bindings", "user_jwt"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -647,7 +647,7 @@ function validateWalletAuthenticateBoundEncryptedRequest(data, { instancePath = 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.bindings === void 0 && (missing0 = "bindings") || data.encryption_type === void 0 && (missing0 = "encryption_type") || data.recipient_public_key === void 0 && (missing0 = "recipient_public_key") || data.user_jwt === void 0 && (missing0 = "user_jwt")) {
-    validateWalletAuthenticateBoundEncryptedRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletAuthenticateBoundEncryptedRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["bindings", "encryption_type", "recipient_public_key", "user_jwt"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -768,7 +768,7 @@ function validateAuthorizeIntentRequest(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.signature === void 0 && (missing0 = "signature") || data.timestamp === void 0 && (missing0 = "timestamp")) {
-    validateAuthorizeIntentRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAuthorizeIntentRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["signature", "timestamp"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -954,7 +954,7 @@ function validateBatchCreateUsersRequest(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.users === void 0 && (missing0 = "users")) {
-    validateBatchCreateUsersRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateBatchCreateUsersRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["users"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1018,7 +1018,7 @@ function validateUserBatchCreateInputUser(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.linked_accounts === void 0 && (missing0 = "linked_accounts")) {
-    validateUserBatchCreateInputUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserBatchCreateInputUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["linked_accounts"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1232,7 +1232,7 @@ function validateWalletCreationInput(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain_type === void 0 && (missing0 = "chain_type")) {
-    validateWalletCreationInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletCreationInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain_type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1390,7 +1390,7 @@ function validateWalletCreationAdditionalSignerItem(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.signer_id === void 0 && (missing0 = "signer_id")) {
-    validateWalletCreationAdditionalSignerItem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletCreationAdditionalSignerItem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["signer_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1591,7 +1591,7 @@ function validateLinkedAccountPasskeyInput(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.credential_device_type === void 0 && (missing0 = "credential_device_type") || data.credential_id === void 0 && (missing0 = "credential_id") || data.credential_public_key === void 0 && (missing0 = "credential_public_key") || data.credential_username === void 0 && (missing0 = "credential_username") || data.type === void 0 && (missing0 = "type")) {
-    validateLinkedAccountPasskeyInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountPasskeyInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["credential_device_type", "credential_id", "credential_public_key", "credential_username", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1739,7 +1739,7 @@ function validateLinkedAccountCustomJwtInput(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.custom_user_id === void 0 && (missing0 = "custom_user_id") || data.type === void 0 && (missing0 = "type")) {
-    validateLinkedAccountCustomJwtInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountCustomJwtInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["custom_user_id", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1809,7 +1809,7 @@ function validateLinkedAccountTelegramInput(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.telegram_user_id === void 0 && (missing0 = "telegram_user_id") || data.type === void 0 && (missing0 = "type")) {
-    validateLinkedAccountTelegramInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountTelegramInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["telegram_user_id", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1959,7 +1959,7 @@ function validateLinkedAccountFarcasterInput(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.fid === void 0 && (missing0 = "fid") || data.owner_address === void 0 && (missing0 = "owner_address") || data.type === void 0 && (missing0 = "type")) {
-    validateLinkedAccountFarcasterInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountFarcasterInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["fid", "owner_address", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2150,7 +2150,7 @@ function validateLinkedAccountLinkedInInput(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type")) {
-    validateLinkedAccountLinkedInInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountLinkedInInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["subject", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2293,7 +2293,7 @@ function validateLinkedAccountAppleInput(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type")) {
-    validateLinkedAccountAppleInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountAppleInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["subject", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2395,7 +2395,7 @@ function validateLinkedAccountTwitchInput(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type")) {
-    validateLinkedAccountTwitchInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountTwitchInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["subject", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2492,7 +2492,7 @@ function validateLinkedAccountLineInput(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type")) {
-    validateLinkedAccountLineInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountLineInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["subject", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2646,7 +2646,7 @@ function validateLinkedAccountTiktokInput(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name") || data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.username === void 0 && (missing0 = "username")) {
-    validateLinkedAccountTiktokInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountTiktokInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name", "subject", "type", "username"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2769,7 +2769,7 @@ function validateLinkedAccountInstagramInput(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.username === void 0 && (missing0 = "username")) {
-    validateLinkedAccountInstagramInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountInstagramInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["subject", "type", "username"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2865,7 +2865,7 @@ function validateLinkedAccountSpotifyInput(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type")) {
-    validateLinkedAccountSpotifyInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountSpotifyInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["subject", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2982,7 +2982,7 @@ function validateLinkedAccountGitHubInput(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.username === void 0 && (missing0 = "username")) {
-    validateLinkedAccountGitHubInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountGitHubInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["subject", "type", "username"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3130,7 +3130,7 @@ function validateLinkedAccountDiscordInput(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.username === void 0 && (missing0 = "username")) {
-    validateLinkedAccountDiscordInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountDiscordInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["subject", "type", "username"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3254,7 +3254,7 @@ function validateLinkedAccountTwitterInput(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name") || data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.username === void 0 && (missing0 = "username")) {
-    validateLinkedAccountTwitterInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountTwitterInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name", "subject", "type", "username"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3402,7 +3402,7 @@ function validateLinkedAccountGoogleInput(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.email === void 0 && (missing0 = "email") || data.name === void 0 && (missing0 = "name") || data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type")) {
-    validateLinkedAccountGoogleInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountGoogleInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["email", "name", "subject", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3524,7 +3524,7 @@ function validateLinkedAccountPhoneInput(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.number === void 0 && (missing0 = "number") || data.type === void 0 && (missing0 = "type")) {
-    validateLinkedAccountPhoneInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountPhoneInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["number", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3594,7 +3594,7 @@ function validateLinkedAccountEmailInput(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.type === void 0 && (missing0 = "type")) {
-    validateLinkedAccountEmailInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountEmailInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3666,7 +3666,7 @@ function validateLinkedAccountWalletInput(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.chain_type === void 0 && (missing0 = "chain_type") || data.type === void 0 && (missing0 = "type")) {
-    validateLinkedAccountWalletInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountWalletInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "chain_type", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3748,7 +3748,7 @@ function validateClaimEthereumEarnIncentiveRequest(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain === void 0 && (missing0 = "chain")) {
-    validateClaimEthereumEarnIncentiveRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateClaimEthereumEarnIncentiveRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3838,7 +3838,7 @@ function validateCollectEthereumEarnFeesRequest(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.vault_id === void 0 && (missing0 = "vault_id")) {
-    validateCollectEthereumEarnFeesRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCollectEthereumEarnFeesRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["vault_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3973,7 +3973,7 @@ function validateCreateAccountFromWalletIdsInput(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.wallet_ids === void 0 && (missing0 = "wallet_ids")) {
-    validateCreateAccountFromWalletIdsInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateAccountFromWalletIdsInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["wallet_ids"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4113,7 +4113,7 @@ function validateCreateAccountFromWalletsConfigurationInput(data, { instancePath
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.wallets_configuration === void 0 && (missing0 = "wallets_configuration")) {
-    validateCreateAccountFromWalletsConfigurationInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateAccountFromWalletsConfigurationInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["wallets_configuration"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4202,7 +4202,7 @@ function validateAccountWalletConfigurationItem(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain_type === void 0 && (missing0 = "chain_type")) {
-    validateAccountWalletConfigurationItem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAccountWalletConfigurationItem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain_type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4254,7 +4254,7 @@ function validateAccountWalletCustody(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.provider === void 0 && (missing0 = "provider") || data.provider_user_id === void 0 && (missing0 = "provider_user_id")) {
-    validateAccountWalletCustody.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAccountWalletCustody.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["provider", "provider_user_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4334,7 +4334,7 @@ function validateCreateAggregationRequest(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.metric === void 0 && (missing0 = "metric") || data.name === void 0 && (missing0 = "name") || data.window === void 0 && (missing0 = "window")) {
-    validateCreateAggregationRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateAggregationRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "metric", "name", "window"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4599,7 +4599,7 @@ function validatePhoneInviteInput(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.value === void 0 && (missing0 = "value")) {
-    validatePhoneInviteInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePhoneInviteInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4669,7 +4669,7 @@ function validateWalletInviteInput(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.value === void 0 && (missing0 = "value")) {
-    validateWalletInviteInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletInviteInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4739,7 +4739,7 @@ function validateEmailDomainInviteInput(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.value === void 0 && (missing0 = "value")) {
-    validateEmailDomainInviteInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEmailDomainInviteInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4819,7 +4819,7 @@ function validateEmailInviteInput(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.value === void 0 && (missing0 = "value")) {
-    validateEmailInviteInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEmailInviteInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4891,7 +4891,7 @@ function validateCreateCardRequest(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset === void 0 && (missing0 = "asset") || data.chain_id === void 0 && (missing0 = "chain_id") || data.environment === void 0 && (missing0 = "environment") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateCreateCardRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateCardRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset", "chain_id", "environment", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4993,7 +4993,7 @@ function validateCardCustomerRequest(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.environment === void 0 && (missing0 = "environment")) {
-    validateCardCustomerRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardCustomerRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["environment"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5029,7 +5029,7 @@ function validateCreateCardEphemeralKeyRequest(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.environment === void 0 && (missing0 = "environment") || data.nonce === void 0 && (missing0 = "nonce")) {
-    validateCreateCardEphemeralKeyRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateCardEphemeralKeyRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["environment", "nonce"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5094,7 +5094,7 @@ function validateCreateConditionSetRequest(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name")) {
-    validateCreateConditionSetRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateConditionSetRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5245,7 +5245,7 @@ function validateCreateCryptoDepositAccountWithRouteRequest(data, { instancePath
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.destination === void 0 && (missing0 = "destination") || data.source === void 0 && (missing0 = "source") || data.type === void 0 && (missing0 = "type")) {
-    validateCreateCryptoDepositAccountWithRouteRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateCryptoDepositAccountWithRouteRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["destination", "source", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5342,7 +5342,7 @@ function validateCreateCryptoDepositAccountWithConfigRequest(data, { instancePat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.deposit_config_id === void 0 && (missing0 = "deposit_config_id") || data.type === void 0 && (missing0 = "type")) {
-    validateCreateCryptoDepositAccountWithConfigRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateCryptoDepositAccountWithConfigRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["deposit_config_id", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5424,7 +5424,7 @@ function validateCreateCustodialWalletRequest(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.provider === void 0 && (missing0 = "provider") || data.provider_user_id === void 0 && (missing0 = "provider_user_id")) {
-    validateCreateCustodialWalletRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateCustodialWalletRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["provider", "provider_user_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5589,7 +5589,7 @@ function validateCreateFiatDepositAccountRequest(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.destination === void 0 && (missing0 = "destination") || data.provider === void 0 && (missing0 = "provider") || data.source === void 0 && (missing0 = "source")) {
-    validateCreateFiatDepositAccountRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateFiatDepositAccountRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["destination", "provider", "source"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5682,7 +5682,7 @@ function validateCreateFiatDepositAccountSource(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.currency === void 0 && (missing0 = "currency")) {
-    validateCreateFiatDepositAccountSource.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateFiatDepositAccountSource.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["currency"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5738,7 +5738,7 @@ function validateCreateFiatPayoutRequest(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.destination === void 0 && (missing0 = "destination") || data.source === void 0 && (missing0 = "source")) {
-    validateCreateFiatPayoutRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateFiatPayoutRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["destination", "source"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6004,7 +6004,7 @@ function validateCreateOrganizationRequest(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.default_key_quorum_id === void 0 && (missing0 = "default_key_quorum_id") || data.display_name === void 0 && (missing0 = "display_name")) {
-    validateCreateOrganizationRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateOrganizationRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["default_key_quorum_id", "display_name"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6069,7 +6069,7 @@ function validateCreateExternalFiatAccountRequest(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.account === void 0 && (missing0 = "account") || data.account_owner_name === void 0 && (missing0 = "account_owner_name") || data.currency === void 0 && (missing0 = "currency") || data.provider === void 0 && (missing0 = "provider")) {
-    validateCreateExternalFiatAccountRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateExternalFiatAccountRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["account", "account_owner_name", "currency", "provider"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6220,7 +6220,7 @@ function validateExternalFiatAccountAddress(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.city === void 0 && (missing0 = "city") || data.country === void 0 && (missing0 = "country") || data.street_line_1 === void 0 && (missing0 = "street_line_1")) {
-    validateExternalFiatAccountAddress.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExternalFiatAccountAddress.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["city", "country", "street_line_1"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6417,7 +6417,7 @@ function validateExternalFiatAccountSwiftData(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.account_number === void 0 && (missing0 = "account_number") || data.bic === void 0 && (missing0 = "bic") || data.category === void 0 && (missing0 = "category") || data.purpose_of_funds === void 0 && (missing0 = "purpose_of_funds") || data.short_business_description === void 0 && (missing0 = "short_business_description") || data.type === void 0 && (missing0 = "type")) {
-    validateExternalFiatAccountSwiftData.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExternalFiatAccountSwiftData.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["account_number", "bic", "category", "purpose_of_funds", "short_business_description", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6640,7 +6640,7 @@ function validateExternalFiatAccountIbanData(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.account_number === void 0 && (missing0 = "account_number") || data.bic === void 0 && (missing0 = "bic") || data.country === void 0 && (missing0 = "country") || data.type === void 0 && (missing0 = "type")) {
-    validateExternalFiatAccountIbanData.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExternalFiatAccountIbanData.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["account_number", "bic", "country", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6755,7 +6755,7 @@ function validateExternalFiatAccountPixData(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type")) {
-    validateExternalFiatAccountPixData.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExternalFiatAccountPixData.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6865,7 +6865,7 @@ function validateExternalFiatAccountGBData(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.account_number === void 0 && (missing0 = "account_number") || data.sort_code === void 0 && (missing0 = "sort_code") || data.type === void 0 && (missing0 = "type")) {
-    validateExternalFiatAccountGBData.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExternalFiatAccountGBData.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["account_number", "sort_code", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6952,7 +6952,7 @@ function validateExternalFiatAccountUsData(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.account_number === void 0 && (missing0 = "account_number") || data.routing_number === void 0 && (missing0 = "routing_number") || data.type === void 0 && (missing0 = "type")) {
-    validateExternalFiatAccountUsData.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExternalFiatAccountUsData.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["account_number", "routing_number", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7062,7 +7062,7 @@ function validateCreatePolicyRequest(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain_type === void 0 && (missing0 = "chain_type") || data.name === void 0 && (missing0 = "name") || data.rules === void 0 && (missing0 = "rules") || data.version === void 0 && (missing0 = "version")) {
-    validateCreatePolicyRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreatePolicyRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain_type", "name", "rules", "version"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7242,7 +7242,7 @@ function validatePolicyRuleInput(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action === void 0 && (missing0 = "action") || data.conditions === void 0 && (missing0 = "conditions") || data.method === void 0 && (missing0 = "method") || data.name === void 0 && (missing0 = "name")) {
-    validatePolicyRuleInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyRuleInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action", "conditions", "method", "name"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7373,7 +7373,7 @@ function validateCreateUserRequest(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.linked_accounts === void 0 && (missing0 = "linked_accounts")) {
-    validateCreateUserRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateUserRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["linked_accounts"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7486,7 +7486,7 @@ function validateCreateWalletRequest(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain_type === void 0 && (missing0 = "chain_type")) {
-    validateCreateWalletRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateWalletRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain_type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7671,7 +7671,7 @@ function validateCreateWalletAutomationRequest(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.config === void 0 && (missing0 = "config") || data.owner_id === void 0 && (missing0 = "owner_id")) {
-    validateCreateWalletAutomationRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateWalletAutomationRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["config", "owner_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7760,7 +7760,7 @@ function validateAutomationConfigInput(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action === void 0 && (missing0 = "action") || data.trigger === void 0 && (missing0 = "trigger")) {
-    validateAutomationConfigInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAutomationConfigInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action", "trigger"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7812,7 +7812,7 @@ function validateAutomationTriggerConfigInput(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.assets === void 0 && (missing0 = "assets") || data.type === void 0 && (missing0 = "type")) {
-    validateAutomationTriggerConfigInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAutomationTriggerConfigInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["assets", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7908,7 +7908,7 @@ function validateAutomationAssetFilterInputExclude(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.mode === void 0 && (missing0 = "mode") || data.values === void 0 && (missing0 = "values")) {
-    validateAutomationAssetFilterInputExclude.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAutomationAssetFilterInputExclude.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["mode", "values"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8119,7 +8119,7 @@ function validateAutomationAssetFilterInputInclude(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.mode === void 0 && (missing0 = "mode") || data.values === void 0 && (missing0 = "values")) {
-    validateAutomationAssetFilterInputInclude.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAutomationAssetFilterInputInclude.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["mode", "values"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8237,7 +8237,7 @@ function validateAutomationEarnDepositActionConfigInput(data, { instancePath = "
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.vault_id === void 0 && (missing0 = "vault_id")) {
-    validateAutomationEarnDepositActionConfigInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAutomationEarnDepositActionConfigInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "vault_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8307,7 +8307,7 @@ function validateAutomationSwapActionConfigInput(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.destination_chain_asset === void 0 && (missing0 = "destination_chain_asset") || data.type === void 0 && (missing0 = "type")) {
-    validateAutomationSwapActionConfigInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAutomationSwapActionConfigInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["destination_chain_asset", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8364,7 +8364,7 @@ function validateCreateWalletsBatchRequest(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.wallets === void 0 && (missing0 = "wallets")) {
-    validateCreateWalletsBatchRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateWalletsBatchRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["wallets"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8428,7 +8428,7 @@ function validateWalletBatchItemInput(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain_type === void 0 && (missing0 = "chain_type")) {
-    validateWalletBatchItemInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletBatchItemInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain_type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8613,7 +8613,7 @@ function validateCreateWalletsWithRecoveryRequest(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.primary_signer === void 0 && (missing0 = "primary_signer") || data.recovery_user === void 0 && (missing0 = "recovery_user") || data.wallets === void 0 && (missing0 = "wallets")) {
-    validateCreateWalletsWithRecoveryRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateWalletsWithRecoveryRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["primary_signer", "recovery_user", "wallets"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8704,7 +8704,7 @@ function validateRecoverableWalletInput(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain_type === void 0 && (missing0 = "chain_type")) {
-    validateRecoverableWalletInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRecoverableWalletInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain_type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8801,7 +8801,7 @@ function validateWalletRecoveryUser(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.linked_accounts === void 0 && (missing0 = "linked_accounts")) {
-    validateWalletRecoveryUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletRecoveryUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["linked_accounts"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8889,7 +8889,7 @@ function validateRecoverableWalletPrimarySigner(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.subject_id === void 0 && (missing0 = "subject_id")) {
-    validateRecoverableWalletPrimarySigner.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRecoverableWalletPrimarySigner.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["subject_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8939,7 +8939,7 @@ function validateCreateWebhookEndpointRequest(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.url === void 0 && (missing0 = "url")) {
-    validateCreateWebhookEndpointRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateWebhookEndpointRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["url"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9026,7 +9026,7 @@ function validateEarnRequest(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.vault_id === void 0 && (missing0 = "vault_id")) {
-    validateEarnRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEarnRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["vault_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9176,7 +9176,7 @@ function validateDetachWalletAutomationsRequest(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.automation_ids === void 0 && (missing0 = "automation_ids")) {
-    validateDetachWalletAutomationsRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDetachWalletAutomationsRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["automation_ids"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9287,7 +9287,7 @@ function validateOAuthTokenRefreshTokenRequest(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.grant_type === void 0 && (missing0 = "grant_type") || data.refresh_token === void 0 && (missing0 = "refresh_token")) {
-    validateOAuthTokenRefreshTokenRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOAuthTokenRefreshTokenRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["grant_type", "refresh_token"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9393,7 +9393,7 @@ function validateOAuthTokenDeviceCodeRequest(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.device_code === void 0 && (missing0 = "device_code") || data.grant_type === void 0 && (missing0 = "grant_type")) {
-    validateOAuthTokenDeviceCodeRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOAuthTokenDeviceCodeRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["device_code", "grant_type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9499,7 +9499,7 @@ function validateOAuthTokenAuthorizationCodeRequest(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.code === void 0 && (missing0 = "code") || data.grant_type === void 0 && (missing0 = "grant_type")) {
-    validateOAuthTokenAuthorizationCodeRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOAuthTokenAuthorizationCodeRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["code", "grant_type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9625,7 +9625,7 @@ function validateExecuteWalletSwapRequest(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.base_amount === void 0 && (missing0 = "base_amount") || data.destination === void 0 && (missing0 = "destination") || data.source === void 0 && (missing0 = "source")) {
-    validateExecuteWalletSwapRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExecuteWalletSwapRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["base_amount", "destination", "source"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9794,7 +9794,7 @@ function validateSwapSource(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2")) {
-    validateSwapSource.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSwapSource.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset_address", "caip2"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9859,7 +9859,7 @@ function validateSwapDestination(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset_address === void 0 && (missing0 = "asset_address")) {
-    validateSwapDestination.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSwapDestination.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset_address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9949,7 +9949,7 @@ function validateGetUserByCustomAuthIDRequest(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.custom_user_id === void 0 && (missing0 = "custom_user_id")) {
-    validateGetUserByCustomAuthIDRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByCustomAuthIDRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["custom_user_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9999,7 +9999,7 @@ function validateUsernameLookupRequest(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.username === void 0 && (missing0 = "username")) {
-    validateUsernameLookupRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUsernameLookupRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["username"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10049,7 +10049,7 @@ function validateGetUserByEmailAddressRequest(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address")) {
-    validateGetUserByEmailAddressRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByEmailAddressRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10101,7 +10101,7 @@ function validateGetUserByFarcasterIDRequest(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.fid === void 0 && (missing0 = "fid")) {
-    validateGetUserByFarcasterIDRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByFarcasterIDRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["fid"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10147,7 +10147,7 @@ function validateGetUserByPhoneNumberRequest(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.number === void 0 && (missing0 = "number")) {
-    validateGetUserByPhoneNumberRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByPhoneNumberRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["number"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10197,7 +10197,7 @@ function validateGetUserBySmartWalletAddressRequest(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address")) {
-    validateGetUserBySmartWalletAddressRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserBySmartWalletAddressRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10247,7 +10247,7 @@ function validateSubjectLookupRequest(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.subject === void 0 && (missing0 = "subject")) {
-    validateSubjectLookupRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSubjectLookupRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["subject"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10297,7 +10297,7 @@ function validateGetUserByTelegramUserIDRequest(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.telegram_user_id === void 0 && (missing0 = "telegram_user_id")) {
-    validateGetUserByTelegramUserIDRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByTelegramUserIDRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["telegram_user_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10347,7 +10347,7 @@ function validateGetUserByWalletAddressRequest(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address")) {
-    validateGetUserByWalletAddressRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetUserByWalletAddressRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10397,7 +10397,7 @@ function validateGetWalletByAddressRequest(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address")) {
-    validateGetWalletByAddressRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetWalletByAddressRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10501,7 +10501,7 @@ function validatePrivateKeyInitInput(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.chain_type === void 0 && (missing0 = "chain_type") || data.encryption_type === void 0 && (missing0 = "encryption_type") || data.entropy_type === void 0 && (missing0 = "entropy_type")) {
-    validatePrivateKeyInitInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePrivateKeyInitInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "chain_type", "encryption_type", "entropy_type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10611,7 +10611,7 @@ function validateHDInitInput(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.chain_type === void 0 && (missing0 = "chain_type") || data.encryption_type === void 0 && (missing0 = "encryption_type") || data.entropy_type === void 0 && (missing0 = "entropy_type") || data.index === void 0 && (missing0 = "index")) {
-    validateHDInitInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateHDInitInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "chain_type", "encryption_type", "entropy_type", "index"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10731,7 +10731,7 @@ function validateInitiateOrganizationKybLinksRequest(data, { instancePath = "", 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.email === void 0 && (missing0 = "email") || data.provider === void 0 && (missing0 = "provider")) {
-    validateInitiateOrganizationKybLinksRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateInitiateOrganizationKybLinksRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["email", "provider"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10904,7 +10904,7 @@ function validateInitiateOrganizationKybTosRequest(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.email === void 0 && (missing0 = "email") || data.provider === void 0 && (missing0 = "provider")) {
-    validateInitiateOrganizationKybTosRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateInitiateOrganizationKybTosRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["email", "provider"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11003,7 +11003,7 @@ function validateInitiateUserKycLinksRequest(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.provider === void 0 && (missing0 = "provider")) {
-    validateInitiateUserKycLinksRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateInitiateUserKycLinksRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["provider"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11156,7 +11156,7 @@ function validateInitiateUserKycTosRequest(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.provider === void 0 && (missing0 = "provider")) {
-    validateInitiateUserKycTosRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateInitiateUserKycTosRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["provider"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11235,7 +11235,7 @@ function validatePregenerateUserWalletsRequest(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.wallets === void 0 && (missing0 = "wallets")) {
-    validatePregenerateUserWalletsRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePregenerateUserWalletsRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["wallets"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11299,7 +11299,7 @@ function validateQuoteCryptoDepositRequest(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.destination === void 0 && (missing0 = "destination") || data.source === void 0 && (missing0 = "source")) {
-    validateQuoteCryptoDepositRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateQuoteCryptoDepositRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["destination", "source"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11427,7 +11427,7 @@ function validateDepositAccountCryptoQuoteAsset(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset === void 0 && (missing0 = "asset") || data.chain === void 0 && (missing0 = "chain")) {
-    validateDepositAccountCryptoQuoteAsset.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDepositAccountCryptoQuoteAsset.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset", "chain"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11505,7 +11505,7 @@ function validateQuoteWalletSwapRequest(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.base_amount === void 0 && (missing0 = "base_amount") || data.destination === void 0 && (missing0 = "destination") || data.source === void 0 && (missing0 = "source")) {
-    validateQuoteWalletSwapRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateQuoteWalletSwapRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["base_amount", "destination", "source"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11637,7 +11637,7 @@ function validateQuoteWalletTransferRequest(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.destination === void 0 && (missing0 = "destination") || data.source === void 0 && (missing0 = "source")) {
-    validateQuoteWalletTransferRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateQuoteWalletTransferRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["destination", "source"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11769,7 +11769,7 @@ function validateRawSignRequest(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.params === void 0 && (missing0 = "params")) {
-    validateRawSignRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRawSignRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11850,7 +11850,7 @@ function validateRawSignBytesParams(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.bytes === void 0 && (missing0 = "bytes") || data.encoding === void 0 && (missing0 = "encoding") || data.hash_function === void 0 && (missing0 = "hash_function")) {
-    validateRawSignBytesParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRawSignBytesParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["bytes", "encoding", "hash_function"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11954,7 +11954,7 @@ function validateRawSignHashParams(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.hash === void 0 && (missing0 = "hash")) {
-    validateRawSignHashParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRawSignHashParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["hash"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11990,7 +11990,7 @@ function validateReindexWalletAutomationRequest(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset_address === void 0 && (missing0 = "asset_address")) {
-    validateReindexWalletAutomationRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateReindexWalletAutomationRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset_address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12130,7 +12130,7 @@ function validateReplaceCardRequest(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.environment === void 0 && (missing0 = "environment") || data.replacement_reason === void 0 && (missing0 = "replacement_reason")) {
-    validateReplaceCardRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateReplaceCardRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["environment", "replacement_reason"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12198,7 +12198,7 @@ function validateRevokeOrganizationSecretRequest(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.secret_id === void 0 && (missing0 = "secret_id")) {
-    validateRevokeOrganizationSecretRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRevokeOrganizationSecretRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["secret_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12338,7 +12338,7 @@ function validateSearchUsersByIdentifiersRequest(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.emails === void 0 && (missing0 = "emails") || data.phoneNumbers === void 0 && (missing0 = "phoneNumbers") || data.walletAddresses === void 0 && (missing0 = "walletAddresses")) {
-    validateSearchUsersByIdentifiersRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSearchUsersByIdentifiersRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["emails", "phoneNumbers", "walletAddresses"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12492,7 +12492,7 @@ function validateSearchUsersByTermRequest(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.searchTerm === void 0 && (missing0 = "searchTerm")) {
-    validateSearchUsersByTermRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSearchUsersByTermRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["searchTerm"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12542,7 +12542,7 @@ function validateCustomMetadataRequest(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.custom_metadata === void 0 && (missing0 = "custom_metadata")) {
-    validateCustomMetadataRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCustomMetadataRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["custom_metadata"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12578,7 +12578,7 @@ function validateSubmitOrganizationKybRequest(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.provider === void 0 && (missing0 = "provider")) {
-    validateSubmitOrganizationKybRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSubmitOrganizationKybRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "provider"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13500,7 +13500,7 @@ function validateKYBRegulatedActivity(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.license_number === void 0 && (missing0 = "license_number") || data.primary_regulatory_authority_country === void 0 && (missing0 = "primary_regulatory_authority_country") || data.primary_regulatory_authority_name === void 0 && (missing0 = "primary_regulatory_authority_name") || data.regulated_activities_description === void 0 && (missing0 = "regulated_activities_description")) {
-    validateKYBRegulatedActivity.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKYBRegulatedActivity.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["license_number", "primary_regulatory_authority_country", "primary_regulatory_authority_name", "regulated_activities_description"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13613,7 +13613,7 @@ function validateKYBPubliclyTradedListing(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.market_identifier_code === void 0 && (missing0 = "market_identifier_code") || data.stock_number === void 0 && (missing0 = "stock_number") || data.ticker === void 0 && (missing0 = "ticker")) {
-    validateKYBPubliclyTradedListing.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKYBPubliclyTradedListing.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["market_identifier_code", "stock_number", "ticker"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13701,7 +13701,7 @@ function validateVerificationAddress(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.city === void 0 && (missing0 = "city") || data.country === void 0 && (missing0 = "country") || data.street_line_1 === void 0 && (missing0 = "street_line_1")) {
-    validateVerificationAddress.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateVerificationAddress.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["city", "country", "street_line_1"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13854,7 +13854,7 @@ function validateVerificationDocument(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.issuing_country === void 0 && (missing0 = "issuing_country") || data.type === void 0 && (missing0 = "type")) {
-    validateVerificationDocument.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateVerificationDocument.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["issuing_country", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14063,7 +14063,7 @@ function validateKYBDocument(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.file === void 0 && (missing0 = "file") || data.purposes === void 0 && (missing0 = "purposes")) {
-    validateKYBDocument.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKYBDocument.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["file", "purposes"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14201,7 +14201,7 @@ function validateKYBAssociatedPerson(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.date_of_birth === void 0 && (missing0 = "date_of_birth") || data.email === void 0 && (missing0 = "email") || data.first_name === void 0 && (missing0 = "first_name") || data.has_control === void 0 && (missing0 = "has_control") || data.has_ownership === void 0 && (missing0 = "has_ownership") || data.identifying_information === void 0 && (missing0 = "identifying_information") || data.is_signer === void 0 && (missing0 = "is_signer") || data.last_name === void 0 && (missing0 = "last_name") || data.residential_address === void 0 && (missing0 = "residential_address")) {
-    validateKYBAssociatedPerson.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKYBAssociatedPerson.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["date_of_birth", "email", "first_name", "has_control", "has_ownership", "identifying_information", "is_signer", "last_name", "residential_address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14680,7 +14680,7 @@ function validateKYBPlaceOfBirth(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.country === void 0 && (missing0 = "country")) {
-    validateKYBPlaceOfBirth.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKYBPlaceOfBirth.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["country"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14771,7 +14771,7 @@ function validateSubmitUserKycRequest(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.provider === void 0 && (missing0 = "provider")) {
-    validateSubmitUserKycRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSubmitUserKycRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "provider"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15213,7 +15213,7 @@ function validateSubmitWalletImportRequest(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.wallet === void 0 && (missing0 = "wallet")) {
-    validateSubmitWalletImportRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSubmitWalletImportRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["wallet"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15422,7 +15422,7 @@ function validatePrivateKeySubmitInput(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.chain_type === void 0 && (missing0 = "chain_type") || data.ciphertext === void 0 && (missing0 = "ciphertext") || data.encapsulated_key === void 0 && (missing0 = "encapsulated_key") || data.encryption_type === void 0 && (missing0 = "encryption_type") || data.entropy_type === void 0 && (missing0 = "entropy_type")) {
-    validatePrivateKeySubmitInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePrivateKeySubmitInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "chain_type", "ciphertext", "encapsulated_key", "encryption_type", "entropy_type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15668,7 +15668,7 @@ function validateHDSubmitInput(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.chain_type === void 0 && (missing0 = "chain_type") || data.ciphertext === void 0 && (missing0 = "ciphertext") || data.encapsulated_key === void 0 && (missing0 = "encapsulated_key") || data.encryption_type === void 0 && (missing0 = "encryption_type") || data.entropy_type === void 0 && (missing0 = "entropy_type") || data.index === void 0 && (missing0 = "index")) {
-    validateHDSubmitInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateHDSubmitInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "chain_type", "ciphertext", "encapsulated_key", "encryption_type", "entropy_type", "index"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15894,7 +15894,7 @@ function validateUnlinkUserAccountRequest(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.handle === void 0 && (missing0 = "handle") || data.type === void 0 && (missing0 = "type")) {
-    validateUnlinkUserAccountRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUnlinkUserAccountRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["handle", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16135,7 +16135,7 @@ function validateUpdateCardRequest(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.environment === void 0 && (missing0 = "environment")) {
-    validateUpdateCardRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdateCardRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["environment"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16227,7 +16227,7 @@ function validateCardPinUpdate(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encrypted_number === void 0 && (missing0 = "encrypted_number")) {
-    validateCardPinUpdate.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardPinUpdate.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encrypted_number"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16293,7 +16293,7 @@ function validateUpdateCardCustomerRequest(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.environment === void 0 && (missing0 = "environment")) {
-    validateUpdateCardCustomerRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdateCardCustomerRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["environment"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16537,7 +16537,7 @@ function validateUpdateOrganizationSecretSigningKeyRequest(data, { instancePath 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.secret_id === void 0 && (missing0 = "secret_id") || data.signing_public_key === void 0 && (missing0 = "signing_public_key")) {
-    validateUpdateOrganizationSecretSigningKeyRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUpdateOrganizationSecretSigningKeyRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["secret_id", "signing_public_key"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16873,7 +16873,7 @@ function validateVerifyOauthDeviceRequest(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action === void 0 && (missing0 = "action") || data.user_code === void 0 && (missing0 = "user_code")) {
-    validateVerifyOauthDeviceRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateVerifyOauthDeviceRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action", "user_code"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;

@@ -106,7 +106,7 @@ function validateConditionSetItemClosed(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.condition_set_id === void 0 && (missing0 = "condition_set_id") || data.created_at === void 0 && (missing0 = "created_at") || data.value === void 0 && (missing0 = "value")) {
-    validateConditionSetItemClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateConditionSetItemClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "condition_set_id", "created_at", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -225,7 +225,7 @@ function validateError(data, { instancePath = "", parentData, parentDataProperty
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.error === void 0 && (missing0 = "error")) {
-    validateError.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateError.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["error"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -313,7 +313,7 @@ function validateConditionSetIntentResponseClosed(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.authorization_details === void 0 && (missing0 = "authorization_details") || data.created_at === void 0 && (missing0 = "created_at") || data.created_by_display_name === void 0 && (missing0 = "created_by_display_name") || data.custom_expiry === void 0 && (missing0 = "custom_expiry") || data.expires_at === void 0 && (missing0 = "expires_at") || data.intent_id === void 0 && (missing0 = "intent_id") || data.resource_id === void 0 && (missing0 = "resource_id") || data.status === void 0 && (missing0 = "status") || data.intent_type === void 0 && (missing0 = "intent_type") || data.request_details === void 0 && (missing0 = "request_details")) {
-    validateConditionSetIntentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateConditionSetIntentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["authorization_details", "created_at", "created_by_display_name", "custom_expiry", "expires_at", "intent_id", "resource_id", "status", "intent_type", "request_details"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -600,7 +600,7 @@ function validateConditionSetIntentRequestDetailsClosed(data, { instancePath = "
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.url === void 0 && (missing0 = "url") || data.body === void 0 && (missing0 = "body")) {
-    validateConditionSetIntentRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateConditionSetIntentRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "url", "body"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -681,7 +681,7 @@ function validateConditionSetClosed(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.name === void 0 && (missing0 = "name") || data.owner_id === void 0 && (missing0 = "owner_id")) {
-    validateConditionSetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateConditionSetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "created_at", "name", "owner_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -838,7 +838,7 @@ function validateConditionSetIntentActionResultClosed(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status_code === void 0 && (missing0 = "status_code") || data.executed_at === void 0 && (missing0 = "executed_at")) {
-    validateConditionSetIntentActionResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateConditionSetIntentActionResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status_code", "executed_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1005,7 +1005,7 @@ function validateWalletClosed(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.additional_signers === void 0 && (missing0 = "additional_signers") || data.address === void 0 && (missing0 = "address") || data.chain_type === void 0 && (missing0 = "chain_type") || data.created_at === void 0 && (missing0 = "created_at") || data.exported_at === void 0 && (missing0 = "exported_at") || data.imported_at === void 0 && (missing0 = "imported_at") || data.owner_id === void 0 && (missing0 = "owner_id") || data.policy_ids === void 0 && (missing0 = "policy_ids")) {
-    validateWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "additional_signers", "address", "chain_type", "created_at", "exported_at", "imported_at", "owner_id", "policy_ids"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1403,7 +1403,7 @@ function validateWalletEntityClosed(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.type === void 0 && (missing0 = "type")) {
-    validateWalletEntityClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletEntityClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1455,7 +1455,7 @@ function validateWalletCustodianClosed(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.provider === void 0 && (missing0 = "provider") || data.provider_user_id === void 0 && (missing0 = "provider_user_id")) {
-    validateWalletCustodianClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletCustodianClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["provider", "provider_user_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1507,7 +1507,7 @@ function validateAttachedWalletAutomationClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.enabled === void 0 && (missing0 = "enabled")) {
-    validateAttachedWalletAutomationClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAttachedWalletAutomationClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "enabled"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1586,7 +1586,7 @@ function validateWalletAdditionalSignerItemClosed(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.signer_id === void 0 && (missing0 = "signer_id")) {
-    validateWalletAdditionalSignerItemClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletAdditionalSignerItemClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["signer_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1638,7 +1638,7 @@ function validateWalletEntityAssignmentResponseClosed(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.entity === void 0 && (missing0 = "entity") || data.updated_at === void 0 && (missing0 = "updated_at") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletEntityAssignmentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletEntityAssignmentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "created_at", "entity", "updated_at", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1743,7 +1743,7 @@ function validateWalletAutomationAttachmentListResponseClosed(data, { instancePa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data")) {
-    validateWalletAutomationAttachmentListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletAutomationAttachmentListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1797,7 +1797,7 @@ function validateWalletAutomationAttachmentResponseClosed(data, { instancePath =
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.automation_id === void 0 && (missing0 = "automation_id") || data.created_at === void 0 && (missing0 = "created_at") || data.params === void 0 && (missing0 = "params") || data.status === void 0 && (missing0 = "status") || data.updated_at === void 0 && (missing0 = "updated_at") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletAutomationAttachmentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletAutomationAttachmentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "automation_id", "created_at", "params", "status", "updated_at", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1986,7 +1986,7 @@ function validatePasswordlessAuthenticateResponseClosed(data, { instancePath = "
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.user === void 0 && (missing0 = "user") || data.token === void 0 && (missing0 = "token") || data.service_access_token === void 0 && (missing0 = "service_access_token") || data.refresh_token === void 0 && (missing0 = "refresh_token") || data.is_new_user === void 0 && (missing0 = "is_new_user")) {
-    validatePasswordlessAuthenticateResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePasswordlessAuthenticateResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["user", "token", "service_access_token", "refresh_token", "is_new_user"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2132,7 +2132,7 @@ function validateRawWalletAuthenticateResponseClosed(data, { instancePath = "", 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.authorization_key === void 0 && (missing0 = "authorization_key") || data.expires_at === void 0 && (missing0 = "expires_at") || data.wallets === void 0 && (missing0 = "wallets")) {
-    validateRawWalletAuthenticateResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRawWalletAuthenticateResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["authorization_key", "expires_at", "wallets"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2221,7 +2221,7 @@ function validateEncryptedWalletAuthenticateResponseClosed(data, { instancePath 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encrypted_authorization_key === void 0 && (missing0 = "encrypted_authorization_key") || data.expires_at === void 0 && (missing0 = "expires_at") || data.wallets === void 0 && (missing0 = "wallets")) {
-    validateEncryptedWalletAuthenticateResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEncryptedWalletAuthenticateResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encrypted_authorization_key", "expires_at", "wallets"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2310,7 +2310,7 @@ function validateEncryptedAuthorizationKeyClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.ciphertext === void 0 && (missing0 = "ciphertext") || data.encapsulated_key === void 0 && (missing0 = "encapsulated_key") || data.encryption_type === void 0 && (missing0 = "encryption_type")) {
-    validateEncryptedAuthorizationKeyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEncryptedAuthorizationKeyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["ciphertext", "encapsulated_key", "encryption_type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2424,7 +2424,7 @@ function validateRawBoundAuthenticateResponseClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.authorization_key === void 0 && (missing0 = "authorization_key") || data.bindings === void 0 && (missing0 = "bindings") || data.expires_at === void 0 && (missing0 = "expires_at") || data.wallets === void 0 && (missing0 = "wallets")) {
-    validateRawBoundAuthenticateResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRawBoundAuthenticateResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["authorization_key", "bindings", "expires_at", "wallets"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2542,7 +2542,7 @@ function validateEncryptedBoundAuthenticateResponseClosed(data, { instancePath =
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.bindings === void 0 && (missing0 = "bindings") || data.encrypted_authorization_key === void 0 && (missing0 = "encrypted_authorization_key") || data.expires_at === void 0 && (missing0 = "expires_at") || data.wallets === void 0 && (missing0 = "wallets")) {
-    validateEncryptedBoundAuthenticateResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEncryptedBoundAuthenticateResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["bindings", "encrypted_authorization_key", "expires_at", "wallets"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2719,7 +2719,7 @@ function validateKeyQuorumIntentResponseClosed(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.authorization_details === void 0 && (missing0 = "authorization_details") || data.created_at === void 0 && (missing0 = "created_at") || data.created_by_display_name === void 0 && (missing0 = "created_by_display_name") || data.custom_expiry === void 0 && (missing0 = "custom_expiry") || data.expires_at === void 0 && (missing0 = "expires_at") || data.intent_id === void 0 && (missing0 = "intent_id") || data.resource_id === void 0 && (missing0 = "resource_id") || data.status === void 0 && (missing0 = "status") || data.intent_type === void 0 && (missing0 = "intent_type") || data.request_details === void 0 && (missing0 = "request_details")) {
-    validateKeyQuorumIntentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKeyQuorumIntentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["authorization_details", "created_at", "created_by_display_name", "custom_expiry", "expires_at", "intent_id", "resource_id", "status", "intent_type", "request_details"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3004,7 +3004,7 @@ function validateKeyQuorumIntentRequestDetailsClosed(data, { instancePath = "", 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.url === void 0 && (missing0 = "url") || data.body === void 0 && (missing0 = "body")) {
-    validateKeyQuorumIntentRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKeyQuorumIntentRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "url", "body"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3083,7 +3083,7 @@ function validateKeyQuorumClosed(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.authorization_keys === void 0 && (missing0 = "authorization_keys") || data.authorization_threshold === void 0 && (missing0 = "authorization_threshold") || data.display_name === void 0 && (missing0 = "display_name") || data.user_ids === void 0 && (missing0 = "user_ids")) {
-    validateKeyQuorumClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKeyQuorumClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "authorization_keys", "authorization_threshold", "display_name", "user_ids"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3284,7 +3284,7 @@ function validateAuthorizationKeyClosed(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.display_name === void 0 && (missing0 = "display_name") || data.public_key === void 0 && (missing0 = "public_key")) {
-    validateAuthorizationKeyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAuthorizationKeyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["display_name", "public_key"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3338,7 +3338,7 @@ function validateKeyQuorumIntentActionResultClosed(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status_code === void 0 && (missing0 = "status_code") || data.executed_at === void 0 && (missing0 = "executed_at")) {
-    validateKeyQuorumIntentActionResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKeyQuorumIntentActionResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status_code", "executed_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3505,7 +3505,7 @@ function validateRuleIntentResponseClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.authorization_details === void 0 && (missing0 = "authorization_details") || data.created_at === void 0 && (missing0 = "created_at") || data.created_by_display_name === void 0 && (missing0 = "created_by_display_name") || data.custom_expiry === void 0 && (missing0 = "custom_expiry") || data.expires_at === void 0 && (missing0 = "expires_at") || data.intent_id === void 0 && (missing0 = "intent_id") || data.resource_id === void 0 && (missing0 = "resource_id") || data.status === void 0 && (missing0 = "status") || data.intent_type === void 0 && (missing0 = "intent_type") || data.request_details === void 0 && (missing0 = "request_details")) {
-    validateRuleIntentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRuleIntentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["authorization_details", "created_at", "created_by_display_name", "custom_expiry", "expires_at", "intent_id", "resource_id", "status", "intent_type", "request_details"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3841,7 +3841,7 @@ function validateRuleIntentDeleteRequestDetailsClosed(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.url === void 0 && (missing0 = "url")) {
-    validateRuleIntentDeleteRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRuleIntentDeleteRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "url"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3931,7 +3931,7 @@ function validateRuleIntentUpdateRequestDetailsClosed(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.body === void 0 && (missing0 = "body") || data.method === void 0 && (missing0 = "method") || data.url === void 0 && (missing0 = "url")) {
-    validateRuleIntentUpdateRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRuleIntentUpdateRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["body", "method", "url"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4010,7 +4010,7 @@ function validateRuleIntentCreateRequestDetailsClosed(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.body === void 0 && (missing0 = "body") || data.method === void 0 && (missing0 = "method") || data.url === void 0 && (missing0 = "url")) {
-    validateRuleIntentCreateRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRuleIntentCreateRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["body", "method", "url"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4089,7 +4089,7 @@ function validatePolicyClosed(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.chain_type === void 0 && (missing0 = "chain_type") || data.created_at === void 0 && (missing0 = "created_at") || data.name === void 0 && (missing0 = "name") || data.owner_id === void 0 && (missing0 = "owner_id") || data.rules === void 0 && (missing0 = "rules") || data.version === void 0 && (missing0 = "version")) {
-    validatePolicyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "chain_type", "created_at", "name", "owner_id", "rules", "version"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4304,7 +4304,7 @@ function validatePolicyRuleResponseClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.action === void 0 && (missing0 = "action") || data.conditions === void 0 && (missing0 = "conditions") || data.method === void 0 && (missing0 = "method") || data.name === void 0 && (missing0 = "name")) {
-    validatePolicyRuleResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyRuleResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "action", "conditions", "method", "name"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4432,7 +4432,7 @@ function validateRuleIntentActionResultClosed(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status_code === void 0 && (missing0 = "status_code") || data.executed_at === void 0 && (missing0 = "executed_at")) {
-    validateRuleIntentActionResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRuleIntentActionResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status_code", "executed_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4608,7 +4608,7 @@ function validateSuccessResponseClosed(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.success === void 0 && (missing0 = "success")) {
-    validateSuccessResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSuccessResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["success"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4644,7 +4644,7 @@ function validatePolicyIntentResponseClosed(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.authorization_details === void 0 && (missing0 = "authorization_details") || data.created_at === void 0 && (missing0 = "created_at") || data.created_by_display_name === void 0 && (missing0 = "created_by_display_name") || data.custom_expiry === void 0 && (missing0 = "custom_expiry") || data.expires_at === void 0 && (missing0 = "expires_at") || data.intent_id === void 0 && (missing0 = "intent_id") || data.resource_id === void 0 && (missing0 = "resource_id") || data.status === void 0 && (missing0 = "status") || data.intent_type === void 0 && (missing0 = "intent_type") || data.request_details === void 0 && (missing0 = "request_details")) {
-    validatePolicyIntentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyIntentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["authorization_details", "created_at", "created_by_display_name", "custom_expiry", "expires_at", "intent_id", "resource_id", "status", "intent_type", "request_details"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4929,7 +4929,7 @@ function validatePolicyIntentRequestDetailsClosed(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.url === void 0 && (missing0 = "url") || data.body === void 0 && (missing0 = "body")) {
-    validatePolicyIntentRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyIntentRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "url", "body"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5008,7 +5008,7 @@ function validatePolicyIntentActionResultClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status_code === void 0 && (missing0 = "status_code") || data.executed_at === void 0 && (missing0 = "executed_at")) {
-    validatePolicyIntentActionResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyIntentActionResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status_code", "executed_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5175,7 +5175,7 @@ function validateWalletIntentResponseClosed(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.authorization_details === void 0 && (missing0 = "authorization_details") || data.created_at === void 0 && (missing0 = "created_at") || data.created_by_display_name === void 0 && (missing0 = "created_by_display_name") || data.custom_expiry === void 0 && (missing0 = "custom_expiry") || data.expires_at === void 0 && (missing0 = "expires_at") || data.intent_id === void 0 && (missing0 = "intent_id") || data.resource_id === void 0 && (missing0 = "resource_id") || data.status === void 0 && (missing0 = "status") || data.intent_type === void 0 && (missing0 = "intent_type") || data.request_details === void 0 && (missing0 = "request_details")) {
-    validateWalletIntentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletIntentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["authorization_details", "created_at", "created_by_display_name", "custom_expiry", "expires_at", "intent_id", "resource_id", "status", "intent_type", "request_details"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5460,7 +5460,7 @@ function validateWalletIntentRequestDetailsClosed(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.url === void 0 && (missing0 = "url") || data.body === void 0 && (missing0 = "body")) {
-    validateWalletIntentRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletIntentRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "url", "body"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5539,7 +5539,7 @@ function validateWalletIntentActionResultClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status_code === void 0 && (missing0 = "status_code") || data.executed_at === void 0 && (missing0 = "executed_at")) {
-    validateWalletIntentActionResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletIntentActionResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status_code", "executed_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5706,7 +5706,7 @@ function validateTransferIntentResponseClosed(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.authorization_details === void 0 && (missing0 = "authorization_details") || data.created_at === void 0 && (missing0 = "created_at") || data.created_by_display_name === void 0 && (missing0 = "created_by_display_name") || data.custom_expiry === void 0 && (missing0 = "custom_expiry") || data.expires_at === void 0 && (missing0 = "expires_at") || data.intent_id === void 0 && (missing0 = "intent_id") || data.resource_id === void 0 && (missing0 = "resource_id") || data.status === void 0 && (missing0 = "status") || data.intent_type === void 0 && (missing0 = "intent_type") || data.request_details === void 0 && (missing0 = "request_details")) {
-    validateTransferIntentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransferIntentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["authorization_details", "created_at", "created_by_display_name", "custom_expiry", "expires_at", "intent_id", "resource_id", "status", "intent_type", "request_details"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5991,7 +5991,7 @@ function validateTransferIntentRequestDetailsClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.url === void 0 && (missing0 = "url") || data.body === void 0 && (missing0 = "body")) {
-    validateTransferIntentRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransferIntentRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "url", "body"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6070,7 +6070,7 @@ function validateTransferIntentActionResultClosed(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status_code === void 0 && (missing0 = "status_code") || data.executed_at === void 0 && (missing0 = "executed_at")) {
-    validateTransferIntentActionResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransferIntentActionResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status_code", "executed_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6225,7 +6225,7 @@ function validateTransferActionResponseClosed(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.destination_address === void 0 && (missing0 = "destination_address") || data.destination_amount === void 0 && (missing0 = "destination_amount") || data.source_chain === void 0 && (missing0 = "source_chain") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateTransferActionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransferActionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "created_at", "destination_address", "destination_amount", "source_chain", "status", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6696,7 +6696,7 @@ function validateGasClosed(data, { instancePath = "", parentData, parentDataProp
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount === void 0 && (missing0 = "amount") || data.base_amount === void 0 && (missing0 = "base_amount") || data.gas_asset === void 0 && (missing0 = "gas_asset")) {
-    validateGasClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGasClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount", "base_amount", "gas_asset"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6799,7 +6799,7 @@ function validateDeveloperFeeClosed(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount === void 0 && (missing0 = "amount") || data.type === void 0 && (missing0 = "type")) {
-    validateDeveloperFeeClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeveloperFeeClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6868,7 +6868,7 @@ function validateServiceFeeClosed(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount === void 0 && (missing0 = "amount") || data.type === void 0 && (missing0 = "type")) {
-    validateServiceFeeClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateServiceFeeClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6937,7 +6937,7 @@ function validateRelayerFeeClosed(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount === void 0 && (missing0 = "amount") || data.type === void 0 && (missing0 = "type")) {
-    validateRelayerFeeClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRelayerFeeClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7006,7 +7006,7 @@ function validateRpcIntentResponseClosed(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.authorization_details === void 0 && (missing0 = "authorization_details") || data.created_at === void 0 && (missing0 = "created_at") || data.created_by_display_name === void 0 && (missing0 = "created_by_display_name") || data.custom_expiry === void 0 && (missing0 = "custom_expiry") || data.expires_at === void 0 && (missing0 = "expires_at") || data.intent_id === void 0 && (missing0 = "intent_id") || data.resource_id === void 0 && (missing0 = "resource_id") || data.status === void 0 && (missing0 = "status") || data.intent_type === void 0 && (missing0 = "intent_type") || data.request_details === void 0 && (missing0 = "request_details")) {
-    validateRpcIntentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRpcIntentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["authorization_details", "created_at", "created_by_display_name", "custom_expiry", "expires_at", "intent_id", "resource_id", "status", "intent_type", "request_details"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7291,7 +7291,7 @@ function validateRpcIntentRequestDetailsClosed(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.url === void 0 && (missing0 = "url") || data.body === void 0 && (missing0 = "body")) {
-    validateRpcIntentRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRpcIntentRequestDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "url", "body"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7371,7 +7371,7 @@ function validateRpcIntentActionResultClosed(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status_code === void 0 && (missing0 = "status_code") || data.executed_at === void 0 && (missing0 = "executed_at")) {
-    validateRpcIntentActionResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRpcIntentActionResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status_code", "executed_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7695,7 +7695,7 @@ function validateExportSeedPhraseRpcResponseClosed(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateExportSeedPhraseRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExportSeedPhraseRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7752,7 +7752,7 @@ function validateWalletExportResponseClosed(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.ciphertext === void 0 && (missing0 = "ciphertext") || data.encapsulated_key === void 0 && (missing0 = "encapsulated_key") || data.encryption_type === void 0 && (missing0 = "encryption_type")) {
-    validateWalletExportResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletExportResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["ciphertext", "encapsulated_key", "encryption_type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7816,7 +7816,7 @@ function validateExportPrivateKeyRpcResponseClosed(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateExportPrivateKeyRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExportPrivateKeyRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7873,7 +7873,7 @@ function validateNearSignTransactionRpcResponseClosed(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateNearSignTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateNearSignTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7930,7 +7930,7 @@ function validateNearSignTransactionRpcResponseDataClosed(data, { instancePath =
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encoding === void 0 && (missing0 = "encoding") || data.signed_transaction === void 0 && (missing0 = "signed_transaction")) {
-    validateNearSignTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateNearSignTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encoding", "signed_transaction"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8005,7 +8005,7 @@ function validateXrplSignTransactionRpcResponseClosed(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateXrplSignTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateXrplSignTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8062,7 +8062,7 @@ function validateXrplSignTransactionRpcResponseDataClosed(data, { instancePath =
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encoding === void 0 && (missing0 = "encoding") || data.signed_transaction === void 0 && (missing0 = "signed_transaction") || data.txn_signature === void 0 && (missing0 = "txn_signature")) {
-    validateXrplSignTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateXrplSignTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encoding", "signed_transaction", "txn_signature"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8131,7 +8131,7 @@ function validateTronSendTransactionRpcResponseClosed(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateTronSendTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTronSendTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8188,7 +8188,7 @@ function validateTronSendTransactionRpcResponseDataClosed(data, { instancePath =
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.hash === void 0 && (missing0 = "hash") || data.transaction_id === void 0 && (missing0 = "transaction_id")) {
-    validateTronSendTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTronSendTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "hash", "transaction_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8264,7 +8264,7 @@ function validateTronSignTransactionRpcResponseClosed(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateTronSignTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTronSignTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8321,7 +8321,7 @@ function validateTronSignTransactionRpcResponseDataClosed(data, { instancePath =
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encoding === void 0 && (missing0 = "encoding") || data.signed_transaction === void 0 && (missing0 = "signed_transaction")) {
-    validateTronSignTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTronSignTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encoding", "signed_transaction"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8378,7 +8378,7 @@ function validateSparkGetWithdrawalFeeQuoteRpcResponseClosed(data, { instancePat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method")) {
-    validateSparkGetWithdrawalFeeQuoteRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkGetWithdrawalFeeQuoteRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8435,7 +8435,7 @@ function validateSparkCoopExitFeeQuoteClosed(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.expires_at === void 0 && (missing0 = "expires_at") || data.l1_broadcast_fee_fast === void 0 && (missing0 = "l1_broadcast_fee_fast") || data.l1_broadcast_fee_medium === void 0 && (missing0 = "l1_broadcast_fee_medium") || data.l1_broadcast_fee_slow === void 0 && (missing0 = "l1_broadcast_fee_slow") || data.network === void 0 && (missing0 = "network") || data.total_amount === void 0 && (missing0 = "total_amount") || data.updated_at === void 0 && (missing0 = "updated_at") || data.user_fee_fast === void 0 && (missing0 = "user_fee_fast") || data.user_fee_medium === void 0 && (missing0 = "user_fee_medium") || data.user_fee_slow === void 0 && (missing0 = "user_fee_slow")) {
-    validateSparkCoopExitFeeQuoteClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkCoopExitFeeQuoteClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "created_at", "expires_at", "l1_broadcast_fee_fast", "l1_broadcast_fee_medium", "l1_broadcast_fee_slow", "network", "total_amount", "updated_at", "user_fee_fast", "user_fee_medium", "user_fee_slow"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8608,7 +8608,7 @@ function validateSparkCurrencyAmountClosed(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.original_unit === void 0 && (missing0 = "original_unit") || data.original_value === void 0 && (missing0 = "original_value")) {
-    validateSparkCurrencyAmountClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkCurrencyAmountClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["original_unit", "original_value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8661,7 +8661,7 @@ function validateSparkWithdrawRpcResponseClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method")) {
-    validateSparkWithdrawRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkWithdrawRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8718,7 +8718,7 @@ function validateSparkCoopExitRequestClosed(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.coop_exit_txid === void 0 && (missing0 = "coop_exit_txid") || data.created_at === void 0 && (missing0 = "created_at") || data.expires_at === void 0 && (missing0 = "expires_at") || data.fee === void 0 && (missing0 = "fee") || data.l1_broadcast_fee === void 0 && (missing0 = "l1_broadcast_fee") || data.network === void 0 && (missing0 = "network") || data.status === void 0 && (missing0 = "status") || data.updated_at === void 0 && (missing0 = "updated_at")) {
-    validateSparkCoopExitRequestClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkCoopExitRequestClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "coop_exit_txid", "created_at", "expires_at", "fee", "l1_broadcast_fee", "network", "status", "updated_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8879,7 +8879,7 @@ function validateSparkSignMessageWithIdentityKeyRpcResponseClosed(data, { instan
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method")) {
-    validateSparkSignMessageWithIdentityKeyRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkSignMessageWithIdentityKeyRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8936,7 +8936,7 @@ function validateSparkSignMessageWithIdentityKeyRpcResponseDataClosed(data, { in
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.signature === void 0 && (missing0 = "signature")) {
-    validateSparkSignMessageWithIdentityKeyRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkSignMessageWithIdentityKeyRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["signature"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8972,7 +8972,7 @@ function validateSparkPayLightningInvoiceRpcResponseClosed(data, { instancePath 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method")) {
-    validateSparkPayLightningInvoiceRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkPayLightningInvoiceRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9064,7 +9064,7 @@ function validateSparkLightningSendRequestClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.encoded_invoice === void 0 && (missing0 = "encoded_invoice") || data.fee === void 0 && (missing0 = "fee") || data.idempotency_key === void 0 && (missing0 = "idempotency_key") || data.network === void 0 && (missing0 = "network") || data.status === void 0 && (missing0 = "status") || data.typename === void 0 && (missing0 = "typename") || data.updated_at === void 0 && (missing0 = "updated_at")) {
-    validateSparkLightningSendRequestClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkLightningSendRequestClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "created_at", "encoded_invoice", "fee", "idempotency_key", "network", "status", "typename", "updated_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9213,7 +9213,7 @@ function validateSparkTransferClosed(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.leaves === void 0 && (missing0 = "leaves") || data.receiver_identity_public_key === void 0 && (missing0 = "receiver_identity_public_key") || data.sender_identity_public_key === void 0 && (missing0 = "sender_identity_public_key") || data.status === void 0 && (missing0 = "status") || data.total_value === void 0 && (missing0 = "total_value") || data.transfer_direction === void 0 && (missing0 = "transfer_direction") || data.type === void 0 && (missing0 = "type")) {
-    validateSparkTransferClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkTransferClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "leaves", "receiver_identity_public_key", "sender_identity_public_key", "status", "total_value", "transfer_direction", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9392,7 +9392,7 @@ function validateSparkTransferLeafClosed(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.intermediate_refund_tx === void 0 && (missing0 = "intermediate_refund_tx") || data.secret_cipher === void 0 && (missing0 = "secret_cipher") || data.signature === void 0 && (missing0 = "signature")) {
-    validateSparkTransferLeafClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkTransferLeafClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["intermediate_refund_tx", "secret_cipher", "signature"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9468,7 +9468,7 @@ function validateSparkWalletLeafClosed(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.network === void 0 && (missing0 = "network") || data.node_tx === void 0 && (missing0 = "node_tx") || data.owner_identity_public_key === void 0 && (missing0 = "owner_identity_public_key") || data.refund_tx === void 0 && (missing0 = "refund_tx") || data.status === void 0 && (missing0 = "status") || data.tree_id === void 0 && (missing0 = "tree_id") || data.value === void 0 && (missing0 = "value") || data.verifying_public_key === void 0 && (missing0 = "verifying_public_key") || data.vout === void 0 && (missing0 = "vout")) {
-    validateSparkWalletLeafClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkWalletLeafClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "network", "node_tx", "owner_identity_public_key", "refund_tx", "status", "tree_id", "value", "verifying_public_key", "vout"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9643,7 +9643,7 @@ function validateSparkSigningKeyshareClosed(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.owner_identifiers === void 0 && (missing0 = "owner_identifiers") || data.public_key === void 0 && (missing0 = "public_key") || data.public_shares === void 0 && (missing0 = "public_shares") || data.threshold === void 0 && (missing0 = "threshold") || data.updated_time === void 0 && (missing0 = "updated_time")) {
-    validateSparkSigningKeyshareClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkSigningKeyshareClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["owner_identifiers", "public_key", "public_shares", "threshold", "updated_time"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9764,7 +9764,7 @@ function validateSparkCreateLightningInvoiceRpcResponseClosed(data, { instancePa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method")) {
-    validateSparkCreateLightningInvoiceRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkCreateLightningInvoiceRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9821,7 +9821,7 @@ function validateSparkLightningReceiveRequestClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.network === void 0 && (missing0 = "network") || data.status === void 0 && (missing0 = "status") || data.typename === void 0 && (missing0 = "typename") || data.updated_at === void 0 && (missing0 = "updated_at")) {
-    validateSparkLightningReceiveRequestClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkLightningReceiveRequestClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "created_at", "network", "status", "typename", "updated_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9946,7 +9946,7 @@ function validateSparkClaimStaticDepositRpcResponseClosed(data, { instancePath =
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method")) {
-    validateSparkClaimStaticDepositRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkClaimStaticDepositRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10003,7 +10003,7 @@ function validateSparkClaimStaticDepositRpcResponseDataClosed(data, { instancePa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.transfer_id === void 0 && (missing0 = "transfer_id")) {
-    validateSparkClaimStaticDepositRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkClaimStaticDepositRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["transfer_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10039,7 +10039,7 @@ function validateSparkGetClaimStaticDepositQuoteRpcResponseClosed(data, { instan
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method")) {
-    validateSparkGetClaimStaticDepositQuoteRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkGetClaimStaticDepositQuoteRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10096,7 +10096,7 @@ function validateSparkGetClaimStaticDepositQuoteRpcResponseDataClosed(data, { in
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.credit_amount_sats === void 0 && (missing0 = "credit_amount_sats") || data.network === void 0 && (missing0 = "network") || data.output_index === void 0 && (missing0 = "output_index") || data.signature === void 0 && (missing0 = "signature") || data.transaction_id === void 0 && (missing0 = "transaction_id")) {
-    validateSparkGetClaimStaticDepositQuoteRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkGetClaimStaticDepositQuoteRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["credit_amount_sats", "network", "output_index", "signature", "transaction_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10186,7 +10186,7 @@ function validateSparkGetStaticDepositAddressRpcResponseClosed(data, { instanceP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method")) {
-    validateSparkGetStaticDepositAddressRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkGetStaticDepositAddressRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10243,7 +10243,7 @@ function validateSparkGetStaticDepositAddressRpcResponseDataClosed(data, { insta
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address")) {
-    validateSparkGetStaticDepositAddressRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkGetStaticDepositAddressRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10279,7 +10279,7 @@ function validateSparkTransferTokensRpcResponseClosed(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method")) {
-    validateSparkTransferTokensRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkTransferTokensRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10336,7 +10336,7 @@ function validateSparkTransferTokensRpcResponseDataClosed(data, { instancePath =
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id")) {
-    validateSparkTransferTokensRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkTransferTokensRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10372,7 +10372,7 @@ function validateSparkGetBalanceRpcResponseClosed(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method")) {
-    validateSparkGetBalanceRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkGetBalanceRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10429,7 +10429,7 @@ function validateSparkBalanceClosed(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.balance === void 0 && (missing0 = "balance") || data.token_balances === void 0 && (missing0 = "token_balances")) {
-    validateSparkBalanceClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkBalanceClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["balance", "token_balances"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10496,7 +10496,7 @@ function validateSparkTokenBalanceClosed(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.balance === void 0 && (missing0 = "balance") || data.token_metadata === void 0 && (missing0 = "token_metadata")) {
-    validateSparkTokenBalanceClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkTokenBalanceClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["balance", "token_metadata"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10548,7 +10548,7 @@ function validateSparkUserTokenMetadataClosed(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.decimals === void 0 && (missing0 = "decimals") || data.max_supply === void 0 && (missing0 = "max_supply") || data.raw_token_identifier === void 0 && (missing0 = "raw_token_identifier") || data.token_name === void 0 && (missing0 = "token_name") || data.token_public_key === void 0 && (missing0 = "token_public_key") || data.token_ticker === void 0 && (missing0 = "token_ticker")) {
-    validateSparkUserTokenMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkUserTokenMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["decimals", "max_supply", "raw_token_identifier", "token_name", "token_public_key", "token_ticker"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10649,7 +10649,7 @@ function validateSparkTransferRpcResponseClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method")) {
-    validateSparkTransferRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkTransferRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10706,7 +10706,7 @@ function validateSolanaSignAndSendTransactionRpcResponseClosed(data, { instanceP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateSolanaSignAndSendTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSolanaSignAndSendTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10763,7 +10763,7 @@ function validateSolanaSignAndSendTransactionRpcResponseDataClosed(data, { insta
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.hash === void 0 && (missing0 = "hash")) {
-    validateSolanaSignAndSendTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSolanaSignAndSendTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "hash"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10853,7 +10853,7 @@ function validateSolanaSignTransactionRpcResponseClosed(data, { instancePath = "
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateSolanaSignTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSolanaSignTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10910,7 +10910,7 @@ function validateSolanaSignTransactionRpcResponseDataClosed(data, { instancePath
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encoding === void 0 && (missing0 = "encoding") || data.signed_transaction === void 0 && (missing0 = "signed_transaction")) {
-    validateSolanaSignTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSolanaSignTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encoding", "signed_transaction"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10967,7 +10967,7 @@ function validateSolanaSignMessageRpcResponseClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateSolanaSignMessageRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSolanaSignMessageRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11024,7 +11024,7 @@ function validateSolanaSignMessageRpcResponseDataClosed(data, { instancePath = "
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encoding === void 0 && (missing0 = "encoding") || data.signature === void 0 && (missing0 = "signature")) {
-    validateSolanaSignMessageRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSolanaSignMessageRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encoding", "signature"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11081,7 +11081,7 @@ function validateAptosSignTransactionRpcResponseClosed(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateAptosSignTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAptosSignTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11138,7 +11138,7 @@ function validateAptosSignTransactionRpcResponseDataClosed(data, { instancePath 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encoding === void 0 && (missing0 = "encoding") || data.signed_transaction === void 0 && (missing0 = "signed_transaction")) {
-    validateAptosSignTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAptosSignTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encoding", "signed_transaction"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11213,7 +11213,7 @@ function validateEthereumSendCallsRpcResponseClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateEthereumSendCallsRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSendCallsRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11270,7 +11270,7 @@ function validateEthereumSendCallsRpcResponseDataClosed(data, { instancePath = "
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.transaction_id === void 0 && (missing0 = "transaction_id")) {
-    validateEthereumSendCallsRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSendCallsRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "transaction_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11322,7 +11322,7 @@ function validateEthereumSecp256k1SignRpcResponseClosed(data, { instancePath = "
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateEthereumSecp256k1SignRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSecp256k1SignRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11379,7 +11379,7 @@ function validateEthereumSignatureRpcResponseDataClosed(data, { instancePath = "
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encoding === void 0 && (missing0 = "encoding") || data.signature === void 0 && (missing0 = "signature")) {
-    validateEthereumSignatureRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSignatureRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encoding", "signature"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11436,7 +11436,7 @@ function validateEthereumSign7702AuthorizationRpcResponseClosed(data, { instance
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateEthereumSign7702AuthorizationRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSign7702AuthorizationRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11493,7 +11493,7 @@ function validateEthereumSign7702AuthorizationRpcResponseDataClosed(data, { inst
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.authorization === void 0 && (missing0 = "authorization")) {
-    validateEthereumSign7702AuthorizationRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSign7702AuthorizationRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["authorization"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11529,7 +11529,7 @@ function validateEthereumSignUserOperationRpcResponseClosed(data, { instancePath
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateEthereumSignUserOperationRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSignUserOperationRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11586,7 +11586,7 @@ function validateEthereumSendTransactionRpcResponseClosed(data, { instancePath =
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateEthereumSendTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSendTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11643,7 +11643,7 @@ function validateEthereumSendTransactionRpcResponseDataClosed(data, { instancePa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.hash === void 0 && (missing0 = "hash")) {
-    validateEthereumSendTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSendTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "hash"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11745,7 +11745,7 @@ function validateEthereumSignTransactionRpcResponseClosed(data, { instancePath =
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateEthereumSignTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSignTransactionRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11802,7 +11802,7 @@ function validateEthereumSignTransactionRpcResponseDataClosed(data, { instancePa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encoding === void 0 && (missing0 = "encoding") || data.signed_transaction === void 0 && (missing0 = "signed_transaction")) {
-    validateEthereumSignTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSignTransactionRpcResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encoding", "signed_transaction"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11859,7 +11859,7 @@ function validateEthereumSignTypedDataRpcResponseClosed(data, { instancePath = "
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateEthereumSignTypedDataRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSignTypedDataRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11916,7 +11916,7 @@ function validateEthereumPersonalSignRpcResponseClosed(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateEthereumPersonalSignRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumPersonalSignRpcResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11973,7 +11973,7 @@ function validateDeviceAuthorizationResponseClosed(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.device_code === void 0 && (missing0 = "device_code") || data.expires_in === void 0 && (missing0 = "expires_in") || data.interval === void 0 && (missing0 = "interval") || data.user_code === void 0 && (missing0 = "user_code") || data.verification_uri === void 0 && (missing0 = "verification_uri") || data.verification_uri_complete === void 0 && (missing0 = "verification_uri_complete")) {
-    validateDeviceAuthorizationResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeviceAuthorizationResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["device_code", "expires_in", "interval", "user_code", "verification_uri", "verification_uri_complete"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12111,7 +12111,7 @@ function validateOAuthError(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.error === void 0 && (missing0 = "error")) {
-    validateOAuthError.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOAuthError.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["error"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12221,7 +12221,7 @@ function validateUserBatchCreateResponseClosed(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.results === void 0 && (missing0 = "results")) {
-    validateUserBatchCreateResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserBatchCreateResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["results"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12330,7 +12330,7 @@ function validateUserBatchCreateFailureClosed(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.index === void 0 && (missing0 = "index") || data.success === void 0 && (missing0 = "success") || data.error === void 0 && (missing0 = "error")) {
-    validateUserBatchCreateFailureClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserBatchCreateFailureClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["index", "success", "error"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12420,7 +12420,7 @@ function validateUserBatchCreateSuccessClosed(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.index === void 0 && (missing0 = "index") || data.success === void 0 && (missing0 = "success") || data.id === void 0 && (missing0 = "id")) {
-    validateUserBatchCreateSuccessClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserBatchCreateSuccessClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["index", "success", "id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12508,7 +12508,7 @@ function validateEarnIncentiveClaimActionResponseClosed(data, { instancePath = "
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.chain === void 0 && (missing0 = "chain") || data.created_at === void 0 && (missing0 = "created_at") || data.rewards === void 0 && (missing0 = "rewards") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateEarnIncentiveClaimActionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEarnIncentiveClaimActionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "chain", "created_at", "rewards", "status", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12718,7 +12718,7 @@ function validateEarnFeeCollectActionResponseClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.vault_address === void 0 && (missing0 = "vault_address") || data.vault_id === void 0 && (missing0 = "vault_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEarnFeeCollectActionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "asset_address", "caip2", "created_at", "raw_amount", "status", "type", "vault_address", "vault_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12985,7 +12985,7 @@ function validateAccountResponseClosed(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.display_name === void 0 && (missing0 = "display_name") || data.wallets === void 0 && (missing0 = "wallets")) {
-    validateAccountResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAccountResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "display_name", "wallets"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13068,7 +13068,7 @@ function validateAccountWalletClosed(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.address === void 0 && (missing0 = "address") || data.chain_type === void 0 && (missing0 = "chain_type")) {
-    validateAccountWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAccountWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "address", "chain_type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13144,7 +13144,7 @@ function validateAggregationClosed(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.method === void 0 && (missing0 = "method") || data.metric === void 0 && (missing0 = "metric") || data.name === void 0 && (missing0 = "name") || data.owner_id === void 0 && (missing0 = "owner_id") || data.window === void 0 && (missing0 = "window")) {
-    validateAggregationClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAggregationClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "created_at", "method", "metric", "name", "owner_id", "window"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13367,7 +13367,7 @@ function validateAllowlistEntryClosed(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.acceptedAt === void 0 && (missing0 = "acceptedAt") || data.appId === void 0 && (missing0 = "appId") || data.type === void 0 && (missing0 = "type") || data.value === void 0 && (missing0 = "value")) {
-    validateAllowlistEntryClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAllowlistEntryClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "acceptedAt", "appId", "type", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13457,7 +13457,7 @@ function validateCardClosed(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset === void 0 && (missing0 = "asset") || data.balance_formatted === void 0 && (missing0 = "balance_formatted") || data.brand === void 0 && (missing0 = "brand") || data.cardholder === void 0 && (missing0 = "cardholder") || data.chain_id === void 0 && (missing0 = "chain_id") || data.created_at === void 0 && (missing0 = "created_at") || data.exp_month === void 0 && (missing0 = "exp_month") || data.exp_year === void 0 && (missing0 = "exp_year") || data.id === void 0 && (missing0 = "id") || data.last4 === void 0 && (missing0 = "last4") || data.provider_id === void 0 && (missing0 = "provider_id") || data.status === void 0 && (missing0 = "status") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateCardClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset", "balance_formatted", "brand", "cardholder", "chain_id", "created_at", "exp_month", "exp_year", "id", "last4", "provider_id", "status", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13668,7 +13668,7 @@ function validateCardholderClosed(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name")) {
-    validateCardholderClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardholderClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13706,7 +13706,7 @@ function validateCardCustomerResponseClosed(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data")) {
-    validateCardCustomerResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardCustomerResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13816,7 +13816,7 @@ function validateCardCustomerReadyClosed(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status === void 0 && (missing0 = "status")) {
-    validateCardCustomerReadyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardCustomerReadyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13857,7 +13857,7 @@ function validateCardCustomerErrorClosed(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status === void 0 && (missing0 = "status")) {
-    validateCardCustomerErrorClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardCustomerErrorClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13898,7 +13898,7 @@ function validateCardCustomerRejectedClosed(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status === void 0 && (missing0 = "status")) {
-    validateCardCustomerRejectedClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardCustomerRejectedClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13972,7 +13972,7 @@ function validateCardCustomerRejectionReasonClosed(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.reason === void 0 && (missing0 = "reason")) {
-    validateCardCustomerRejectionReasonClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardCustomerRejectionReasonClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["reason"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14008,7 +14008,7 @@ function validateCardCustomerUnderReviewClosed(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status === void 0 && (missing0 = "status")) {
-    validateCardCustomerUnderReviewClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardCustomerUnderReviewClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14049,7 +14049,7 @@ function validateCardCustomerPendingClosed(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status === void 0 && (missing0 = "status")) {
-    validateCardCustomerPendingClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardCustomerPendingClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14090,7 +14090,7 @@ function validateCardCustomerKycRequiredClosed(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.kyc_url === void 0 && (missing0 = "kyc_url") || data.status === void 0 && (missing0 = "status")) {
-    validateCardCustomerKycRequiredClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardCustomerKycRequiredClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["kyc_url", "status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14147,7 +14147,7 @@ function validateCardCustomerProviderTermsRequiredClosed(data, { instancePath = 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status === void 0 && (missing0 = "status") || data.tos_url === void 0 && (missing0 = "tos_url")) {
-    validateCardCustomerProviderTermsRequiredClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardCustomerProviderTermsRequiredClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status", "tos_url"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14204,7 +14204,7 @@ function validateCardCustomerBankTermsRequiredClosed(data, { instancePath = "", 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.bank_info === void 0 && (missing0 = "bank_info") || data.status === void 0 && (missing0 = "status")) {
-    validateCardCustomerBankTermsRequiredClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardCustomerBankTermsRequiredClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["bank_info", "status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14261,7 +14261,7 @@ function validateCardIssuingBankClosed(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.agreements === void 0 && (missing0 = "agreements") || data.name === void 0 && (missing0 = "name")) {
-    validateCardIssuingBankClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardIssuingBankClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["agreements", "name"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14330,7 +14330,7 @@ function validateBankAgreementClosed(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name") || data.url === void 0 && (missing0 = "url")) {
-    validateBankAgreementClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateBankAgreementClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "name", "url"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14394,7 +14394,7 @@ function validateCardCustomerElectronicDisclosureRequiredClosed(data, { instance
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.disclosure_url === void 0 && (missing0 = "disclosure_url") || data.status === void 0 && (missing0 = "status")) {
-    validateCardCustomerElectronicDisclosureRequiredClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardCustomerElectronicDisclosureRequiredClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["disclosure_url", "status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14451,7 +14451,7 @@ function validateCardCustomerNotCreatedClosed(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status === void 0 && (missing0 = "status")) {
-    validateCardCustomerNotCreatedClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardCustomerNotCreatedClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14492,7 +14492,7 @@ function validateCardEphemeralKeyResponseClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data")) {
-    validateCardEphemeralKeyResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardEphemeralKeyResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14528,7 +14528,7 @@ function validateCardEphemeralKeyClosed(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.ephemeral_key_secret === void 0 && (missing0 = "ephemeral_key_secret")) {
-    validateCardEphemeralKeyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardEphemeralKeyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["ephemeral_key_secret"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14564,7 +14564,7 @@ function validateCreateCryptoDepositAccountResponseClosed(data, { instancePath =
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.deposit_accounts === void 0 && (missing0 = "deposit_accounts")) {
-    validateCreateCryptoDepositAccountResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateCryptoDepositAccountResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["deposit_accounts"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14618,7 +14618,7 @@ function validateCryptoDepositAddressRouteClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.deposit_address === void 0 && (missing0 = "deposit_address") || data.destination === void 0 && (missing0 = "destination") || data.source === void 0 && (missing0 = "source") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateCryptoDepositAddressRouteClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCryptoDepositAddressRouteClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["deposit_address", "destination", "source", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14694,7 +14694,7 @@ function validateCustodialWalletClosed(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.address === void 0 && (missing0 = "address") || data.chain === void 0 && (missing0 = "chain") || data.custody === void 0 && (missing0 = "custody") || data.owner_id === void 0 && (missing0 = "owner_id")) {
-    validateCustodialWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCustodialWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "address", "chain", "custody", "owner_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14898,7 +14898,7 @@ function validateFiatDepositAccountResponseClosed(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.fiat_deposit_account === void 0 && (missing0 = "fiat_deposit_account")) {
-    validateFiatDepositAccountResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateFiatDepositAccountResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["fiat_deposit_account"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14934,7 +14934,7 @@ function validateFiatDepositAccountClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.deposit_instructions === void 0 && (missing0 = "deposit_instructions") || data.destination === void 0 && (missing0 = "destination") || data.developer_fee_percent === void 0 && (missing0 = "developer_fee_percent") || data.environment === void 0 && (missing0 = "environment") || data.provider === void 0 && (missing0 = "provider") || data.source === void 0 && (missing0 = "source") || data.status === void 0 && (missing0 = "status") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateFiatDepositAccountClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateFiatDepositAccountClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "created_at", "deposit_instructions", "destination", "developer_fee_percent", "environment", "provider", "source", "status", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15154,7 +15154,7 @@ function validateFiatDepositAccountSourceClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.currency === void 0 && (missing0 = "currency") || data.payment_rails === void 0 && (missing0 = "payment_rails")) {
-    validateFiatDepositAccountSourceClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateFiatDepositAccountSourceClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["currency", "payment_rails"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15455,7 +15455,7 @@ function validatePayoutResponseClosed(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.destination === void 0 && (missing0 = "destination") || data.developer_fee_percent === void 0 && (missing0 = "developer_fee_percent") || data.environment === void 0 && (missing0 = "environment") || data.provider === void 0 && (missing0 = "provider") || data.source === void 0 && (missing0 = "source") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validatePayoutResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePayoutResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "created_at", "destination", "developer_fee_percent", "environment", "provider", "source", "status", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15683,7 +15683,7 @@ function validateOrganizationClosed(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.default_key_quorum_id === void 0 && (missing0 = "default_key_quorum_id") || data.display_name === void 0 && (missing0 = "display_name") || data.updated_at === void 0 && (missing0 = "updated_at")) {
-    validateOrganizationClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOrganizationClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "created_at", "default_key_quorum_id", "display_name", "updated_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15787,7 +15787,7 @@ function validateOrganizationExternalFiatAccountResponseClosed(data, { instanceP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.external_fiat_account === void 0 && (missing0 = "external_fiat_account")) {
-    validateOrganizationExternalFiatAccountResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOrganizationExternalFiatAccountResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["external_fiat_account"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15823,7 +15823,7 @@ function validateOrganizationExternalFiatAccountClosed(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.account_owner_name === void 0 && (missing0 = "account_owner_name") || data.account_type === void 0 && (missing0 = "account_type") || data.created_at === void 0 && (missing0 = "created_at") || data.currency === void 0 && (missing0 = "currency") || data.environment === void 0 && (missing0 = "environment") || data.organization_id === void 0 && (missing0 = "organization_id") || data.provider === void 0 && (missing0 = "provider")) {
-    validateOrganizationExternalFiatAccountClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOrganizationExternalFiatAccountClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "account_owner_name", "account_type", "created_at", "currency", "environment", "organization_id", "provider"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15987,7 +15987,7 @@ function validateCreateOrganizationSecretResponseClosed(data, { instancePath = "
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.last_four === void 0 && (missing0 = "last_four") || data.revoked_at === void 0 && (missing0 = "revoked_at") || data.signing_public_key === void 0 && (missing0 = "signing_public_key") || data.organization_secret === void 0 && (missing0 = "organization_secret")) {
-    validateCreateOrganizationSecretResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateOrganizationSecretResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "created_at", "last_four", "revoked_at", "signing_public_key", "organization_secret"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16123,7 +16123,7 @@ function validateExternalFiatAccountResponseClosed(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.external_fiat_account === void 0 && (missing0 = "external_fiat_account")) {
-    validateExternalFiatAccountResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExternalFiatAccountResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["external_fiat_account"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16159,7 +16159,7 @@ function validateExternalFiatAccountClosed(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.account_owner_name === void 0 && (missing0 = "account_owner_name") || data.account_type === void 0 && (missing0 = "account_type") || data.created_at === void 0 && (missing0 = "created_at") || data.currency === void 0 && (missing0 = "currency") || data.environment === void 0 && (missing0 = "environment") || data.provider === void 0 && (missing0 = "provider") || data.user_id === void 0 && (missing0 = "user_id")) {
-    validateExternalFiatAccountClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExternalFiatAccountClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "account_owner_name", "account_type", "created_at", "currency", "environment", "provider", "user_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16333,7 +16333,7 @@ function validateWalletAutomationResponseClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.config === void 0 && (missing0 = "config") || data.created_at === void 0 && (missing0 = "created_at") || data.name === void 0 && (missing0 = "name") || data.owner_id === void 0 && (missing0 = "owner_id") || data.status === void 0 && (missing0 = "status") || data.updated_at === void 0 && (missing0 = "updated_at")) {
-    validateWalletAutomationResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletAutomationResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "config", "created_at", "name", "owner_id", "status", "updated_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16490,7 +16490,7 @@ function validateAutomationConfigClosed(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action === void 0 && (missing0 = "action") || data.trigger === void 0 && (missing0 = "trigger")) {
-    validateAutomationConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAutomationConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action", "trigger"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16542,7 +16542,7 @@ function validateAutomationTriggerConfigClosed(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.assets === void 0 && (missing0 = "assets") || data.type === void 0 && (missing0 = "type")) {
-    validateAutomationTriggerConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAutomationTriggerConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["assets", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16638,7 +16638,7 @@ function validateAutomationAssetFilterExcludeClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.mode === void 0 && (missing0 = "mode") || data.values === void 0 && (missing0 = "values")) {
-    validateAutomationAssetFilterExcludeClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAutomationAssetFilterExcludeClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["mode", "values"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16712,7 +16712,7 @@ function validateAutomationAssetSpecClosed(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2")) {
-    validateAutomationAssetSpecClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAutomationAssetSpecClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset_address", "caip2"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16764,7 +16764,7 @@ function validateAutomationAssetFilterIncludeClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.mode === void 0 && (missing0 = "mode") || data.values === void 0 && (missing0 = "values")) {
-    validateAutomationAssetFilterIncludeClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAutomationAssetFilterIncludeClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["mode", "values"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16872,7 +16872,7 @@ function validateAutomationEarnDepositActionConfigClosed(data, { instancePath = 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.vault_id === void 0 && (missing0 = "vault_id")) {
-    validateAutomationEarnDepositActionConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAutomationEarnDepositActionConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "vault_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16929,7 +16929,7 @@ function validateAutomationSwapActionConfigClosed(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.destination_chain_asset === void 0 && (missing0 = "destination_chain_asset") || data.type === void 0 && (missing0 = "type")) {
-    validateAutomationSwapActionConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAutomationSwapActionConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["destination_chain_asset", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16986,7 +16986,7 @@ function validateWalletBatchCreateResponseClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.results === void 0 && (missing0 = "results")) {
-    validateWalletBatchCreateResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletBatchCreateResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["results"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17085,7 +17085,7 @@ function validateWalletBatchCreateFailureClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.code === void 0 && (missing0 = "code") || data.error === void 0 && (missing0 = "error") || data.index === void 0 && (missing0 = "index") || data.success === void 0 && (missing0 = "success")) {
-    validateWalletBatchCreateFailureClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletBatchCreateFailureClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["code", "error", "index", "success"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17175,7 +17175,7 @@ function validateWalletBatchCreateSuccessClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.index === void 0 && (missing0 = "index") || data.success === void 0 && (missing0 = "success") || data.wallet === void 0 && (missing0 = "wallet")) {
-    validateWalletBatchCreateSuccessClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletBatchCreateSuccessClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["index", "success", "wallet"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17253,7 +17253,7 @@ function validateCreateWalletsWithRecoveryResponseClosed(data, { instancePath = 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.recovery_user_id === void 0 && (missing0 = "recovery_user_id") || data.wallets === void 0 && (missing0 = "wallets")) {
-    validateCreateWalletsWithRecoveryResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateWalletsWithRecoveryResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["recovery_user_id", "wallets"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17332,7 +17332,7 @@ function validateWebhookEndpointWithSecretClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.url === void 0 && (missing0 = "url") || data.description === void 0 && (missing0 = "description") || data.event_types === void 0 && (missing0 = "event_types") || data.status === void 0 && (missing0 = "status") || data.disabled_reason === void 0 && (missing0 = "disabled_reason") || data.created_at === void 0 && (missing0 = "created_at") || data.updated_at === void 0 && (missing0 = "updated_at") || data.secret === void 0 && (missing0 = "secret")) {
-    validateWebhookEndpointWithSecretClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWebhookEndpointWithSecretClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "url", "description", "event_types", "status", "disabled_reason", "created_at", "updated_at", "secret"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17513,7 +17513,7 @@ function validateAllowlistDeletionResponseClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.message === void 0 && (missing0 = "message")) {
-    validateAllowlistDeletionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAllowlistDeletionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["message"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17549,7 +17549,7 @@ function validateRuleDeleteIntentResponseClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.authorization_details === void 0 && (missing0 = "authorization_details") || data.created_at === void 0 && (missing0 = "created_at") || data.created_by_display_name === void 0 && (missing0 = "created_by_display_name") || data.custom_expiry === void 0 && (missing0 = "custom_expiry") || data.expires_at === void 0 && (missing0 = "expires_at") || data.intent_id === void 0 && (missing0 = "intent_id") || data.resource_id === void 0 && (missing0 = "resource_id") || data.status === void 0 && (missing0 = "status") || data.intent_type === void 0 && (missing0 = "intent_type") || data.request_details === void 0 && (missing0 = "request_details")) {
-    validateRuleDeleteIntentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRuleDeleteIntentResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["authorization_details", "created_at", "created_by_display_name", "custom_expiry", "expires_at", "intent_id", "resource_id", "status", "intent_type", "request_details"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17846,7 +17846,7 @@ function validateWalletAutomationSuccessResponseClosed(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.success === void 0 && (missing0 = "success")) {
-    validateWalletAutomationSuccessResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletAutomationSuccessResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["success"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17887,7 +17887,7 @@ function validateEarnDepositActionResponseClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.share_amount === void 0 && (missing0 = "share_amount") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.vault_address === void 0 && (missing0 = "vault_address") || data.vault_id === void 0 && (missing0 = "vault_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateEarnDepositActionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEarnDepositActionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "asset_address", "caip2", "created_at", "raw_amount", "share_amount", "status", "type", "vault_address", "vault_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -18165,7 +18165,7 @@ function validateOAuthTokenSuccessResponseClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.access_token === void 0 && (missing0 = "access_token") || data.token_type === void 0 && (missing0 = "token_type")) {
-    validateOAuthTokenSuccessResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOAuthTokenSuccessResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["access_token", "token_type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -18255,7 +18255,7 @@ function validateSwapActionResponseClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.input_amount === void 0 && (missing0 = "input_amount") || data.input_token === void 0 && (missing0 = "input_token") || data.output_amount === void 0 && (missing0 = "output_amount") || data.output_token === void 0 && (missing0 = "output_token") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateSwapActionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSwapActionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "caip2", "created_at", "input_amount", "input_token", "output_amount", "output_token", "status", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -18673,7 +18673,7 @@ function validateAccountBalanceResponseClosed(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.assets === void 0 && (missing0 = "assets") || data.total === void 0 && (missing0 = "total")) {
-    validateAccountBalanceResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAccountBalanceResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["assets", "total"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -18771,7 +18771,7 @@ function validateCurrencyAmountClosed(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.currency === void 0 && (missing0 = "currency") || data.value === void 0 && (missing0 = "value")) {
-    validateCurrencyAmountClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCurrencyAmountClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["currency", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -18828,7 +18828,7 @@ function validateBalanceAssetByChainClosed(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount === void 0 && (missing0 = "amount") || data.chain_id === void 0 && (missing0 = "chain_id") || data.price === void 0 && (missing0 = "price") || data.symbol === void 0 && (missing0 = "symbol")) {
-    validateBalanceAssetByChainClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateBalanceAssetByChainClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount", "chain_id", "price", "symbol"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -18904,7 +18904,7 @@ function validateBalanceAssetClosed(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount === void 0 && (missing0 = "amount") || data.price === void 0 && (missing0 = "price") || data.symbol === void 0 && (missing0 = "symbol")) {
-    validateBalanceAssetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateBalanceAssetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount", "price", "symbol"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -18968,7 +18968,7 @@ function validateAppResponseClosed(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.accent_color === void 0 && (missing0 = "accent_color") || data.allowed_domains === void 0 && (missing0 = "allowed_domains") || data.allowed_native_app_ids === void 0 && (missing0 = "allowed_native_app_ids") || data.allowed_native_app_url_schemes === void 0 && (missing0 = "allowed_native_app_url_schemes") || data.allowlist_config === void 0 && (missing0 = "allowlist_config") || data.allowlist_enabled === void 0 && (missing0 = "allowlist_enabled") || data.apple_oauth === void 0 && (missing0 = "apple_oauth") || data.captcha_enabled === void 0 && (missing0 = "captcha_enabled") || data.custom_api_url === void 0 && (missing0 = "custom_api_url") || data.custom_jwt_auth === void 0 && (missing0 = "custom_jwt_auth") || data.custom_oauth_providers === void 0 && (missing0 = "custom_oauth_providers") || data.data_classification === void 0 && (missing0 = "data_classification") || data.disable_plus_emails === void 0 && (missing0 = "disable_plus_emails") || data.discord_oauth === void 0 && (missing0 = "discord_oauth") || data.email_auth === void 0 && (missing0 = "email_auth") || data.embedded_wallet_config === void 0 && (missing0 = "embedded_wallet_config") || data.enabled_captcha_provider === void 0 && (missing0 = "enabled_captcha_provider") || data.enforce_wallet_uis === void 0 && (missing0 = "enforce_wallet_uis") || data.external_wallets_for_signup_enabled === void 0 && (missing0 = "external_wallets_for_signup_enabled") || data.farcaster_auth === void 0 && (missing0 = "farcaster_auth") || data.farcaster_link_wallets_enabled === void 0 && (missing0 = "farcaster_link_wallets_enabled") || data.fiat_on_ramp_enabled === void 0 && (missing0 = "fiat_on_ramp_enabled") || data.github_oauth === void 0 && (missing0 = "github_oauth") || data.google_oauth === void 0 && (missing0 = "google_oauth") || data.guest_auth === void 0 && (missing0 = "guest_auth") || data.icon_url === void 0 && (missing0 = "icon_url") || data.instagram_oauth === void 0 && (missing0 = "instagram_oauth") || data.legacy_wallet_ui_config === void 0 && (missing0 = "legacy_wallet_ui_config") || data.legal_name === void 0 && (missing0 = "legal_name") || data.line_oauth === void 0 && (missing0 = "line_oauth") || data.linkedin_oauth === void 0 && (missing0 = "linkedin_oauth") || data.logo_url === void 0 && (missing0 = "logo_url") || data.max_linked_wallets_per_user === void 0 && (missing0 = "max_linked_wallets_per_user") || data.merge_accounts_by_email === void 0 && (missing0 = "merge_accounts_by_email") || data.mfa_methods === void 0 && (missing0 = "mfa_methods") || data.name === void 0 && (missing0 = "name") || data.passkey_auth === void 0 && (missing0 = "passkey_auth") || data.passkeys_for_signup_enabled === void 0 && (missing0 = "passkeys_for_signup_enabled") || data.privacy_policy_url === void 0 && (missing0 = "privacy_policy_url") || data.require_users_accept_terms === void 0 && (missing0 = "require_users_accept_terms") || data.show_wallet_login_first === void 0 && (missing0 = "show_wallet_login_first") || data.smart_wallet_config === void 0 && (missing0 = "smart_wallet_config") || data.sms_auth === void 0 && (missing0 = "sms_auth") || data.solana_wallet_auth === void 0 && (missing0 = "solana_wallet_auth") || data.spotify_oauth === void 0 && (missing0 = "spotify_oauth") || data.telegram_auth === void 0 && (missing0 = "telegram_auth") || data.telegram_oauth === void 0 && (missing0 = "telegram_oauth") || data.terms_and_conditions_url === void 0 && (missing0 = "terms_and_conditions_url") || data.theme === void 0 && (missing0 = "theme") || data.tiktok_oauth === void 0 && (missing0 = "tiktok_oauth") || data.twitch_oauth === void 0 && (missing0 = "twitch_oauth") || data.twitter_oauth === void 0 && (missing0 = "twitter_oauth") || data.twitter_oauth_on_mobile_enabled === void 0 && (missing0 = "twitter_oauth_on_mobile_enabled") || data.verification_key === void 0 && (missing0 = "verification_key") || data.wallet_auth === void 0 && (missing0 = "wallet_auth") || data.wallet_connect_cloud_project_id === void 0 && (missing0 = "wallet_connect_cloud_project_id") || data.whatsapp_enabled === void 0 && (missing0 = "whatsapp_enabled")) {
-    validateAppResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAppResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "accent_color", "allowed_domains", "allowed_native_app_ids", "allowed_native_app_url_schemes", "allowlist_config", "allowlist_enabled", "apple_oauth", "captcha_enabled", "custom_api_url", "custom_jwt_auth", "custom_oauth_providers", "data_classification", "disable_plus_emails", "discord_oauth", "email_auth", "embedded_wallet_config", "enabled_captcha_provider", "enforce_wallet_uis", "external_wallets_for_signup_enabled", "farcaster_auth", "farcaster_link_wallets_enabled", "fiat_on_ramp_enabled", "github_oauth", "google_oauth", "guest_auth", "icon_url", "instagram_oauth", "legacy_wallet_ui_config", "legal_name", "line_oauth", "linkedin_oauth", "logo_url", "max_linked_wallets_per_user", "merge_accounts_by_email", "mfa_methods", "name", "passkey_auth", "passkeys_for_signup_enabled", "privacy_policy_url", "require_users_accept_terms", "show_wallet_login_first", "smart_wallet_config", "sms_auth", "solana_wallet_auth", "spotify_oauth", "telegram_auth", "telegram_oauth", "terms_and_conditions_url", "theme", "tiktok_oauth", "twitch_oauth", "twitter_oauth", "twitter_oauth_on_mobile_enabled", "verification_key", "wallet_auth", "wallet_connect_cloud_project_id", "whatsapp_enabled"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -19881,7 +19881,7 @@ function validateTelegramAuthConfigClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.bot_id === void 0 && (missing0 = "bot_id") || data.bot_name === void 0 && (missing0 = "bot_name") || data.link_enabled === void 0 && (missing0 = "link_enabled") || data.seamless_auth_enabled === void 0 && (missing0 = "seamless_auth_enabled")) {
-    validateTelegramAuthConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTelegramAuthConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["bot_id", "bot_name", "link_enabled", "seamless_auth_enabled"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20002,7 +20002,7 @@ function validateSmartWalletConfigurationEnabledClosed(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.configured_networks === void 0 && (missing0 = "configured_networks") || data.enabled === void 0 && (missing0 = "enabled") || data.smart_wallet_type === void 0 && (missing0 = "smart_wallet_type")) {
-    validateSmartWalletConfigurationEnabledClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSmartWalletConfigurationEnabledClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["configured_networks", "enabled", "smart_wallet_type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20105,7 +20105,7 @@ function validateSmartWalletNetworkConfigurationClosed(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.bundler_url === void 0 && (missing0 = "bundler_url") || data.chain_id === void 0 && (missing0 = "chain_id")) {
-    validateSmartWalletNetworkConfigurationClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSmartWalletNetworkConfigurationClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["bundler_url", "chain_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20214,7 +20214,7 @@ function validateAlchemyPaymasterContextClosed(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.policy_id === void 0 && (missing0 = "policy_id")) {
-    validateAlchemyPaymasterContextClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAlchemyPaymasterContextClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["policy_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20261,7 +20261,7 @@ function validateSmartWalletConfigurationDisabledClosed(data, { instancePath = "
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.enabled === void 0 && (missing0 = "enabled")) {
-    validateSmartWalletConfigurationDisabledClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSmartWalletConfigurationDisabledClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["enabled"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20302,7 +20302,7 @@ function validateFundingConfigClosed(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.cross_chain_bridging_enabled === void 0 && (missing0 = "cross_chain_bridging_enabled") || data.default_recommended_amount === void 0 && (missing0 = "default_recommended_amount") || data.default_recommended_currency === void 0 && (missing0 = "default_recommended_currency") || data.methods === void 0 && (missing0 = "methods") || data.options === void 0 && (missing0 = "options") || data.prompt_funding_on_wallet_creation === void 0 && (missing0 = "prompt_funding_on_wallet_creation")) {
-    validateFundingConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateFundingConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["cross_chain_bridging_enabled", "default_recommended_amount", "default_recommended_currency", "methods", "options", "prompt_funding_on_wallet_creation"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20436,7 +20436,7 @@ function validateFundingOptionClosed(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.provider === void 0 && (missing0 = "provider")) {
-    validateFundingOptionClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateFundingOptionClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "provider"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20504,7 +20504,7 @@ function validateCurrencyClosed(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain === void 0 && (missing0 = "chain")) {
-    validateCurrencyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCurrencyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20588,7 +20588,7 @@ function validateEmbeddedWalletConfigClosed(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.create_on_login === void 0 && (missing0 = "create_on_login") || data.ethereum === void 0 && (missing0 = "ethereum") || data.solana === void 0 && (missing0 = "solana") || data.user_owned_recovery_options === void 0 && (missing0 = "user_owned_recovery_options") || data.mode === void 0 && (missing0 = "mode")) {
-    validateEmbeddedWalletConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEmbeddedWalletConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["create_on_login", "ethereum", "solana", "user_owned_recovery_options", "mode"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20749,7 +20749,7 @@ function validateEmbeddedWalletChainConfigClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.create_on_login === void 0 && (missing0 = "create_on_login")) {
-    validateEmbeddedWalletChainConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEmbeddedWalletChainConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["create_on_login"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20801,7 +20801,7 @@ function validateAppCustomOAuthProviderClosed(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.enabled === void 0 && (missing0 = "enabled") || data.provider === void 0 && (missing0 = "provider") || data.provider_display_name === void 0 && (missing0 = "provider_display_name") || data.provider_icon_url === void 0 && (missing0 = "provider_icon_url")) {
-    validateAppCustomOAuthProviderClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAppCustomOAuthProviderClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["enabled", "provider", "provider_display_name", "provider_icon_url"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20877,7 +20877,7 @@ function validateAppAllowlistConfigClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.cta_link === void 0 && (missing0 = "cta_link") || data.cta_text === void 0 && (missing0 = "cta_text") || data.error_detail === void 0 && (missing0 = "error_detail") || data.error_title === void 0 && (missing0 = "error_title")) {
-    validateAppAllowlistConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAppAllowlistConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["cta_link", "cta_text", "error_detail", "error_title"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20958,7 +20958,7 @@ function validateGasSpendResponseClosed(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.currency === void 0 && (missing0 = "currency") || data.value === void 0 && (missing0 = "value")) {
-    validateGasSpendResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGasSpendResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["currency", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21025,7 +21025,7 @@ function validateAppJwksClosed(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.keys === void 0 && (missing0 = "keys")) {
-    validateAppJwksClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAppJwksClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["keys"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21079,7 +21079,7 @@ function validateAppJwkClosed(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.kty === void 0 && (missing0 = "kty") || data.crv === void 0 && (missing0 = "crv") || data.x === void 0 && (missing0 = "x") || data.y === void 0 && (missing0 = "y") || data.kid === void 0 && (missing0 = "kid") || data.use === void 0 && (missing0 = "use") || data.alg === void 0 && (missing0 = "alg")) {
-    validateAppJwkClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAppJwkClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["kty", "crv", "x", "y", "kid", "use", "alg"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21211,7 +21211,7 @@ function validateTestAccountsResponseClosed(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data")) {
-    validateTestAccountsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTestAccountsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21265,7 +21265,7 @@ function validateTestAccountClosed(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.email === void 0 && (missing0 = "email") || data.otp_code === void 0 && (missing0 = "otp_code") || data.phone_number === void 0 && (missing0 = "phone_number") || data.updated_at === void 0 && (missing0 = "updated_at")) {
-    validateTestAccountClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTestAccountClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "created_at", "email", "otp_code", "phone_number", "updated_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21399,7 +21399,7 @@ function validateCardConfigResponseClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data")) {
-    validateCardConfigResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardConfigResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21435,7 +21435,7 @@ function validateCardConfigClosed(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.card_logo_url === void 0 && (missing0 = "card_logo_url") || data.publishable_key === void 0 && (missing0 = "publishable_key") || data.spender_address === void 0 && (missing0 = "spender_address")) {
-    validateCardConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardConfigClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["card_logo_url", "publishable_key", "spender_address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21512,7 +21512,7 @@ function validateCryptoDepositAccountConfigResponseClosed(data, { instancePath =
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chains === void 0 && (missing0 = "chains") || data.currencies === void 0 && (missing0 = "currencies")) {
-    validateCryptoDepositAccountConfigResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCryptoDepositAccountConfigResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chains", "currencies"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21596,7 +21596,7 @@ function validateCryptoDepositAccountSourceCurrencyClosed(data, { instancePath =
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chains === void 0 && (missing0 = "chains") || data.logo_uri === void 0 && (missing0 = "logo_uri") || data.name === void 0 && (missing0 = "name") || data.symbol === void 0 && (missing0 = "symbol")) {
-    validateCryptoDepositAccountSourceCurrencyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCryptoDepositAccountSourceCurrencyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chains", "logo_uri", "name", "symbol"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21699,7 +21699,7 @@ function validateCryptoDepositAccountSourceChainClosed(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.caip2 === void 0 && (missing0 = "caip2") || data.decimals === void 0 && (missing0 = "decimals")) {
-    validateCryptoDepositAccountSourceChainClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCryptoDepositAccountSourceChainClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "caip2", "decimals"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21782,7 +21782,7 @@ function validateCryptoDepositAccountChainClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.chain_id === void 0 && (missing0 = "chain_id") || data.display_name === void 0 && (missing0 = "display_name") || data.icon_url === void 0 && (missing0 = "icon_url") || data.vm_type === void 0 && (missing0 = "vm_type")) {
-    validateCryptoDepositAccountChainClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCryptoDepositAccountChainClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "chain_id", "display_name", "icon_url", "vm_type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21889,7 +21889,7 @@ function validateGetCryptoDepositAccountOrderResponseClosed(data, { instancePath
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.status === void 0 && (missing0 = "status")) {
-    validateGetCryptoDepositAccountOrderResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetCryptoDepositAccountOrderResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21941,7 +21941,7 @@ function validateEarnIncentiveRewardsResponseClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.rewards === void 0 && (missing0 = "rewards")) {
-    validateEarnIncentiveRewardsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEarnIncentiveRewardsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["rewards"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21995,7 +21995,7 @@ function validateEarnIncentiveRewardEntryClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount_claimed === void 0 && (missing0 = "amount_claimed") || data.amount_unclaimed === void 0 && (missing0 = "amount_unclaimed") || data.token_address === void 0 && (missing0 = "token_address") || data.token_symbol === void 0 && (missing0 = "token_symbol")) {
-    validateEarnIncentiveRewardEntryClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEarnIncentiveRewardEntryClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount_claimed", "amount_unclaimed", "token_address", "token_symbol"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -22120,7 +22120,7 @@ function validateEthereumEarnPositionResponseClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset === void 0 && (missing0 = "asset") || data.assets_in_vault === void 0 && (missing0 = "assets_in_vault") || data.shares_in_vault === void 0 && (missing0 = "shares_in_vault") || data.total_deposited === void 0 && (missing0 = "total_deposited") || data.total_withdrawn === void 0 && (missing0 = "total_withdrawn")) {
-    validateEthereumEarnPositionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumEarnPositionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset", "assets_in_vault", "shares_in_vault", "total_deposited", "total_withdrawn"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -22250,7 +22250,7 @@ function validateEarnAssetClosed(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.decimals === void 0 && (missing0 = "decimals") || data.symbol === void 0 && (missing0 = "symbol")) {
-    validateEarnAssetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEarnAssetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "decimals", "symbol"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -22315,7 +22315,7 @@ function validateEarnPositionApyAllocationClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.apy_bps === void 0 && (missing0 = "apy_bps") || data.assets_in_vault === void 0 && (missing0 = "assets_in_vault") || data.type === void 0 && (missing0 = "type")) {
-    validateEarnPositionApyAllocationClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEarnPositionApyAllocationClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["apy_bps", "assets_in_vault", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -22440,7 +22440,7 @@ function validateVedaVaultDetailsClosed(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.admin_wallet_address === void 0 && (missing0 = "admin_wallet_address") || data.admin_wallet_id === void 0 && (missing0 = "admin_wallet_id") || data.app_apy === void 0 && (missing0 = "app_apy") || data.asset === void 0 && (missing0 = "asset") || data.available_liquidity_usd === void 0 && (missing0 = "available_liquidity_usd") || data.caip2 === void 0 && (missing0 = "caip2") || data.name === void 0 && (missing0 = "name") || data.provider === void 0 && (missing0 = "provider") || data.tvl_usd === void 0 && (missing0 = "tvl_usd") || data.user_apy === void 0 && (missing0 = "user_apy") || data.vault_address === void 0 && (missing0 = "vault_address")) {
-    validateVedaVaultDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateVedaVaultDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "admin_wallet_address", "admin_wallet_id", "app_apy", "asset", "available_liquidity_usd", "caip2", "name", "provider", "tvl_usd", "user_apy", "vault_address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -22622,7 +22622,7 @@ function validateTempoVaultDetailsClosed(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.admin_wallet_address === void 0 && (missing0 = "admin_wallet_address") || data.admin_wallet_id === void 0 && (missing0 = "admin_wallet_id") || data.app_apy === void 0 && (missing0 = "app_apy") || data.asset === void 0 && (missing0 = "asset") || data.available_liquidity_usd === void 0 && (missing0 = "available_liquidity_usd") || data.caip2 === void 0 && (missing0 = "caip2") || data.name === void 0 && (missing0 = "name") || data.provider === void 0 && (missing0 = "provider") || data.tvl_usd === void 0 && (missing0 = "tvl_usd") || data.user_apy === void 0 && (missing0 = "user_apy") || data.vault_address === void 0 && (missing0 = "vault_address")) {
-    validateTempoVaultDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTempoVaultDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "admin_wallet_address", "admin_wallet_id", "app_apy", "asset", "available_liquidity_usd", "caip2", "name", "provider", "tvl_usd", "user_apy", "vault_address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -22805,7 +22805,7 @@ function validateMorphoVaultDetailsClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.admin_wallet_address === void 0 && (missing0 = "admin_wallet_address") || data.admin_wallet_id === void 0 && (missing0 = "admin_wallet_id") || data.app_apy === void 0 && (missing0 = "app_apy") || data.asset === void 0 && (missing0 = "asset") || data.available_liquidity_usd === void 0 && (missing0 = "available_liquidity_usd") || data.caip2 === void 0 && (missing0 = "caip2") || data.name === void 0 && (missing0 = "name") || data.provider === void 0 && (missing0 = "provider") || data.total_rewards_apr === void 0 && (missing0 = "total_rewards_apr") || data.tvl_usd === void 0 && (missing0 = "tvl_usd") || data.user_apy === void 0 && (missing0 = "user_apy") || data.vault_address === void 0 && (missing0 = "vault_address")) {
-    validateMorphoVaultDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateMorphoVaultDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "admin_wallet_address", "admin_wallet_id", "app_apy", "asset", "available_liquidity_usd", "caip2", "name", "provider", "total_rewards_apr", "tvl_usd", "user_apy", "vault_address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -23000,7 +23000,7 @@ function validateAaveVaultDetailsClosed(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.admin_wallet_address === void 0 && (missing0 = "admin_wallet_address") || data.admin_wallet_id === void 0 && (missing0 = "admin_wallet_id") || data.app_apy === void 0 && (missing0 = "app_apy") || data.asset === void 0 && (missing0 = "asset") || data.available_fees === void 0 && (missing0 = "available_fees") || data.available_liquidity_usd === void 0 && (missing0 = "available_liquidity_usd") || data.caip2 === void 0 && (missing0 = "caip2") || data.name === void 0 && (missing0 = "name") || data.provider === void 0 && (missing0 = "provider") || data.tvl_usd === void 0 && (missing0 = "tvl_usd") || data.user_apy === void 0 && (missing0 = "user_apy") || data.vault_address === void 0 && (missing0 = "vault_address")) {
-    validateAaveVaultDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAaveVaultDetailsClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "admin_wallet_address", "admin_wallet_id", "app_apy", "asset", "available_fees", "available_liquidity_usd", "caip2", "name", "provider", "tvl_usd", "user_apy", "vault_address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -23194,7 +23194,7 @@ function validateGetCryptoDepositAccountNextOrderResponseClosed(data, { instance
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.order === void 0 && (missing0 = "order")) {
-    validateGetCryptoDepositAccountNextOrderResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetCryptoDepositAccountNextOrderResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["order"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -23270,7 +23270,7 @@ function validateOAuthMetadataClosed(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.device_authorization_endpoint === void 0 && (missing0 = "device_authorization_endpoint") || data.grant_types_supported === void 0 && (missing0 = "grant_types_supported") || data.issuer === void 0 && (missing0 = "issuer") || data.response_types_supported === void 0 && (missing0 = "response_types_supported") || data.service_documentation === void 0 && (missing0 = "service_documentation") || data.token_endpoint === void 0 && (missing0 = "token_endpoint") || data.token_endpoint_auth_methods_supported === void 0 && (missing0 = "token_endpoint_auth_methods_supported")) {
-    validateOAuthMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOAuthMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["device_authorization_endpoint", "grant_types_supported", "issuer", "response_types_supported", "service_documentation", "token_endpoint", "token_endpoint_auth_methods_supported"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -23473,7 +23473,7 @@ function validateTransactionClosed(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.status === void 0 && (missing0 = "status") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateTransactionClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransactionClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "caip2", "created_at", "status", "transaction_hash", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -23705,7 +23705,7 @@ function validateEarnWithdrawActionResponseClosed(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.share_amount === void 0 && (missing0 = "share_amount") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.vault_address === void 0 && (missing0 = "vault_address") || data.vault_id === void 0 && (missing0 = "vault_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateEarnWithdrawActionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEarnWithdrawActionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "asset_address", "caip2", "created_at", "raw_amount", "share_amount", "status", "type", "vault_address", "vault_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -23983,7 +23983,7 @@ function validateWalletBalanceResponseClosed(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.balances === void 0 && (missing0 = "balances")) {
-    validateWalletBalanceResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletBalanceResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["balances"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -24037,7 +24037,7 @@ function validateWalletAssetBalanceClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset === void 0 && (missing0 = "asset") || data.chain === void 0 && (missing0 = "chain") || data.display_values === void 0 && (missing0 = "display_values") || data.raw_value === void 0 && (missing0 = "raw_value") || data.raw_value_decimals === void 0 && (missing0 = "raw_value_decimals")) {
-    validateWalletAssetBalanceClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletAssetBalanceClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset", "chain", "display_values", "raw_value", "raw_value_decimals"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -24167,7 +24167,7 @@ function validateWalletTransactionListResponseClosed(data, { instancePath = "", 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.next_cursor === void 0 && (missing0 = "next_cursor") || data.transactions === void 0 && (missing0 = "transactions")) {
-    validateWalletTransactionListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletTransactionListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["next_cursor", "transactions"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -24238,7 +24238,7 @@ function validateWalletTransactionClosed(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.details === void 0 && (missing0 = "details") || data.service_transaction_id === void 0 && (missing0 = "service_transaction_id") || data.status === void 0 && (missing0 = "status") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletTransactionClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletTransactionClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "created_at", "details", "service_transaction_id", "status", "transaction_hash", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -24419,7 +24419,7 @@ function validateTransferReceivedTransactionDetailClosed(data, { instancePath = 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset === void 0 && (missing0 = "asset") || data.chain === void 0 && (missing0 = "chain") || data.display_values === void 0 && (missing0 = "display_values") || data.raw_value === void 0 && (missing0 = "raw_value") || data.raw_value_decimals === void 0 && (missing0 = "raw_value_decimals") || data.recipient === void 0 && (missing0 = "recipient") || data.recipient_service_user_id === void 0 && (missing0 = "recipient_service_user_id") || data.sender === void 0 && (missing0 = "sender") || data.sender_service_user_id === void 0 && (missing0 = "sender_service_user_id") || data.type === void 0 && (missing0 = "type")) {
-    validateTransferReceivedTransactionDetailClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransferReceivedTransactionDetailClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset", "chain", "display_values", "raw_value", "raw_value_decimals", "recipient", "recipient_service_user_id", "sender", "sender_service_user_id", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -24619,7 +24619,7 @@ function validateTransferSentTransactionDetailClosed(data, { instancePath = "", 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset === void 0 && (missing0 = "asset") || data.chain === void 0 && (missing0 = "chain") || data.display_values === void 0 && (missing0 = "display_values") || data.raw_value === void 0 && (missing0 = "raw_value") || data.raw_value_decimals === void 0 && (missing0 = "raw_value_decimals") || data.recipient === void 0 && (missing0 = "recipient") || data.recipient_service_user_id === void 0 && (missing0 = "recipient_service_user_id") || data.sender === void 0 && (missing0 = "sender") || data.sender_service_user_id === void 0 && (missing0 = "sender_service_user_id") || data.type === void 0 && (missing0 = "type")) {
-    validateTransferSentTransactionDetailClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransferSentTransactionDetailClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset", "chain", "display_values", "raw_value", "raw_value_decimals", "recipient", "recipient_service_user_id", "sender", "sender_service_user_id", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -24819,7 +24819,7 @@ function validateWebhookEndpointClosed(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.url === void 0 && (missing0 = "url") || data.description === void 0 && (missing0 = "description") || data.event_types === void 0 && (missing0 = "event_types") || data.status === void 0 && (missing0 = "status") || data.disabled_reason === void 0 && (missing0 = "disabled_reason") || data.created_at === void 0 && (missing0 = "created_at") || data.updated_at === void 0 && (missing0 = "updated_at")) {
-    validateWebhookEndpointClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWebhookEndpointClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "url", "description", "event_types", "status", "disabled_reason", "created_at", "updated_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -24979,7 +24979,7 @@ function validateWalletInitImportResponseClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encryption_public_key === void 0 && (missing0 = "encryption_public_key") || data.encryption_type === void 0 && (missing0 = "encryption_type")) {
-    validateWalletInitImportResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletInitImportResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encryption_public_key", "encryption_type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -25031,7 +25031,7 @@ function validateKYBStatusResponseClosed(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.capabilities === void 0 && (missing0 = "capabilities") || data.endorsements === void 0 && (missing0 = "endorsements") || data.environment === void 0 && (missing0 = "environment") || data.future_requirements_due === void 0 && (missing0 = "future_requirements_due") || data.kyb === void 0 && (missing0 = "kyb") || data.provider === void 0 && (missing0 = "provider") || data.requirements_due === void 0 && (missing0 = "requirements_due") || data.status === void 0 && (missing0 = "status") || data.tos === void 0 && (missing0 = "tos")) {
-    validateKYBStatusResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKYBStatusResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["capabilities", "endorsements", "environment", "future_requirements_due", "kyb", "provider", "requirements_due", "status", "tos"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -25219,7 +25219,7 @@ function validateKyxTosStatusDetailClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status === void 0 && (missing0 = "status")) {
-    validateKyxTosStatusDetailClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKyxTosStatusDetailClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -25282,7 +25282,7 @@ function validateKyxVerificationStatusDetailClosed(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status === void 0 && (missing0 = "status")) {
-    validateKyxVerificationStatusDetailClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKyxVerificationStatusDetailClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -25363,7 +25363,7 @@ function validateKyxTosResponseClosed(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.environment === void 0 && (missing0 = "environment") || data.link === void 0 && (missing0 = "link") || data.provider === void 0 && (missing0 = "provider") || data.status === void 0 && (missing0 = "status")) {
-    validateKyxTosResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKyxTosResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["environment", "link", "provider", "status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -25449,7 +25449,7 @@ function validateKYCStatusResponseClosed(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.capabilities === void 0 && (missing0 = "capabilities") || data.endorsements === void 0 && (missing0 = "endorsements") || data.environment === void 0 && (missing0 = "environment") || data.future_requirements_due === void 0 && (missing0 = "future_requirements_due") || data.kyc === void 0 && (missing0 = "kyc") || data.provider === void 0 && (missing0 = "provider") || data.requirements_due === void 0 && (missing0 = "requirements_due") || data.status === void 0 && (missing0 = "status") || data.tos === void 0 && (missing0 = "tos")) {
-    validateKYCStatusResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKYCStatusResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["capabilities", "endorsements", "environment", "future_requirements_due", "kyc", "provider", "requirements_due", "status", "tos"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -25637,7 +25637,7 @@ function validateAccountsListResponseClosed(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateAccountsListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAccountsListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -25735,7 +25735,7 @@ function validateListCardTransactionsResponseClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateListCardTransactionsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListCardTransactionsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -25806,7 +25806,7 @@ function validateCardTransactionClosed(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount === void 0 && (missing0 = "amount") || data.created === void 0 && (missing0 = "created") || data.currency === void 0 && (missing0 = "currency") || data.dispute === void 0 && (missing0 = "dispute") || data.id === void 0 && (missing0 = "id") || data.merchant === void 0 && (missing0 = "merchant") || data.status === void 0 && (missing0 = "status")) {
-    validateCardTransactionClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardTransactionClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount", "created", "currency", "dispute", "id", "merchant", "status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -25983,7 +25983,7 @@ function validateCardMerchantClosed(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name")) {
-    validateCardMerchantClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardMerchantClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -26021,7 +26021,7 @@ function validateCardDisputeClosed(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status === void 0 && (missing0 = "status")) {
-    validateCardDisputeClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCardDisputeClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -26063,7 +26063,7 @@ function validateListCardsResponseClosed(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateListCardsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListCardsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -26134,7 +26134,7 @@ function validateConditionSetItemsResponseClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.items === void 0 && (missing0 = "items") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateConditionSetItemsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateConditionSetItemsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["items", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -26205,7 +26205,7 @@ function validateConditionSetListResponseClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateConditionSetListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateConditionSetListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -26276,7 +26276,7 @@ function validateListCryptoDepositAccountsResponseClosed(data, { instancePath = 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateListCryptoDepositAccountsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListCryptoDepositAccountsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -26347,7 +26347,7 @@ function validateListFiatDepositAccountsResponseClosed(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.fiat_deposit_accounts === void 0 && (missing0 = "fiat_deposit_accounts") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateListFiatDepositAccountsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListFiatDepositAccountsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["fiat_deposit_accounts", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -26418,7 +26418,7 @@ function validateIntentListResponseClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateIntentListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateIntentListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -26489,7 +26489,7 @@ function validateKeyQuorumListResponseClosed(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateKeyQuorumListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKeyQuorumListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -26560,7 +26560,7 @@ function validateOAuthGrantListResponseClosed(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data")) {
-    validateOAuthGrantListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOAuthGrantListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -26614,7 +26614,7 @@ function validateOAuthGrantClosed(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.grant_type === void 0 && (missing0 = "grant_type") || data.last_used_at === void 0 && (missing0 = "last_used_at")) {
-    validateOAuthGrantClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOAuthGrantClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "created_at", "grant_type", "last_used_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -26715,7 +26715,7 @@ function validateListOrganizationExternalFiatAccountsResponseClosed(data, { inst
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.external_fiat_accounts === void 0 && (missing0 = "external_fiat_accounts") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateListOrganizationExternalFiatAccountsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListOrganizationExternalFiatAccountsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["external_fiat_accounts", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -26786,7 +26786,7 @@ function validateKYBStatusListResponseClosed(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.kyb_statuses === void 0 && (missing0 = "kyb_statuses") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateKYBStatusListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKYBStatusListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["kyb_statuses", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -26857,7 +26857,7 @@ function validateOrganizationSecretsListResponseClosed(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data")) {
-    validateOrganizationSecretsListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOrganizationSecretsListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -26911,7 +26911,7 @@ function validateOrganizationSecretViewClosed(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.last_four === void 0 && (missing0 = "last_four") || data.revoked_at === void 0 && (missing0 = "revoked_at") || data.signing_public_key === void 0 && (missing0 = "signing_public_key")) {
-    validateOrganizationSecretViewClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOrganizationSecretViewClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "created_at", "last_four", "revoked_at", "signing_public_key"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -27035,7 +27035,7 @@ function validateOrganizationsListResponseClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateOrganizationsListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOrganizationsListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -27106,7 +27106,7 @@ function validatePolicyListResponseClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validatePolicyListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -27177,7 +27177,7 @@ function validatePolicySummaryClosed(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.chain_type === void 0 && (missing0 = "chain_type") || data.created_at === void 0 && (missing0 = "created_at") || data.name === void 0 && (missing0 = "name") || data.owner_id === void 0 && (missing0 = "owner_id") || data.version === void 0 && (missing0 = "version")) {
-    validatePolicySummaryClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicySummaryClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "chain_type", "created_at", "name", "owner_id", "version"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -27363,7 +27363,7 @@ function validateTransactionListClosed(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.transactions === void 0 && (missing0 = "transactions")) {
-    validateTransactionListClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransactionListClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["transactions"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -27417,7 +27417,7 @@ function validateListExternalFiatAccountsResponseClosed(data, { instancePath = "
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.external_fiat_accounts === void 0 && (missing0 = "external_fiat_accounts") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateListExternalFiatAccountsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListExternalFiatAccountsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["external_fiat_accounts", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -27488,7 +27488,7 @@ function validateKYCStatusListResponseClosed(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.kyc_statuses === void 0 && (missing0 = "kyc_statuses") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateKYCStatusListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKYCStatusListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["kyc_statuses", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -27559,7 +27559,7 @@ function validateUserListResponseClosed(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateUserListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -27630,7 +27630,7 @@ function validateListWalletActionsResponseClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateListWalletActionsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListWalletActionsResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -27701,7 +27701,7 @@ function validateWalletAutomationExecutionListResponseClosed(data, { instancePat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateWalletAutomationExecutionListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletAutomationExecutionListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -27772,7 +27772,7 @@ function validateWalletAutomationExecutionResponseClosed(data, { instancePath = 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.automation_attachment_id === void 0 && (missing0 = "automation_attachment_id") || data.completed_at === void 0 && (missing0 = "completed_at") || data.created_at === void 0 && (missing0 = "created_at") || data.failed_at === void 0 && (missing0 = "failed_at") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.status === void 0 && (missing0 = "status") || data.submitted_at === void 0 && (missing0 = "submitted_at") || data.trigger_asset_address === void 0 && (missing0 = "trigger_asset_address") || data.trigger_block_number === void 0 && (missing0 = "trigger_block_number") || data.trigger_caip2 === void 0 && (missing0 = "trigger_caip2") || data.trigger_tx_hash === void 0 && (missing0 = "trigger_tx_hash") || data.updated_at === void 0 && (missing0 = "updated_at") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletAutomationExecutionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletAutomationExecutionResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "automation_attachment_id", "completed_at", "created_at", "failed_at", "failure_reason", "status", "submitted_at", "trigger_asset_address", "trigger_block_number", "trigger_caip2", "trigger_tx_hash", "updated_at", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -28063,7 +28063,7 @@ function validateWalletAutomationListResponseClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateWalletAutomationListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletAutomationListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -28134,7 +28134,7 @@ function validateWalletListResponseClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateWalletListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -28205,7 +28205,7 @@ function validateWebhookDeliveriesListResponseClosed(data, { instancePath = "", 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateWebhookDeliveriesListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWebhookDeliveriesListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -28276,7 +28276,7 @@ function validateWebhookDeliveryClosed(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.endpoint_id === void 0 && (missing0 = "endpoint_id") || data.event_id === void 0 && (missing0 = "event_id") || data.event_type === void 0 && (missing0 = "event_type") || data.status === void 0 && (missing0 = "status") || data.attempt_count === void 0 && (missing0 = "attempt_count") || data.attempts === void 0 && (missing0 = "attempts") || data.next_attempt_at === void 0 && (missing0 = "next_attempt_at") || data.created_at === void 0 && (missing0 = "created_at")) {
-    validateWebhookDeliveryClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWebhookDeliveryClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "endpoint_id", "event_id", "event_type", "status", "attempt_count", "attempts", "next_attempt_at", "created_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -28494,7 +28494,7 @@ function validateWebhookAttemptClosed(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.attempted_at === void 0 && (missing0 = "attempted_at") || data.duration_ms === void 0 && (missing0 = "duration_ms") || data.response_status === void 0 && (missing0 = "response_status") || data.error === void 0 && (missing0 = "error")) {
-    validateWebhookAttemptClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWebhookAttemptClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["attempted_at", "duration_ms", "response_status", "error"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -28609,7 +28609,7 @@ function validateWebhookEndpointsListResponseClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateWebhookEndpointsListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWebhookEndpointsListResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -28680,7 +28680,7 @@ function validateDepositAccountCryptoQuoteResponseClosed(data, { instancePath = 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.created_at === void 0 && (missing0 = "created_at") || data.estimated_output_amount === void 0 && (missing0 = "estimated_output_amount") || data.input_amount === void 0 && (missing0 = "input_amount")) {
-    validateDepositAccountCryptoQuoteResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDepositAccountCryptoQuoteResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["created_at", "estimated_output_amount", "input_amount"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -28754,7 +28754,7 @@ function validateSwapQuoteResponseClosed(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.est_output_amount === void 0 && (missing0 = "est_output_amount") || data.gas_estimate === void 0 && (missing0 = "gas_estimate") || data.input_amount === void 0 && (missing0 = "input_amount") || data.input_token === void 0 && (missing0 = "input_token") || data.minimum_output_amount === void 0 && (missing0 = "minimum_output_amount") || data.output_token === void 0 && (missing0 = "output_token")) {
-    validateSwapQuoteResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSwapQuoteResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "est_output_amount", "gas_estimate", "input_amount", "input_token", "minimum_output_amount", "output_token"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -28940,7 +28940,7 @@ function validateTransferQuoteResponseClosed(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.destination === void 0 && (missing0 = "destination") || data.estimated_fees === void 0 && (missing0 = "estimated_fees") || data.estimated_input_amount === void 0 && (missing0 = "estimated_input_amount") || data.estimated_output_amount === void 0 && (missing0 = "estimated_output_amount") || data.expires_at === void 0 && (missing0 = "expires_at") || data.source === void 0 && (missing0 = "source")) {
-    validateTransferQuoteResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransferQuoteResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["destination", "estimated_fees", "estimated_input_amount", "estimated_output_amount", "expires_at", "source"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -29089,7 +29089,7 @@ function validateRawSignResponseClosed(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.method === void 0 && (missing0 = "method")) {
-    validateRawSignResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRawSignResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -29146,7 +29146,7 @@ function validateRawSignResponseDataClosed(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encoding === void 0 && (missing0 = "encoding") || data.signature === void 0 && (missing0 = "signature")) {
-    validateRawSignResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRawSignResponseDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encoding", "signature"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -29203,7 +29203,7 @@ function validateWalletAutomationReindexResponseClosed(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.results === void 0 && (missing0 = "results") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletAutomationReindexResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletAutomationReindexResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["results", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -29272,7 +29272,7 @@ function validateWalletAutomationReindexAssetResultClosed(data, { instancePath =
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.existing_execution_id === void 0 && (missing0 = "existing_execution_id") || data.raw_balance === void 0 && (missing0 = "raw_balance") || data.status === void 0 && (missing0 = "status")) {
-    validateWalletAutomationReindexAssetResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletAutomationReindexAssetResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset_address", "caip2", "existing_execution_id", "raw_balance", "status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -29374,7 +29374,7 @@ function validateCryptoDepositAccountConfigSearchResponseClosed(data, { instance
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chains === void 0 && (missing0 = "chains") || data.currencies === void 0 && (missing0 = "currencies")) {
-    validateCryptoDepositAccountConfigSearchResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCryptoDepositAccountConfigSearchResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chains", "currencies"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -29458,7 +29458,7 @@ function validateCryptoDepositAccountFoundCurrencyClosed(data, { instancePath = 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chains === void 0 && (missing0 = "chains") || data.name === void 0 && (missing0 = "name") || data.symbol === void 0 && (missing0 = "symbol") || data.verified === void 0 && (missing0 = "verified")) {
-    validateCryptoDepositAccountFoundCurrencyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCryptoDepositAccountFoundCurrencyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chains", "name", "symbol", "verified"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -29573,7 +29573,7 @@ function validateDeviceVerifyResponseClosed(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.success === void 0 && (missing0 = "success")) {
-    validateDeviceVerifyResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeviceVerifyResponseClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["success"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;

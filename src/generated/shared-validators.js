@@ -47,7 +47,7 @@ function validateConditionSetItemValueInput(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.value === void 0 && (missing0 = "value")) {
-    validateConditionSetItemValueInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateConditionSetItemValueInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -137,7 +137,7 @@ function validateIntentAuthorizationClosed(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.members === void 0 && (missing0 = "members") || data.threshold === void 0 && (missing0 = "threshold")) {
-    validateIntentAuthorizationClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateIntentAuthorizationClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["members", "threshold"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -266,7 +266,7 @@ function validateIntentAuthorizationKeyQuorumClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.key_quorum_id === void 0 && (missing0 = "key_quorum_id") || data.members === void 0 && (missing0 = "members") || data.threshold === void 0 && (missing0 = "threshold") || data.threshold_met === void 0 && (missing0 = "threshold_met") || data.type === void 0 && (missing0 = "type")) {
-    validateIntentAuthorizationKeyQuorumClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateIntentAuthorizationKeyQuorumClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["key_quorum_id", "members", "threshold", "threshold_met", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -441,7 +441,7 @@ function validateIntentAuthorizationKeyMemberClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.public_key === void 0 && (missing0 = "public_key") || data.signed_at === void 0 && (missing0 = "signed_at") || data.type === void 0 && (missing0 = "type")) {
-    validateIntentAuthorizationKeyMemberClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateIntentAuthorizationKeyMemberClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["public_key", "signed_at", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -520,7 +520,7 @@ function validateIntentAuthorizationUserMemberClosed(data, { instancePath = "", 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.signed_at === void 0 && (missing0 = "signed_at") || data.type === void 0 && (missing0 = "type") || data.user_id === void 0 && (missing0 = "user_id")) {
-    validateIntentAuthorizationUserMemberClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateIntentAuthorizationUserMemberClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["signed_at", "type", "user_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -733,7 +733,7 @@ function validateSwapAttachmentParams(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.destination_address === void 0 && (missing0 = "destination_address")) {
-    validateSwapAttachmentParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSwapAttachmentParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["destination_address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -784,7 +784,7 @@ function validateUserClosed(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.created_at === void 0 && (missing0 = "created_at") || data.has_accepted_terms === void 0 && (missing0 = "has_accepted_terms") || data.is_guest === void 0 && (missing0 = "is_guest") || data.linked_accounts === void 0 && (missing0 = "linked_accounts") || data.mfa_methods === void 0 && (missing0 = "mfa_methods")) {
-    validateUserClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "created_at", "has_accepted_terms", "is_guest", "linked_accounts", "mfa_methods"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1021,7 +1021,7 @@ function validateEmailMfaMethodClosed(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateEmailMfaMethodClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEmailMfaMethodClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1086,7 +1086,7 @@ function validatePasskeyMfaMethodClosed(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validatePasskeyMfaMethodClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePasskeyMfaMethodClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1151,7 +1151,7 @@ function validateTotpMfaMethodClosed(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateTotpMfaMethodClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTotpMfaMethodClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1216,7 +1216,7 @@ function validateSMSMfaMethodClosed(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateSMSMfaMethodClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSMSMfaMethodClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3861,7 +3861,7 @@ function validateLinkedAccountAuthorizationKeyClosed(data, { instancePath = "", 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.public_key === void 0 && (missing0 = "public_key") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountAuthorizationKeyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountAuthorizationKeyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["first_verified_at", "latest_verified_at", "public_key", "type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3981,7 +3981,7 @@ function validateLinkedAccountCrossAppClosed(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.embedded_wallets === void 0 && (missing0 = "embedded_wallets") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.provider_app_id === void 0 && (missing0 = "provider_app_id") || data.smart_wallets === void 0 && (missing0 = "smart_wallets") || data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountCrossAppClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountCrossAppClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["embedded_wallets", "first_verified_at", "latest_verified_at", "provider_app_id", "smart_wallets", "subject", "type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4171,7 +4171,7 @@ function validateCrossAppSmartWalletClosed(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address")) {
-    validateCrossAppSmartWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCrossAppSmartWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4207,7 +4207,7 @@ function validateCrossAppEmbeddedWalletClosed(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address")) {
-    validateCrossAppEmbeddedWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCrossAppEmbeddedWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4243,7 +4243,7 @@ function validateLinkedAccountTelegramClosed(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.telegram_user_id === void 0 && (missing0 = "telegram_user_id") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountTelegramClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountTelegramClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["first_verified_at", "latest_verified_at", "telegram_user_id", "type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4415,7 +4415,7 @@ function validateLinkedAccountPasskeyClosed(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.credential_id === void 0 && (missing0 = "credential_id") || data.enrolled_in_mfa === void 0 && (missing0 = "enrolled_in_mfa") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountPasskeyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountPasskeyClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["credential_id", "enrolled_in_mfa", "first_verified_at", "latest_verified_at", "type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4607,7 +4607,7 @@ function validateLinkedAccountFarcasterClosed(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.fid === void 0 && (missing0 = "fid") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.owner_address === void 0 && (missing0 = "owner_address") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountFarcasterClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountFarcasterClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["fid", "first_verified_at", "latest_verified_at", "owner_address", "type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4832,7 +4832,7 @@ function validateLinkedAccountCustomJwtClosed(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.custom_user_id === void 0 && (missing0 = "custom_user_id") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountCustomJwtClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountCustomJwtClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["custom_user_id", "first_verified_at", "latest_verified_at", "type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4952,7 +4952,7 @@ function validateLinkedAccountAppleOAuthClosed(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.email === void 0 && (missing0 = "email") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountAppleOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountAppleOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["email", "first_verified_at", "latest_verified_at", "subject", "type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5085,7 +5085,7 @@ function validateLinkedAccountLinkedInOAuthClosed(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.email === void 0 && (missing0 = "email") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountLinkedInOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountLinkedInOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["email", "first_verified_at", "latest_verified_at", "subject", "type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5242,7 +5242,7 @@ function validateLinkedAccountTwitchOAuthClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.username === void 0 && (missing0 = "username") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountTwitchOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountTwitchOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["first_verified_at", "latest_verified_at", "subject", "type", "username", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5375,7 +5375,7 @@ function validateLinkedAccountLineOAuthClosed(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.email === void 0 && (missing0 = "email") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.name === void 0 && (missing0 = "name") || data.profile_picture_url === void 0 && (missing0 = "profile_picture_url") || data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountLineOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountLineOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["email", "first_verified_at", "latest_verified_at", "name", "profile_picture_url", "subject", "type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5534,7 +5534,7 @@ function validateLinkedAccountTiktokOAuthClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.name === void 0 && (missing0 = "name") || data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.username === void 0 && (missing0 = "username") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountTiktokOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountTiktokOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["first_verified_at", "latest_verified_at", "name", "subject", "type", "username", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5680,7 +5680,7 @@ function validateLinkedAccountInstagramOAuthClosed(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.username === void 0 && (missing0 = "username") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountInstagramOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountInstagramOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["first_verified_at", "latest_verified_at", "subject", "type", "username", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5813,7 +5813,7 @@ function validateLinkedAccountSpotifyOAuthClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.email === void 0 && (missing0 = "email") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.name === void 0 && (missing0 = "name") || data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountSpotifyOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountSpotifyOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["email", "first_verified_at", "latest_verified_at", "name", "subject", "type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5959,7 +5959,7 @@ function validateLinkedAccountGitHubOAuthClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.email === void 0 && (missing0 = "email") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.name === void 0 && (missing0 = "name") || data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.username === void 0 && (missing0 = "username") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountGitHubOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountGitHubOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["email", "first_verified_at", "latest_verified_at", "name", "subject", "type", "username", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6118,7 +6118,7 @@ function validateLinkedAccountDiscordOAuthClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.email === void 0 && (missing0 = "email") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.username === void 0 && (missing0 = "username") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountDiscordOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountDiscordOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["email", "first_verified_at", "latest_verified_at", "subject", "type", "username", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6264,7 +6264,7 @@ function validateLinkedAccountTwitterOAuthClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.name === void 0 && (missing0 = "name") || data.profile_picture_url === void 0 && (missing0 = "profile_picture_url") || data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.username === void 0 && (missing0 = "username") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountTwitterOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountTwitterOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["first_verified_at", "latest_verified_at", "name", "profile_picture_url", "subject", "type", "username", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6423,7 +6423,7 @@ function validateLinkedAccountGoogleOAuthClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.email === void 0 && (missing0 = "email") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.name === void 0 && (missing0 = "name") || data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountGoogleOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountGoogleOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["email", "first_verified_at", "latest_verified_at", "name", "subject", "type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6568,7 +6568,7 @@ function validateLinkedAccountSmartWalletClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.smart_wallet_type === void 0 && (missing0 = "smart_wallet_type") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountSmartWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountSmartWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "first_verified_at", "latest_verified_at", "smart_wallet_type", "type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6728,7 +6728,7 @@ function validateLinkedAccountCurveSigningEmbeddedWalletClosed(data, { instanceP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.address === void 0 && (missing0 = "address") || data.chain_id === void 0 && (missing0 = "chain_id") || data.chain_type === void 0 && (missing0 = "chain_type") || data.connector_type === void 0 && (missing0 = "connector_type") || data.delegated === void 0 && (missing0 = "delegated") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.imported === void 0 && (missing0 = "imported") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.public_key === void 0 && (missing0 = "public_key") || data.recovery_method === void 0 && (missing0 = "recovery_method") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at") || data.wallet_client === void 0 && (missing0 = "wallet_client") || data.wallet_client_type === void 0 && (missing0 = "wallet_client_type") || data.wallet_index === void 0 && (missing0 = "wallet_index")) {
-    validateLinkedAccountCurveSigningEmbeddedWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountCurveSigningEmbeddedWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "address", "chain_id", "chain_type", "connector_type", "delegated", "first_verified_at", "imported", "latest_verified_at", "public_key", "recovery_method", "type", "verified_at", "wallet_client", "wallet_client_type", "wallet_index"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7049,7 +7049,7 @@ function validateLinkedAccountBitcoinTaprootEmbeddedWalletClosed(data, { instanc
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.address === void 0 && (missing0 = "address") || data.chain_id === void 0 && (missing0 = "chain_id") || data.chain_type === void 0 && (missing0 = "chain_type") || data.connector_type === void 0 && (missing0 = "connector_type") || data.delegated === void 0 && (missing0 = "delegated") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.imported === void 0 && (missing0 = "imported") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.public_key === void 0 && (missing0 = "public_key") || data.recovery_method === void 0 && (missing0 = "recovery_method") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at") || data.wallet_client === void 0 && (missing0 = "wallet_client") || data.wallet_client_type === void 0 && (missing0 = "wallet_client_type") || data.wallet_index === void 0 && (missing0 = "wallet_index")) {
-    validateLinkedAccountBitcoinTaprootEmbeddedWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountBitcoinTaprootEmbeddedWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "address", "chain_id", "chain_type", "connector_type", "delegated", "first_verified_at", "imported", "latest_verified_at", "public_key", "recovery_method", "type", "verified_at", "wallet_client", "wallet_client_type", "wallet_index"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7343,7 +7343,7 @@ function validateLinkedAccountBitcoinSegwitEmbeddedWalletClosed(data, { instance
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.address === void 0 && (missing0 = "address") || data.chain_id === void 0 && (missing0 = "chain_id") || data.chain_type === void 0 && (missing0 = "chain_type") || data.connector_type === void 0 && (missing0 = "connector_type") || data.delegated === void 0 && (missing0 = "delegated") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.imported === void 0 && (missing0 = "imported") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.public_key === void 0 && (missing0 = "public_key") || data.recovery_method === void 0 && (missing0 = "recovery_method") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at") || data.wallet_client === void 0 && (missing0 = "wallet_client") || data.wallet_client_type === void 0 && (missing0 = "wallet_client_type") || data.wallet_index === void 0 && (missing0 = "wallet_index")) {
-    validateLinkedAccountBitcoinSegwitEmbeddedWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountBitcoinSegwitEmbeddedWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "address", "chain_id", "chain_type", "connector_type", "delegated", "first_verified_at", "imported", "latest_verified_at", "public_key", "recovery_method", "type", "verified_at", "wallet_client", "wallet_client_type", "wallet_index"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7637,7 +7637,7 @@ function validateLinkedAccountSolanaEmbeddedWalletClosed(data, { instancePath = 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.address === void 0 && (missing0 = "address") || data.chain_id === void 0 && (missing0 = "chain_id") || data.chain_type === void 0 && (missing0 = "chain_type") || data.connector_type === void 0 && (missing0 = "connector_type") || data.delegated === void 0 && (missing0 = "delegated") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.imported === void 0 && (missing0 = "imported") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.public_key === void 0 && (missing0 = "public_key") || data.recovery_method === void 0 && (missing0 = "recovery_method") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at") || data.wallet_client === void 0 && (missing0 = "wallet_client") || data.wallet_client_type === void 0 && (missing0 = "wallet_client_type") || data.wallet_index === void 0 && (missing0 = "wallet_index")) {
-    validateLinkedAccountSolanaEmbeddedWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountSolanaEmbeddedWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "address", "chain_id", "chain_type", "connector_type", "delegated", "first_verified_at", "imported", "latest_verified_at", "public_key", "recovery_method", "type", "verified_at", "wallet_client", "wallet_client_type", "wallet_index"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7931,7 +7931,7 @@ function validateLinkedAccountEthereumEmbeddedWalletClosed(data, { instancePath 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.address === void 0 && (missing0 = "address") || data.chain_id === void 0 && (missing0 = "chain_id") || data.chain_type === void 0 && (missing0 = "chain_type") || data.connector_type === void 0 && (missing0 = "connector_type") || data.delegated === void 0 && (missing0 = "delegated") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.imported === void 0 && (missing0 = "imported") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.recovery_method === void 0 && (missing0 = "recovery_method") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at") || data.wallet_client === void 0 && (missing0 = "wallet_client") || data.wallet_client_type === void 0 && (missing0 = "wallet_client_type") || data.wallet_index === void 0 && (missing0 = "wallet_index")) {
-    validateLinkedAccountEthereumEmbeddedWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountEthereumEmbeddedWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "address", "chain_id", "chain_type", "connector_type", "delegated", "first_verified_at", "imported", "latest_verified_at", "recovery_method", "type", "verified_at", "wallet_client", "wallet_client_type", "wallet_index"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8213,7 +8213,7 @@ function validateLinkedAccountSolanaClosed(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.chain_type === void 0 && (missing0 = "chain_type") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at") || data.wallet_client === void 0 && (missing0 = "wallet_client")) {
-    validateLinkedAccountSolanaClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountSolanaClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "chain_type", "first_verified_at", "latest_verified_at", "type", "verified_at", "wallet_client"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8391,7 +8391,7 @@ function validateLinkedAccountEthereumClosed(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.chain_type === void 0 && (missing0 = "chain_type") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at") || data.wallet_client === void 0 && (missing0 = "wallet_client")) {
-    validateLinkedAccountEthereumClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountEthereumClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "chain_type", "first_verified_at", "latest_verified_at", "type", "verified_at", "wallet_client"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8581,7 +8581,7 @@ function validateLinkedAccountPhoneClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.phoneNumber === void 0 && (missing0 = "phoneNumber") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountPhoneClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountPhoneClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["first_verified_at", "latest_verified_at", "phoneNumber", "type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8713,7 +8713,7 @@ function validateLinkedAccountCustomOAuthClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.subject === void 0 && (missing0 = "subject") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountCustomOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountCustomOAuthClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["first_verified_at", "latest_verified_at", "subject", "type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8900,7 +8900,7 @@ function validateLinkedAccountEmailClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.first_verified_at === void 0 && (missing0 = "first_verified_at") || data.latest_verified_at === void 0 && (missing0 = "latest_verified_at") || data.type === void 0 && (missing0 = "type") || data.verified_at === void 0 && (missing0 = "verified_at")) {
-    validateLinkedAccountEmailClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountEmailClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "first_verified_at", "latest_verified_at", "type", "verified_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9139,7 +9139,7 @@ function validateIntentBinding(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.intentId === void 0 && (missing0 = "intentId") || data.type === void 0 && (missing0 = "type")) {
-    validateIntentBinding.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateIntentBinding.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["intentId", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9412,7 +9412,7 @@ function validatePolicyRuleRequest(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action === void 0 && (missing0 = "action") || data.conditions === void 0 && (missing0 = "conditions") || data.method === void 0 && (missing0 = "method") || data.name === void 0 && (missing0 = "name")) {
-    validatePolicyRuleRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyRuleRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action", "conditions", "method", "name"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9653,7 +9653,7 @@ function validateMessageSigningCondition(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value")) {
-    validateMessageSigningCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateMessageSigningCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source", "operator", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9887,7 +9887,7 @@ function validateAggregationCondition(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value")) {
-    validateAggregationCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAggregationCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source", "operator", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9982,7 +9982,7 @@ function validateActionRequestBodyCondition(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value")) {
-    validateActionRequestBodyCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateActionRequestBodyCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source", "operator", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10076,7 +10076,7 @@ function validateSuiTransferObjectsCommandCondition(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value")) {
-    validateSuiTransferObjectsCommandCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSuiTransferObjectsCommandCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source", "operator", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10173,7 +10173,7 @@ function validateSuiTransactionCommandCondition(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value")) {
-    validateSuiTransactionCommandCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSuiTransactionCommandCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source", "operator", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10367,7 +10367,7 @@ function validateXrplTransactionCondition(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value")) {
-    validateXrplTransactionCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateXrplTransactionCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source", "operator", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10464,7 +10464,7 @@ function validateTronCalldataCondition(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.abi === void 0 && (missing0 = "abi") || data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value")) {
-    validateTronCalldataCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTronCalldataCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["abi", "field", "field_source", "operator", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10607,7 +10607,7 @@ function validateAbiItem(data, { instancePath = "", parentData, parentDataProper
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type")) {
-    validateAbiItem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAbiItem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10770,7 +10770,7 @@ function validateAbiParameter(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type")) {
-    validateAbiParameter.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAbiParameter.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10908,7 +10908,7 @@ function validateTronTransactionCondition(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value")) {
-    validateTronTransactionCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTronTransactionCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source", "operator", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11005,7 +11005,7 @@ function validateSystemCondition(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value")) {
-    validateSystemCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSystemCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source", "operator", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11091,7 +11091,7 @@ function validateSolanaTokenProgramInstructionCondition(data, { instancePath = "
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value")) {
-    validateSolanaTokenProgramInstructionCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSolanaTokenProgramInstructionCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source", "operator", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11188,7 +11188,7 @@ function validateSolanaSystemProgramInstructionCondition(data, { instancePath = 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value")) {
-    validateSolanaSystemProgramInstructionCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSolanaSystemProgramInstructionCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source", "operator", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11285,7 +11285,7 @@ function validateSolanaProgramInstructionCondition(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value")) {
-    validateSolanaProgramInstructionCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSolanaProgramInstructionCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source", "operator", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11371,7 +11371,7 @@ function validateTempoTransactionCondition(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value")) {
-    validateTempoTransactionCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTempoTransactionCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source", "operator", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11468,7 +11468,7 @@ function validateEthereum7702AuthorizationCondition(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value")) {
-    validateEthereum7702AuthorizationCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereum7702AuthorizationCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source", "operator", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11554,7 +11554,7 @@ function validateEthereumTypedDataMessageCondition(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.typed_data === void 0 && (missing0 = "typed_data") || data.value === void 0 && (missing0 = "value")) {
-    validateEthereumTypedDataMessageCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumTypedDataMessageCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source", "operator", "typed_data", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11660,7 +11660,7 @@ function validateTypedDataInput(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.primary_type === void 0 && (missing0 = "primary_type") || data.types === void 0 && (missing0 = "types")) {
-    validateTypedDataInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTypedDataInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["primary_type", "types"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11767,7 +11767,7 @@ function validateTypedDataTypeFieldInput(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name") || data.type === void 0 && (missing0 = "type")) {
-    validateTypedDataTypeFieldInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTypedDataTypeFieldInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11835,7 +11835,7 @@ function validateEthereumTypedDataDomainCondition(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value")) {
-    validateEthereumTypedDataDomainCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumTypedDataDomainCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source", "operator", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11932,7 +11932,7 @@ function validateEthereumCalldataCondition(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.abi === void 0 && (missing0 = "abi") || data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value")) {
-    validateEthereumCalldataCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumCalldataCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["abi", "field", "field_source", "operator", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12038,7 +12038,7 @@ function validateEthereumTransactionCondition(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value")) {
-    validateEthereumTransactionCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumTransactionCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source", "operator", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12151,7 +12151,7 @@ function validatePolicyRuleProposal(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.conditions === void 0 && (missing0 = "conditions") || data.name === void 0 && (missing0 = "name")) {
-    validatePolicyRuleProposal.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyRuleProposal.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["conditions", "name"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12307,7 +12307,7 @@ function validateIncompletePolicyCondition(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field_source === void 0 && (missing0 = "field_source") || data.value === void 0 && (missing0 = "value")) {
-    validateIncompletePolicyCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateIncompletePolicyCondition.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field_source", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12582,7 +12582,7 @@ function validateOwnerInputPublicKey(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.public_key === void 0 && (missing0 = "public_key")) {
-    validateOwnerInputPublicKey.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOwnerInputPublicKey.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["public_key"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12618,7 +12618,7 @@ function validateOwnerInputUser(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.user_id === void 0 && (missing0 = "user_id")) {
-    validateOwnerInputUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOwnerInputUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["user_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12859,7 +12859,7 @@ function validateAdditionalSignerItemInput(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.signer_id === void 0 && (missing0 = "signer_id")) {
-    validateAdditionalSignerItemInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAdditionalSignerItemInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["signer_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12911,7 +12911,7 @@ function validateTransferRequest(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.destination === void 0 && (missing0 = "destination") || data.source === void 0 && (missing0 = "source")) {
-    validateTransferRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransferRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["destination", "source"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13139,7 +13139,7 @@ function validateCustomTokenTransferSource(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset_address === void 0 && (missing0 = "asset_address") || data.chain === void 0 && (missing0 = "chain")) {
-    validateCustomTokenTransferSource.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCustomTokenTransferSource.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset_address", "chain"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13242,7 +13242,7 @@ function validateNamedTokenTransferSource(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset === void 0 && (missing0 = "asset") || data.chain === void 0 && (missing0 = "chain")) {
-    validateNamedTokenTransferSource.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateNamedTokenTransferSource.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset", "chain"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13363,7 +13363,7 @@ function validateFeeConfiguration(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.value === void 0 && (missing0 = "value")) {
-    validateFeeConfiguration.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateFeeConfiguration.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13434,7 +13434,7 @@ function validateTokenTransferDestination(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address")) {
-    validateTokenTransferDestination.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTokenTransferDestination.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13527,7 +13527,7 @@ function validateTransferCustodyOptions(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.initiation === void 0 && (missing0 = "initiation")) {
-    validateTransferCustodyOptions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransferCustodyOptions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["initiation"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13563,7 +13563,7 @@ function validateTransferInitiation(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.attestations === void 0 && (missing0 = "attestations") || data.channel === void 0 && (missing0 = "channel") || data.subchannel === void 0 && (missing0 = "subchannel")) {
-    validateTransferInitiation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransferInitiation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["attestations", "channel", "subchannel"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13663,7 +13663,7 @@ function validateTransferInitiationAttestations(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.sca === void 0 && (missing0 = "sca")) {
-    validateTransferInitiationAttestations.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransferInitiationAttestations.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["sca"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13699,7 +13699,7 @@ function validateTransferScaAttestation(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.outcome === void 0 && (missing0 = "outcome")) {
-    validateTransferScaAttestation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransferScaAttestation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["outcome"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13791,7 +13791,7 @@ function validateTransferScaAuthFactor(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.authenticated_at === void 0 && (missing0 = "authenticated_at") || data.category === void 0 && (missing0 = "category") || data.reference === void 0 && (missing0 = "reference")) {
-    validateTransferScaAuthFactor.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransferScaAuthFactor.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["authenticated_at", "category", "reference"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13971,7 +13971,7 @@ function validateTempoZoneSettlementWalletActionStepClosed(data, { instancePath 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.status === void 0 && (missing0 = "status") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.type === void 0 && (missing0 = "type")) {
-    validateTempoZoneSettlementWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTempoZoneSettlementWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "status", "transaction_hash", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14083,7 +14083,7 @@ function validateFailureReasonClosed(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.message === void 0 && (missing0 = "message")) {
-    validateFailureReasonClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateFailureReasonClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["message"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14119,7 +14119,7 @@ function validateCustodianTransactionWalletActionStepClosed(data, { instancePath
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.custodian === void 0 && (missing0 = "custodian") || data.status === void 0 && (missing0 = "status") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.type === void 0 && (missing0 = "type")) {
-    validateCustodianTransactionWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCustodianTransactionWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["custodian", "status", "transaction_hash", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14230,7 +14230,7 @@ function validateExternalTransactionWalletActionStepClosed(data, { instancePath 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type")) {
-    validateExternalTransactionWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExternalTransactionWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14325,7 +14325,7 @@ function validateTvmTransactionWalletActionStepClosed(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.status === void 0 && (missing0 = "status") || data.transaction_id === void 0 && (missing0 = "transaction_id") || data.type === void 0 && (missing0 = "type")) {
-    validateTvmTransactionWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTvmTransactionWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "status", "transaction_id", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14436,7 +14436,7 @@ function validateSvmTransactionWalletActionStepClosed(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.status === void 0 && (missing0 = "status") || data.transaction_signature === void 0 && (missing0 = "transaction_signature") || data.type === void 0 && (missing0 = "type")) {
-    validateSvmTransactionWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSvmTransactionWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "status", "transaction_signature", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14571,7 +14571,7 @@ function validateEvmUserOperationWalletActionStepClosed(data, { instancePath = "
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.bundle_transaction_hash === void 0 && (missing0 = "bundle_transaction_hash") || data.caip2 === void 0 && (missing0 = "caip2") || data.entrypoint_version === void 0 && (missing0 = "entrypoint_version") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.user_operation_hash === void 0 && (missing0 = "user_operation_hash")) {
-    validateEvmUserOperationWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEvmUserOperationWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["bundle_transaction_hash", "caip2", "entrypoint_version", "status", "type", "user_operation_hash"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14747,7 +14747,7 @@ function validateEvmTransactionWalletActionStepClosed(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.status === void 0 && (missing0 = "status") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.type === void 0 && (missing0 = "type")) {
-    validateEvmTransactionWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEvmTransactionWalletActionStepClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "status", "transaction_hash", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15035,7 +15035,7 @@ function validateExportSeedPhraseRpcInput(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateExportSeedPhraseRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExportSeedPhraseRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15112,7 +15112,7 @@ function validateExportWalletRequest(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encryption_type === void 0 && (missing0 = "encryption_type") || data.recipient_public_key === void 0 && (missing0 = "recipient_public_key")) {
-    validateExportWalletRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExportWalletRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encryption_type", "recipient_public_key"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15219,7 +15219,7 @@ function validateExportPrivateKeyRpcInput(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateExportPrivateKeyRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExportPrivateKeyRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15296,7 +15296,7 @@ function validateNearSignTransactionRpcInput(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateNearSignTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateNearSignTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15353,7 +15353,7 @@ function validateNearSignTransactionRpcInputParams(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.transaction === void 0 && (missing0 = "transaction")) {
-    validateNearSignTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateNearSignTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["transaction"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15412,7 +15412,7 @@ function validateXrplSignTransactionRpcInput(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateXrplSignTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateXrplSignTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15469,7 +15469,7 @@ function validateXrplSignTransactionRpcInputParams(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encoding === void 0 && (missing0 = "encoding") || data.transaction === void 0 && (missing0 = "transaction")) {
-    validateXrplSignTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateXrplSignTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encoding", "transaction"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15540,7 +15540,7 @@ function validateTronSendTransactionRpcInput(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateTronSendTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTronSendTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15609,7 +15609,7 @@ function validateTronSendTransactionRpcInputParams(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.raw_data === void 0 && (missing0 = "raw_data")) {
-    validateTronSendTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTronSendTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["raw_data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15674,7 +15674,7 @@ function validateTronRawDataForSend(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.contract === void 0 && (missing0 = "contract")) {
-    validateTronRawDataForSend.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTronRawDataForSend.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["contract"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -15921,7 +15921,7 @@ function validateTronTriggerSmartContract(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.contract_address === void 0 && (missing0 = "contract_address") || data.owner_address === void 0 && (missing0 = "owner_address") || data.type === void 0 && (missing0 = "type")) {
-    validateTronTriggerSmartContract.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTronTriggerSmartContract.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["contract_address", "owner_address", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16112,7 +16112,7 @@ function validateTronTransferContract(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount === void 0 && (missing0 = "amount") || data.owner_address === void 0 && (missing0 = "owner_address") || data.to_address === void 0 && (missing0 = "to_address") || data.type === void 0 && (missing0 = "type")) {
-    validateTronTransferContract.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTronTransferContract.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount", "owner_address", "to_address", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16226,7 +16226,7 @@ function validateTronSignTransactionRpcInput(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateTronSignTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTronSignTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16283,7 +16283,7 @@ function validateTronSignTransactionRpcInputParams(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.raw_data === void 0 && (missing0 = "raw_data")) {
-    validateTronSignTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTronSignTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["raw_data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16319,7 +16319,7 @@ function validateTronRawDataForSign(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.contract === void 0 && (missing0 = "contract") || data.expiration === void 0 && (missing0 = "expiration") || data.ref_block_bytes === void 0 && (missing0 = "ref_block_bytes") || data.ref_block_hash === void 0 && (missing0 = "ref_block_hash")) {
-    validateTronRawDataForSign.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTronRawDataForSign.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["contract", "expiration", "ref_block_bytes", "ref_block_hash"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16529,7 +16529,7 @@ function validateSparkGetWithdrawalFeeQuoteRpcInput(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateSparkGetWithdrawalFeeQuoteRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkGetWithdrawalFeeQuoteRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16598,7 +16598,7 @@ function validateSparkGetWithdrawalFeeQuoteRpcInputParams(data, { instancePath =
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount_sats === void 0 && (missing0 = "amount_sats") || data.onchain_address === void 0 && (missing0 = "onchain_address")) {
-    validateSparkGetWithdrawalFeeQuoteRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkGetWithdrawalFeeQuoteRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount_sats", "onchain_address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16688,7 +16688,7 @@ function validateSparkWithdrawRpcInput(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateSparkWithdrawRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkWithdrawRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16757,7 +16757,7 @@ function validateSparkWithdrawRpcInputParams(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.exit_speed === void 0 && (missing0 = "exit_speed") || data.onchain_address === void 0 && (missing0 = "onchain_address")) {
-    validateSparkWithdrawRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkWithdrawRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["exit_speed", "onchain_address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16917,7 +16917,7 @@ function validateSparkSignMessageWithIdentityKeyRpcInput(data, { instancePath = 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateSparkSignMessageWithIdentityKeyRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkSignMessageWithIdentityKeyRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -16986,7 +16986,7 @@ function validateSparkSignMessageWithIdentityKeyRpcInputParams(data, { instanceP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.message === void 0 && (missing0 = "message")) {
-    validateSparkSignMessageWithIdentityKeyRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkSignMessageWithIdentityKeyRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["message"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17046,7 +17046,7 @@ function validateSparkPayLightningInvoiceRpcInput(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateSparkPayLightningInvoiceRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkPayLightningInvoiceRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17115,7 +17115,7 @@ function validateSparkPayLightningInvoiceRpcInputParams(data, { instancePath = "
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.invoice === void 0 && (missing0 = "invoice") || data.max_fee_sats === void 0 && (missing0 = "max_fee_sats")) {
-    validateSparkPayLightningInvoiceRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkPayLightningInvoiceRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["invoice", "max_fee_sats"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17227,7 +17227,7 @@ function validateSparkCreateLightningInvoiceRpcInput(data, { instancePath = "", 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateSparkCreateLightningInvoiceRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkCreateLightningInvoiceRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17296,7 +17296,7 @@ function validateSparkCreateLightningInvoiceRpcInputParams(data, { instancePath 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount_sats === void 0 && (missing0 = "amount_sats")) {
-    validateSparkCreateLightningInvoiceRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkCreateLightningInvoiceRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount_sats"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17449,7 +17449,7 @@ function validateSparkClaimStaticDepositRpcInput(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateSparkClaimStaticDepositRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkClaimStaticDepositRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17518,7 +17518,7 @@ function validateSparkClaimStaticDepositRpcInputParams(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.credit_amount_sats === void 0 && (missing0 = "credit_amount_sats") || data.signature === void 0 && (missing0 = "signature") || data.transaction_id === void 0 && (missing0 = "transaction_id")) {
-    validateSparkClaimStaticDepositRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkClaimStaticDepositRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["credit_amount_sats", "signature", "transaction_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17638,7 +17638,7 @@ function validateSparkGetClaimStaticDepositQuoteRpcInput(data, { instancePath = 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateSparkGetClaimStaticDepositQuoteRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkGetClaimStaticDepositQuoteRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17707,7 +17707,7 @@ function validateSparkGetClaimStaticDepositQuoteRpcInputParams(data, { instanceP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.transaction_id === void 0 && (missing0 = "transaction_id")) {
-    validateSparkGetClaimStaticDepositQuoteRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkGetClaimStaticDepositQuoteRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["transaction_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17781,7 +17781,7 @@ function validateSparkGetStaticDepositAddressRpcInput(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method")) {
-    validateSparkGetStaticDepositAddressRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkGetStaticDepositAddressRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17838,7 +17838,7 @@ function validateSparkTransferTokensRpcInput(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateSparkTransferTokensRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkTransferTokensRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -17907,7 +17907,7 @@ function validateSparkTransferTokensRpcInputParams(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.receiver_spark_address === void 0 && (missing0 = "receiver_spark_address") || data.token_amount === void 0 && (missing0 = "token_amount") || data.token_identifier === void 0 && (missing0 = "token_identifier")) {
-    validateSparkTransferTokensRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkTransferTokensRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["receiver_spark_address", "token_amount", "token_identifier"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -18052,7 +18052,7 @@ function validateOutputWithPreviousTransactionData(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.previous_transaction_hash === void 0 && (missing0 = "previous_transaction_hash") || data.previous_transaction_vout === void 0 && (missing0 = "previous_transaction_vout")) {
-    validateOutputWithPreviousTransactionData.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOutputWithPreviousTransactionData.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["previous_transaction_hash", "previous_transaction_vout"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -18138,7 +18138,7 @@ function validateTokenOutput(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.owner_public_key === void 0 && (missing0 = "owner_public_key") || data.token_amount === void 0 && (missing0 = "token_amount")) {
-    validateTokenOutput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTokenOutput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["owner_public_key", "token_amount"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -18328,7 +18328,7 @@ function validateSparkGetBalanceRpcInput(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method")) {
-    validateSparkGetBalanceRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkGetBalanceRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -18385,7 +18385,7 @@ function validateSparkTransferRpcInput(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateSparkTransferRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkTransferRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -18454,7 +18454,7 @@ function validateSparkTransferRpcInputParams(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount_sats === void 0 && (missing0 = "amount_sats") || data.receiver_spark_address === void 0 && (missing0 = "receiver_spark_address")) {
-    validateSparkTransferRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSparkTransferRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount_sats", "receiver_spark_address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -18528,7 +18528,7 @@ function validateSolanaSignMessageRpcInput(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateSolanaSignMessageRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSolanaSignMessageRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -18642,7 +18642,7 @@ function validateSolanaSignMessageRpcInputParams(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encoding === void 0 && (missing0 = "encoding") || data.message === void 0 && (missing0 = "message")) {
-    validateSolanaSignMessageRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSolanaSignMessageRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encoding", "message"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -18707,7 +18707,7 @@ function validateSolanaSignAndSendTransactionRpcInput(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateSolanaSignAndSendTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSolanaSignAndSendTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -18895,7 +18895,7 @@ function validateRpcSponsorOptions(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset === void 0 && (missing0 = "asset")) {
-    validateRpcSponsorOptions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRpcSponsorOptions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -18949,7 +18949,7 @@ function validateSolanaSignAndSendTransactionRpcInputParams(data, { instancePath
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encoding === void 0 && (missing0 = "encoding") || data.transaction === void 0 && (missing0 = "transaction")) {
-    validateSolanaSignAndSendTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSolanaSignAndSendTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encoding", "transaction"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -19019,7 +19019,7 @@ function validateSolanaSignTransactionRpcInput(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateSolanaSignTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSolanaSignTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -19133,7 +19133,7 @@ function validateSolanaSignTransactionRpcInputParams(data, { instancePath = "", 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encoding === void 0 && (missing0 = "encoding") || data.transaction === void 0 && (missing0 = "transaction")) {
-    validateSolanaSignTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSolanaSignTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encoding", "transaction"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -19203,7 +19203,7 @@ function validateAptosSignTransactionRpcInput(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateAptosSignTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAptosSignTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -19260,7 +19260,7 @@ function validateAptosSignTransactionRpcInputParams(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.transaction === void 0 && (missing0 = "transaction")) {
-    validateAptosSignTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAptosSignTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["transaction"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -19320,7 +19320,7 @@ function validateEthereumSendCallsRpcInput(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateEthereumSendCallsRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSendCallsRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -19483,7 +19483,7 @@ function validateEthereumSendCallsRpcInputParams(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.calls === void 0 && (missing0 = "calls")) {
-    validateEthereumSendCallsRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSendCallsRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["calls"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -19547,7 +19547,7 @@ function validateEthereumSendCallsCall(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.to === void 0 && (missing0 = "to")) {
-    validateEthereumSendCallsCall.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSendCallsCall.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["to"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -19716,7 +19716,7 @@ function validateEthereumSignUserOperationRpcInput(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateEthereumSignUserOperationRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSignUserOperationRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -19830,7 +19830,7 @@ function validateEthereumSignUserOperationRpcInputParams(data, { instancePath = 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain_id === void 0 && (missing0 = "chain_id") || data.contract === void 0 && (missing0 = "contract") || data.user_operation === void 0 && (missing0 = "user_operation")) {
-    validateEthereumSignUserOperationRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSignUserOperationRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain_id", "contract", "user_operation"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -19902,7 +19902,7 @@ function validateUserOperationInput(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.call_data === void 0 && (missing0 = "call_data") || data.call_gas_limit === void 0 && (missing0 = "call_gas_limit") || data.max_fee_per_gas === void 0 && (missing0 = "max_fee_per_gas") || data.max_priority_fee_per_gas === void 0 && (missing0 = "max_priority_fee_per_gas") || data.nonce === void 0 && (missing0 = "nonce") || data.pre_verification_gas === void 0 && (missing0 = "pre_verification_gas") || data.sender === void 0 && (missing0 = "sender") || data.verification_gas_limit === void 0 && (missing0 = "verification_gas_limit")) {
-    validateUserOperationInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserOperationInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["call_data", "call_gas_limit", "max_fee_per_gas", "max_priority_fee_per_gas", "nonce", "pre_verification_gas", "sender", "verification_gas_limit"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20123,7 +20123,7 @@ function validateEthereumSign7702AuthorizationRpcInput(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateEthereumSign7702AuthorizationRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSign7702AuthorizationRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20237,7 +20237,7 @@ function validateEthereumSign7702AuthorizationRpcInputParams(data, { instancePat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain_id === void 0 && (missing0 = "chain_id") || data.contract === void 0 && (missing0 = "contract")) {
-    validateEthereumSign7702AuthorizationRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSign7702AuthorizationRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain_id", "contract"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20326,7 +20326,7 @@ function validateEthereumSecp256k1SignRpcInput(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateEthereumSecp256k1SignRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSecp256k1SignRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20440,7 +20440,7 @@ function validateEthereumSecp256k1SignRpcInputParams(data, { instancePath = "", 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.hash === void 0 && (missing0 = "hash")) {
-    validateEthereumSecp256k1SignRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSecp256k1SignRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["hash"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20476,7 +20476,7 @@ function validateEthereumSignTypedDataRpcInput(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateEthereumSignTypedDataRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSignTypedDataRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20614,7 +20614,7 @@ function validateSignatureOptions(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type")) {
-    validateSignatureOptions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSignatureOptions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20666,7 +20666,7 @@ function validateEthereumSignTypedDataRpcInputParams(data, { instancePath = "", 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.typed_data === void 0 && (missing0 = "typed_data")) {
-    validateEthereumSignTypedDataRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSignTypedDataRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["typed_data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20702,7 +20702,7 @@ function validateEthereumTypedDataInput(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.domain === void 0 && (missing0 = "domain") || data.message === void 0 && (missing0 = "message") || data.primary_type === void 0 && (missing0 = "primary_type") || data.types === void 0 && (missing0 = "types")) {
-    validateEthereumTypedDataInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumTypedDataInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["domain", "message", "primary_type", "types"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20809,7 +20809,7 @@ function validateEthereumPersonalSignRpcInput(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateEthereumPersonalSignRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumPersonalSignRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -20947,7 +20947,7 @@ function validateEthereumPersonalSignRpcInputParams(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.encoding === void 0 && (missing0 = "encoding") || data.message === void 0 && (missing0 = "message")) {
-    validateEthereumPersonalSignRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumPersonalSignRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["encoding", "message"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21013,7 +21013,7 @@ function validateEthereumSendTransactionRpcInput(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateEthereumSendTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSendTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21201,7 +21201,7 @@ function validateEthereumSendTransactionRpcInputParams(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.transaction === void 0 && (missing0 = "transaction")) {
-    validateEthereumSendTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSendTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["transaction"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21282,7 +21282,7 @@ function validateUnsignedTempoTransaction(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.calls === void 0 && (missing0 = "calls") || data.type === void 0 && (missing0 = "type")) {
-    validateUnsignedTempoTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUnsignedTempoTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["calls", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21583,7 +21583,7 @@ function validateTempoFeePayerSignature(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.r === void 0 && (missing0 = "r") || data.s === void 0 && (missing0 = "s") || data.y_parity === void 0 && (missing0 = "y_parity")) {
-    validateTempoFeePayerSignature.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTempoFeePayerSignature.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["r", "s", "y_parity"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21653,7 +21653,7 @@ function validateTempoCall(data, { instancePath = "", parentData, parentDataProp
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.to === void 0 && (missing0 = "to")) {
-    validateTempoCall.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTempoCall.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["to"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21725,7 +21725,7 @@ function validateAccessListEntry(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.storage_keys === void 0 && (missing0 = "storage_keys")) {
-    validateAccessListEntry.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAccessListEntry.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "storage_keys"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -21807,7 +21807,7 @@ function validateTempoAaAuthorization(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain_id === void 0 && (missing0 = "chain_id") || data.contract === void 0 && (missing0 = "contract") || data.nonce === void 0 && (missing0 = "nonce") || data.signature === void 0 && (missing0 = "signature")) {
-    validateTempoAaAuthorization.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTempoAaAuthorization.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain_id", "contract", "nonce", "signature"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -22101,7 +22101,7 @@ function validateEthereumSign7702Authorization(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain_id === void 0 && (missing0 = "chain_id") || data.contract === void 0 && (missing0 = "contract") || data.nonce === void 0 && (missing0 = "nonce") || data.r === void 0 && (missing0 = "r") || data.s === void 0 && (missing0 = "s") || data.y_parity === void 0 && (missing0 = "y_parity")) {
-    validateEthereumSign7702Authorization.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSign7702Authorization.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain_id", "contract", "nonce", "r", "s", "y_parity"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -22215,7 +22215,7 @@ function validateEthereumSignTransactionRpcInput(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.params === void 0 && (missing0 = "params")) {
-    validateEthereumSignTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSignTransactionRpcInput.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "params"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -22329,7 +22329,7 @@ function validateEthereumSignTransactionRpcInputParams(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.transaction === void 0 && (missing0 = "transaction")) {
-    validateEthereumSignTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEthereumSignTransactionRpcInputParams.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["transaction"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -22381,7 +22381,7 @@ function validateEarnIncentiveClaimRewardEntryClosed(data, { instancePath = "", 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount === void 0 && (missing0 = "amount") || data.token_address === void 0 && (missing0 = "token_address") || data.token_symbol === void 0 && (missing0 = "token_symbol")) {
-    validateEarnIncentiveClaimRewardEntryClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateEarnIncentiveClaimRewardEntryClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount", "token_address", "token_symbol"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -22458,7 +22458,7 @@ function validateAggregationWindow(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.seconds === void 0 && (missing0 = "seconds") || data.type === void 0 && (missing0 = "type")) {
-    validateAggregationWindow.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAggregationWindow.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["seconds", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -22529,7 +22529,7 @@ function validateAggregationMetric(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source") || data.function === void 0 && (missing0 = "function")) {
-    validateAggregationMetric.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAggregationMetric.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source", "function"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -22645,7 +22645,7 @@ function validateAggregationGroupBy(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field === void 0 && (missing0 = "field") || data.field_source === void 0 && (missing0 = "field_source")) {
-    validateAggregationGroupBy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAggregationGroupBy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field", "field_source"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -22783,7 +22783,7 @@ function validateCryptoDepositAssetFilterExclude(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.mode === void 0 && (missing0 = "mode") || data.values === void 0 && (missing0 = "values")) {
-    validateCryptoDepositAssetFilterExclude.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCryptoDepositAssetFilterExclude.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["mode", "values"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -22867,7 +22867,7 @@ function validateCryptoDepositAsset(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset === void 0 && (missing0 = "asset")) {
-    validateCryptoDepositAsset.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCryptoDepositAsset.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -22945,7 +22945,7 @@ function validateCryptoDepositAssetFilterInclude(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.mode === void 0 && (missing0 = "mode") || data.values === void 0 && (missing0 = "values")) {
-    validateCryptoDepositAssetFilterInclude.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCryptoDepositAssetFilterInclude.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["mode", "values"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -23029,7 +23029,7 @@ function validateCryptoDepositAssetFilterAll(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.mode === void 0 && (missing0 = "mode")) {
-    validateCryptoDepositAssetFilterAll.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCryptoDepositAssetFilterAll.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["mode"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -23115,7 +23115,7 @@ function validateFiatDepositAccountDestination(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset === void 0 && (missing0 = "asset") || data.chain === void 0 && (missing0 = "chain")) {
-    validateFiatDepositAccountDestination.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateFiatDepositAccountDestination.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset", "chain"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -23193,7 +23193,7 @@ function validatePayoutSource(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount === void 0 && (missing0 = "amount") || data.asset === void 0 && (missing0 = "asset") || data.chain === void 0 && (missing0 = "chain")) {
-    validatePayoutSource.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePayoutSource.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount", "asset", "chain"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -23301,7 +23301,7 @@ function validatePayoutDestination(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.fiat_account_id === void 0 && (missing0 = "fiat_account_id")) {
-    validatePayoutDestination.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePayoutDestination.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["fiat_account_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -23387,7 +23387,7 @@ function validateAutomationAssetFilterAll(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.mode === void 0 && (missing0 = "mode")) {
-    validateAutomationAssetFilterAll.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAutomationAssetFilterAll.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["mode"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -23589,7 +23589,7 @@ function validateKyxEndorsementClosed(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.missing === void 0 && (missing0 = "missing") || data.name === void 0 && (missing0 = "name") || data.status === void 0 && (missing0 = "status")) {
-    validateKyxEndorsementClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKyxEndorsementClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["missing", "name", "status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -23683,7 +23683,7 @@ function validateKyxCapabilitiesClosed(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.payin_crypto === void 0 && (missing0 = "payin_crypto") || data.payin_fiat === void 0 && (missing0 = "payin_fiat") || data.payout_crypto === void 0 && (missing0 = "payout_crypto") || data.payout_fiat === void 0 && (missing0 = "payout_fiat")) {
-    validateKyxCapabilitiesClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKyxCapabilitiesClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["payin_crypto", "payin_fiat", "payout_crypto", "payout_fiat"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;

@@ -39,7 +39,7 @@ function validateIntentAuthorizedWebhookPayloadClosed(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.authorized_at === void 0 && (missing0 = "authorized_at") || data.created_at === void 0 && (missing0 = "created_at") || data.expires_at === void 0 && (missing0 = "expires_at") || data.intent_id === void 0 && (missing0 = "intent_id") || data.intent_type === void 0 && (missing0 = "intent_type") || data.member === void 0 && (missing0 = "member") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type")) {
-    validateIntentAuthorizedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateIntentAuthorizedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["authorized_at", "created_at", "expires_at", "intent_id", "intent_type", "member", "status", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -243,7 +243,7 @@ function validateIntentCreatedWebhookPayloadClosed(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.created_at === void 0 && (missing0 = "created_at") || data.expires_at === void 0 && (missing0 = "expires_at") || data.intent_id === void 0 && (missing0 = "intent_id") || data.intent_type === void 0 && (missing0 = "intent_type") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type")) {
-    validateIntentCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateIntentCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["created_at", "expires_at", "intent_id", "intent_type", "status", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -428,7 +428,7 @@ function validateIntentExecutedWebhookPayloadClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_result === void 0 && (missing0 = "action_result") || data.created_at === void 0 && (missing0 = "created_at") || data.expires_at === void 0 && (missing0 = "expires_at") || data.intent_id === void 0 && (missing0 = "intent_id") || data.intent_type === void 0 && (missing0 = "intent_type") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type")) {
-    validateIntentExecutedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateIntentExecutedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_result", "created_at", "expires_at", "intent_id", "intent_type", "status", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -596,7 +596,7 @@ function validateIntentActionResultClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status_code === void 0 && (missing0 = "status_code") || data.executed_at === void 0 && (missing0 = "executed_at")) {
-    validateIntentActionResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateIntentActionResultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status_code", "executed_at"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -704,7 +704,7 @@ function validateIntentFailedWebhookPayloadClosed(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_result === void 0 && (missing0 = "action_result") || data.created_at === void 0 && (missing0 = "created_at") || data.expires_at === void 0 && (missing0 = "expires_at") || data.intent_id === void 0 && (missing0 = "intent_id") || data.intent_type === void 0 && (missing0 = "intent_type") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type")) {
-    validateIntentFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateIntentFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_result", "created_at", "expires_at", "intent_id", "intent_type", "status", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -872,7 +872,7 @@ function validateIntentRejectedWebhookPayloadClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.created_at === void 0 && (missing0 = "created_at") || data.expires_at === void 0 && (missing0 = "expires_at") || data.intent_id === void 0 && (missing0 = "intent_id") || data.intent_type === void 0 && (missing0 = "intent_type") || data.rejected_at === void 0 && (missing0 = "rejected_at") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type")) {
-    validateIntentRejectedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateIntentRejectedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["created_at", "expires_at", "intent_id", "intent_type", "rejected_at", "status", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1048,7 +1048,7 @@ function validateMfaDisabledWebhookPayloadClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.type === void 0 && (missing0 = "type") || data.user_id === void 0 && (missing0 = "user_id")) {
-    validateMfaDisabledWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateMfaDisabledWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "type", "user_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1127,7 +1127,7 @@ function validateMfaEnabledWebhookPayloadClosed(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.type === void 0 && (missing0 = "type") || data.user_id === void 0 && (missing0 = "user_id")) {
-    validateMfaEnabledWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateMfaEnabledWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "type", "user_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1206,7 +1206,7 @@ function validateOrganizationKYBUpdatedWebhookEventClosed(data, { instancePath =
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.changes === void 0 && (missing0 = "changes") || data.data === void 0 && (missing0 = "data") || data.environment === void 0 && (missing0 = "environment") || data.organization_id === void 0 && (missing0 = "organization_id") || data.provider === void 0 && (missing0 = "provider") || data.type === void 0 && (missing0 = "type")) {
-    validateOrganizationKYBUpdatedWebhookEventClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOrganizationKYBUpdatedWebhookEventClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["changes", "data", "environment", "organization_id", "provider", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1328,7 +1328,7 @@ function validateOrganizationKYBUpdatedDataClosed(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.capabilities === void 0 && (missing0 = "capabilities") || data.endorsements === void 0 && (missing0 = "endorsements") || data.kyb === void 0 && (missing0 = "kyb") || data.status === void 0 && (missing0 = "status") || data.tos === void 0 && (missing0 = "tos")) {
-    validateOrganizationKYBUpdatedDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOrganizationKYBUpdatedDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["capabilities", "endorsements", "kyb", "status", "tos"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1433,7 +1433,7 @@ function validateKyxStatusSummaryClosed(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.status === void 0 && (missing0 = "status")) {
-    validateKyxStatusSummaryClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateKyxStatusSummaryClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1469,7 +1469,7 @@ function validateServiceTestWebhookPayloadClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.payload === void 0 && (missing0 = "payload")) {
-    validateServiceTestWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateServiceTestWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "payload"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1527,7 +1527,7 @@ function validateTransactionBroadcastedWebhookPayloadClosed(data, { instancePath
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.transaction_id === void 0 && (missing0 = "transaction_id") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateTransactionBroadcastedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransactionBroadcastedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "transaction_hash", "transaction_id", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1634,7 +1634,7 @@ function validateTransactionConfirmedWebhookPayloadClosed(data, { instancePath =
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.transaction_id === void 0 && (missing0 = "transaction_id") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateTransactionConfirmedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransactionConfirmedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "transaction_hash", "transaction_id", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1741,7 +1741,7 @@ function validateTransactionExecutionRevertedWebhookPayloadClosed(data, { instan
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.transaction_id === void 0 && (missing0 = "transaction_id") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateTransactionExecutionRevertedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransactionExecutionRevertedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "transaction_hash", "transaction_id", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1848,7 +1848,7 @@ function validateTransactionFailedWebhookPayloadClosed(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.transaction_id === void 0 && (missing0 = "transaction_id") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateTransactionFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransactionFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "transaction_hash", "transaction_id", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1955,7 +1955,7 @@ function validateTransactionProviderErrorWebhookPayloadClosed(data, { instancePa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.transaction_id === void 0 && (missing0 = "transaction_id") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateTransactionProviderErrorWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransactionProviderErrorWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "transaction_hash", "transaction_id", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2062,7 +2062,7 @@ function validateTransactionReplacedWebhookPayloadClosed(data, { instancePath = 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.transaction_id === void 0 && (missing0 = "transaction_id") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateTransactionReplacedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransactionReplacedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "transaction_hash", "transaction_id", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2169,7 +2169,7 @@ function validateTransactionStillPendingWebhookPayloadClosed(data, { instancePat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.transaction_id === void 0 && (missing0 = "transaction_id") || data.transaction_request === void 0 && (missing0 = "transaction_request") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateTransactionStillPendingWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTransactionStillPendingWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "transaction_hash", "transaction_id", "transaction_request", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2288,7 +2288,7 @@ function validateUsageGasSponsorshipRecordedWebhookPayloadClosed(data, { instanc
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount_usd === void 0 && (missing0 = "amount_usd") || data.event_id === void 0 && (missing0 = "event_id") || data.recorded_at === void 0 && (missing0 = "recorded_at") || data.source_id === void 0 && (missing0 = "source_id") || data.source_type === void 0 && (missing0 = "source_type") || data.type === void 0 && (missing0 = "type")) {
-    validateUsageGasSponsorshipRecordedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUsageGasSponsorshipRecordedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount_usd", "event_id", "recorded_at", "source_id", "source_type", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2417,7 +2417,7 @@ function validateUsageSwapProviderFeeRecordedWebhookPayloadClosed(data, { instan
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount_usd === void 0 && (missing0 = "amount_usd") || data.event_id === void 0 && (missing0 = "event_id") || data.recorded_at === void 0 && (missing0 = "recorded_at") || data.source_id === void 0 && (missing0 = "source_id") || data.source_type === void 0 && (missing0 = "source_type") || data.type === void 0 && (missing0 = "type")) {
-    validateUsageSwapProviderFeeRecordedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUsageSwapProviderFeeRecordedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount_usd", "event_id", "recorded_at", "source_id", "source_type", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2530,7 +2530,7 @@ function validateUserAuthenticatedWebhookPayloadClosed(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.account === void 0 && (missing0 = "account") || data.type === void 0 && (missing0 = "type") || data.user === void 0 && (missing0 = "user")) {
-    validateUserAuthenticatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserAuthenticatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["account", "type", "user"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2599,7 +2599,7 @@ function validateUserCreatedWebhookPayloadClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.user === void 0 && (missing0 = "user")) {
-    validateUserCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "user"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2656,7 +2656,7 @@ function validateUserDeletedWebhookPayloadClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.user === void 0 && (missing0 = "user")) {
-    validateUserDeletedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserDeletedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "user"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2713,7 +2713,7 @@ function validateUserKYCUpdatedWebhookEventClosed(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.changes === void 0 && (missing0 = "changes") || data.data === void 0 && (missing0 = "data") || data.environment === void 0 && (missing0 = "environment") || data.provider === void 0 && (missing0 = "provider") || data.type === void 0 && (missing0 = "type") || data.user_id === void 0 && (missing0 = "user_id")) {
-    validateUserKYCUpdatedWebhookEventClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserKYCUpdatedWebhookEventClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["changes", "data", "environment", "provider", "type", "user_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2845,7 +2845,7 @@ function validateUserKYCUpdatedDataClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.capabilities === void 0 && (missing0 = "capabilities") || data.endorsements === void 0 && (missing0 = "endorsements") || data.kyc === void 0 && (missing0 = "kyc") || data.status === void 0 && (missing0 = "status") || data.tos === void 0 && (missing0 = "tos")) {
-    validateUserKYCUpdatedDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserKYCUpdatedDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["capabilities", "endorsements", "kyc", "status", "tos"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2950,7 +2950,7 @@ function validateUserLinkedAccountWebhookPayloadClosed(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.account === void 0 && (missing0 = "account") || data.type === void 0 && (missing0 = "type") || data.user === void 0 && (missing0 = "user")) {
-    validateUserLinkedAccountWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserLinkedAccountWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["account", "type", "user"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3045,7 +3045,7 @@ function validateUserTransferredAccountWebhookPayloadClosed(data, { instancePath
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.account === void 0 && (missing0 = "account") || data.deletedUser === void 0 && (missing0 = "deletedUser") || data.fromUser === void 0 && (missing0 = "fromUser") || data.toUser === void 0 && (missing0 = "toUser") || data.type === void 0 && (missing0 = "type")) {
-    validateUserTransferredAccountWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserTransferredAccountWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["account", "deletedUser", "fromUser", "toUser", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3143,7 +3143,7 @@ function validateUserReferenceClosed(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id")) {
-    validateUserReferenceClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserReferenceClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3190,7 +3190,7 @@ function validateUserUnlinkedAccountWebhookPayloadClosed(data, { instancePath = 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.account === void 0 && (missing0 = "account") || data.type === void 0 && (missing0 = "type") || data.user === void 0 && (missing0 = "user")) {
-    validateUserUnlinkedAccountWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserUnlinkedAccountWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["account", "type", "user"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3259,7 +3259,7 @@ function validateUserUpdatedAccountWebhookPayloadClosed(data, { instancePath = "
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.account === void 0 && (missing0 = "account") || data.type === void 0 && (missing0 = "type") || data.user === void 0 && (missing0 = "user")) {
-    validateUserUpdatedAccountWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserUpdatedAccountWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["account", "type", "user"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3328,7 +3328,7 @@ function validateUserWalletCreatedWebhookPayloadClosed(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.user === void 0 && (missing0 = "user") || data.wallet === void 0 && (missing0 = "wallet")) {
-    validateUserWalletCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserWalletCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "user", "wallet"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3397,7 +3397,7 @@ function validateLinkedAccountBaseWalletClosed(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.chain_type === void 0 && (missing0 = "chain_type") || data.type === void 0 && (missing0 = "type")) {
-    validateLinkedAccountBaseWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLinkedAccountBaseWalletClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "chain_type", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3477,7 +3477,7 @@ function validateUserOperationCompletedWebhookPayloadClosed(data, { instancePath
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.actual_gas_cost === void 0 && (missing0 = "actual_gas_cost") || data.actual_gas_used === void 0 && (missing0 = "actual_gas_used") || data.block_number === void 0 && (missing0 = "block_number") || data.caip2 === void 0 && (missing0 = "caip2") || data.log_index === void 0 && (missing0 = "log_index") || data.nonce === void 0 && (missing0 = "nonce") || data.paymaster === void 0 && (missing0 = "paymaster") || data.sender === void 0 && (missing0 = "sender") || data.success === void 0 && (missing0 = "success") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.type === void 0 && (missing0 = "type") || data.user_op_hash === void 0 && (missing0 = "user_op_hash")) {
-    validateUserOperationCompletedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUserOperationCompletedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["actual_gas_cost", "actual_gas_used", "block_number", "caip2", "log_index", "nonce", "paymaster", "sender", "success", "transaction_hash", "type", "user_op_hash"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3674,7 +3674,7 @@ function validateWalletArchivedWebhookPayloadClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.archived_at === void 0 && (missing0 = "archived_at") || data.chain_type === void 0 && (missing0 = "chain_type") || data.type === void 0 && (missing0 = "type") || data.wallet_address === void 0 && (missing0 = "wallet_address") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletArchivedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletArchivedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["archived_at", "chain_type", "type", "wallet_address", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3775,7 +3775,7 @@ function validateWalletDepositAccountDepositCompletedWebhookEventClosed(data, { 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.deposit_account_id === void 0 && (missing0 = "deposit_account_id") || data.deposit_type === void 0 && (missing0 = "deposit_type") || data.environment === void 0 && (missing0 = "environment") || data.provider === void 0 && (missing0 = "provider") || data.provider_deposit_id === void 0 && (missing0 = "provider_deposit_id") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletDepositAccountDepositCompletedWebhookEventClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletDepositAccountDepositCompletedWebhookEventClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "deposit_account_id", "deposit_type", "environment", "provider", "provider_deposit_id", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3909,7 +3909,7 @@ function validateDepositCompletedDataClosed(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.created_at === void 0 && (missing0 = "created_at") || data.destination === void 0 && (missing0 = "destination") || data.source === void 0 && (missing0 = "source")) {
-    validateDepositCompletedDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDepositCompletedDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["created_at", "destination", "source"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3983,7 +3983,7 @@ function validateDepositStartedSourceClosed(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount === void 0 && (missing0 = "amount") || data.currency === void 0 && (missing0 = "currency")) {
-    validateDepositStartedSourceClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDepositStartedSourceClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount", "currency"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4075,7 +4075,7 @@ function validateDepositCompletedDestinationClosed(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount === void 0 && (missing0 = "amount") || data.asset === void 0 && (missing0 = "asset") || data.chain === void 0 && (missing0 = "chain") || data.transaction_hash === void 0 && (missing0 = "transaction_hash")) {
-    validateDepositCompletedDestinationClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDepositCompletedDestinationClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount", "asset", "chain", "transaction_hash"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4151,7 +4151,7 @@ function validateWalletDepositAccountDepositFailedWebhookEventClosed(data, { ins
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.deposit_account_id === void 0 && (missing0 = "deposit_account_id") || data.deposit_type === void 0 && (missing0 = "deposit_type") || data.environment === void 0 && (missing0 = "environment") || data.provider === void 0 && (missing0 = "provider") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletDepositAccountDepositFailedWebhookEventClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletDepositAccountDepositFailedWebhookEventClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "deposit_account_id", "deposit_type", "environment", "provider", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4285,7 +4285,7 @@ function validateDepositFailedDataClosed(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.created_at === void 0 && (missing0 = "created_at") || data.destination === void 0 && (missing0 = "destination") || data.reason === void 0 && (missing0 = "reason") || data.reason_code === void 0 && (missing0 = "reason_code") || data.refunded_at === void 0 && (missing0 = "refunded_at") || data.source === void 0 && (missing0 = "source")) {
-    validateDepositFailedDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDepositFailedDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["created_at", "destination", "reason", "reason_code", "refunded_at", "source"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4405,7 +4405,7 @@ function validateDepositStartedDestination(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset === void 0 && (missing0 = "asset") || data.chain === void 0 && (missing0 = "chain")) {
-    validateDepositStartedDestination.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDepositStartedDestination.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset", "chain"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4457,7 +4457,7 @@ function validateWalletDepositAccountDepositStartedWebhookEventClosed(data, { in
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.deposit_account_id === void 0 && (missing0 = "deposit_account_id") || data.deposit_type === void 0 && (missing0 = "deposit_type") || data.environment === void 0 && (missing0 = "environment") || data.provider === void 0 && (missing0 = "provider") || data.provider_deposit_id === void 0 && (missing0 = "provider_deposit_id") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletDepositAccountDepositStartedWebhookEventClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletDepositAccountDepositStartedWebhookEventClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "deposit_account_id", "deposit_type", "environment", "provider", "provider_deposit_id", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4591,7 +4591,7 @@ function validateDepositStartedDataClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.created_at === void 0 && (missing0 = "created_at") || data.destination === void 0 && (missing0 = "destination") || data.source === void 0 && (missing0 = "source")) {
-    validateDepositStartedDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDepositStartedDataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["created_at", "destination", "source"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4665,7 +4665,7 @@ function validateFundsDepositedWebhookPayloadClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount === void 0 && (missing0 = "amount") || data.asset === void 0 && (missing0 = "asset") || data.block === void 0 && (missing0 = "block") || data.caip2 === void 0 && (missing0 = "caip2") || data.idempotency_key === void 0 && (missing0 = "idempotency_key") || data.recipient === void 0 && (missing0 = "recipient") || data.sender === void 0 && (missing0 = "sender") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateFundsDepositedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateFundsDepositedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount", "asset", "block", "caip2", "idempotency_key", "recipient", "sender", "transaction_hash", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4933,7 +4933,7 @@ function validateBridgeStaticMemoDepositMetadataClosed(data, { instancePath = ""
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.static_memo_event_id === void 0 && (missing0 = "static_memo_event_id") || data.static_memo_id === void 0 && (missing0 = "static_memo_id") || data.type === void 0 && (missing0 = "type")) {
-    validateBridgeStaticMemoDepositMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateBridgeStaticMemoDepositMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "static_memo_event_id", "static_memo_id", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5019,7 +5019,7 @@ function validateBridgeTransferRefundMetadataClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.transfer_id === void 0 && (missing0 = "transfer_id") || data.type === void 0 && (missing0 = "type")) {
-    validateBridgeTransferRefundMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateBridgeTransferRefundMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "transfer_id", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5105,7 +5105,7 @@ function validateBridgeFiatTransferMetadataClosed(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.transfer_id === void 0 && (missing0 = "transfer_id") || data.type === void 0 && (missing0 = "type")) {
-    validateBridgeFiatTransferMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateBridgeFiatTransferMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "transfer_id", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5179,7 +5179,7 @@ function validateBridgeCryptoTransferMetadataClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.source_wallet_address === void 0 && (missing0 = "source_wallet_address") || data.transfer_id === void 0 && (missing0 = "transfer_id") || data.type === void 0 && (missing0 = "type")) {
-    validateBridgeCryptoTransferMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateBridgeCryptoTransferMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "source_wallet_address", "transfer_id", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5265,7 +5265,7 @@ function validateBridgeFiatDepositMetadataClosed(data, { instancePath = "", pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.activity_id === void 0 && (missing0 = "activity_id") || data.method === void 0 && (missing0 = "method") || data.type === void 0 && (missing0 = "type") || data.virtual_account_id === void 0 && (missing0 = "virtual_account_id")) {
-    validateBridgeFiatDepositMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateBridgeFiatDepositMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["activity_id", "method", "type", "virtual_account_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5351,7 +5351,7 @@ function validateBridgeRefundMetadataClosed(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.drain_id === void 0 && (missing0 = "drain_id") || data.liquidation_address_id === void 0 && (missing0 = "liquidation_address_id") || data.method === void 0 && (missing0 = "method") || data.original_transaction_hash === void 0 && (missing0 = "original_transaction_hash") || data.type === void 0 && (missing0 = "type")) {
-    validateBridgeRefundMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateBridgeRefundMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["drain_id", "liquidation_address_id", "method", "original_transaction_hash", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5449,7 +5449,7 @@ function validateBridgeCryptoDepositMetadataClosed(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.drain_id === void 0 && (missing0 = "drain_id") || data.liquidation_address === void 0 && (missing0 = "liquidation_address") || data.liquidation_address_id === void 0 && (missing0 = "liquidation_address_id") || data.method === void 0 && (missing0 = "method") || data.source_wallet_address === void 0 && (missing0 = "source_wallet_address") || data.type === void 0 && (missing0 = "type")) {
-    validateBridgeCryptoDepositMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateBridgeCryptoDepositMetadataClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["drain_id", "liquidation_address", "liquidation_address_id", "method", "source_wallet_address", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5559,7 +5559,7 @@ function validateBlockInfoClosed(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.number === void 0 && (missing0 = "number") || data.timestamp === void 0 && (missing0 = "timestamp")) {
-    validateBlockInfoClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateBlockInfoClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["number", "timestamp"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5682,7 +5682,7 @@ function validateWalletFundsBtknAssetClosed(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.identifier === void 0 && (missing0 = "identifier") || data.type === void 0 && (missing0 = "type")) {
-    validateWalletFundsBtknAssetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletFundsBtknAssetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["identifier", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5739,7 +5739,7 @@ function validateWalletFundsTrc20AssetClosed(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.type === void 0 && (missing0 = "type")) {
-    validateWalletFundsTrc20AssetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletFundsTrc20AssetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5796,7 +5796,7 @@ function validateWalletFundsSacAssetClosed(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.type === void 0 && (missing0 = "type")) {
-    validateWalletFundsSacAssetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletFundsSacAssetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5853,7 +5853,7 @@ function validateWalletFundsSplAssetClosed(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.mint === void 0 && (missing0 = "mint") || data.type === void 0 && (missing0 = "type")) {
-    validateWalletFundsSplAssetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletFundsSplAssetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["mint", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5910,7 +5910,7 @@ function validateWalletFundsErc20AssetClosed(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.type === void 0 && (missing0 = "type")) {
-    validateWalletFundsErc20AssetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletFundsErc20AssetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5967,7 +5967,7 @@ function validateWalletFundsNativeTokenAssetClosed(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.type === void 0 && (missing0 = "type")) {
-    validateWalletFundsNativeTokenAssetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletFundsNativeTokenAssetClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6024,7 +6024,7 @@ function validateFundsWithdrawnWebhookPayloadClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount === void 0 && (missing0 = "amount") || data.asset === void 0 && (missing0 = "asset") || data.block === void 0 && (missing0 = "block") || data.caip2 === void 0 && (missing0 = "caip2") || data.idempotency_key === void 0 && (missing0 = "idempotency_key") || data.recipient === void 0 && (missing0 = "recipient") || data.sender === void 0 && (missing0 = "sender") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateFundsWithdrawnWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateFundsWithdrawnWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount", "asset", "block", "caip2", "idempotency_key", "recipient", "sender", "transaction_hash", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6190,7 +6190,7 @@ function validatePrivateKeyExportWebhookPayloadClosed(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.wallet_address === void 0 && (missing0 = "wallet_address") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validatePrivateKeyExportWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePrivateKeyExportWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "wallet_address", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6293,7 +6293,7 @@ function validateWalletRecoveredWebhookPayloadClosed(data, { instancePath = "", 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.user_id === void 0 && (missing0 = "user_id") || data.wallet_address === void 0 && (missing0 = "wallet_address") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletRecoveredWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletRecoveredWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "user_id", "wallet_address", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6384,7 +6384,7 @@ function validateWalletRecoverySetupWebhookPayloadClosed(data, { instancePath = 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.method === void 0 && (missing0 = "method") || data.type === void 0 && (missing0 = "type") || data.user_id === void 0 && (missing0 = "user_id") || data.wallet_address === void 0 && (missing0 = "wallet_address") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletRecoverySetupWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletRecoverySetupWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["method", "type", "user_id", "wallet_address", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6503,7 +6503,7 @@ function validateWalletRestoredWebhookPayloadClosed(data, { instancePath = "", p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain_type === void 0 && (missing0 = "chain_type") || data.type === void 0 && (missing0 = "type") || data.wallet_address === void 0 && (missing0 = "wallet_address") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletRestoredWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletRestoredWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain_type", "type", "wallet_address", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6584,7 +6584,7 @@ function validateSeedPhraseExportWebhookPayloadClosed(data, { instancePath = "",
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.wallet_address === void 0 && (missing0 = "wallet_address") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateSeedPhraseExportWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSeedPhraseExportWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "wallet_address", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6687,7 +6687,7 @@ function validateWalletUseDeniedWebhookPayloadClosed(data, { instancePath = "", 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.denied_at === void 0 && (missing0 = "denied_at") || data.method === void 0 && (missing0 = "method") || data.operation === void 0 && (missing0 = "operation") || data.policy_id === void 0 && (missing0 = "policy_id") || data.request_id === void 0 && (missing0 = "request_id") || data.trace_id === void 0 && (missing0 = "trace_id") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletUseDeniedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletUseDeniedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["denied_at", "method", "operation", "policy_id", "request_id", "trace_id", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6824,7 +6824,7 @@ function validateWalletActionEarnDepositCreatedWebhookPayloadClosed(data, { inst
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.vault_address === void 0 && (missing0 = "vault_address") || data.vault_id === void 0 && (missing0 = "vault_id") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionEarnDepositCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionEarnDepositCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "asset_address", "caip2", "created_at", "raw_amount", "status", "type", "vault_address", "vault_id", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7081,7 +7081,7 @@ function validateWalletActionEarnDepositFailedWebhookPayloadClosed(data, { insta
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.failed_at === void 0 && (missing0 = "failed_at") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.vault_address === void 0 && (missing0 = "vault_address") || data.vault_id === void 0 && (missing0 = "vault_id") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionEarnDepositFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionEarnDepositFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "asset_address", "caip2", "created_at", "failed_at", "failure_reason", "raw_amount", "status", "steps", "type", "vault_address", "vault_id", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7385,7 +7385,7 @@ function validateWalletActionEarnDepositRejectedWebhookPayloadClosed(data, { ins
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.rejected_at === void 0 && (missing0 = "rejected_at") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.vault_address === void 0 && (missing0 = "vault_address") || data.vault_id === void 0 && (missing0 = "vault_id") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionEarnDepositRejectedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionEarnDepositRejectedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "asset_address", "caip2", "created_at", "failure_reason", "raw_amount", "rejected_at", "status", "steps", "type", "vault_address", "vault_id", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7689,7 +7689,7 @@ function validateWalletActionEarnDepositSucceededWebhookPayloadClosed(data, { in
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.completed_at === void 0 && (missing0 = "completed_at") || data.created_at === void 0 && (missing0 = "created_at") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.share_amount === void 0 && (missing0 = "share_amount") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.vault_address === void 0 && (missing0 = "vault_address") || data.vault_id === void 0 && (missing0 = "vault_id") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionEarnDepositSucceededWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionEarnDepositSucceededWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "asset_address", "caip2", "completed_at", "created_at", "raw_amount", "share_amount", "status", "steps", "type", "vault_address", "vault_id", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7993,7 +7993,7 @@ function validateWalletActionEarnFeeCollectCreatedWebhookPayloadClosed(data, { i
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.vault_address === void 0 && (missing0 = "vault_address") || data.vault_id === void 0 && (missing0 = "vault_id") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionEarnFeeCollectCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionEarnFeeCollectCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "asset_address", "caip2", "created_at", "raw_amount", "status", "type", "vault_address", "vault_id", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8234,7 +8234,7 @@ function validateWalletActionEarnFeeCollectFailedWebhookPayloadClosed(data, { in
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.failed_at === void 0 && (missing0 = "failed_at") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.vault_address === void 0 && (missing0 = "vault_address") || data.vault_id === void 0 && (missing0 = "vault_id") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionEarnFeeCollectFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionEarnFeeCollectFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "asset_address", "caip2", "created_at", "failed_at", "failure_reason", "raw_amount", "status", "steps", "type", "vault_address", "vault_id", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8538,7 +8538,7 @@ function validateWalletActionEarnFeeCollectRejectedWebhookPayloadClosed(data, { 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.rejected_at === void 0 && (missing0 = "rejected_at") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.vault_address === void 0 && (missing0 = "vault_address") || data.vault_id === void 0 && (missing0 = "vault_id") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionEarnFeeCollectRejectedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionEarnFeeCollectRejectedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "asset_address", "caip2", "created_at", "failure_reason", "raw_amount", "rejected_at", "status", "steps", "type", "vault_address", "vault_id", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8842,7 +8842,7 @@ function validateWalletActionEarnFeeCollectSucceededWebhookPayloadClosed(data, {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.completed_at === void 0 && (missing0 = "completed_at") || data.created_at === void 0 && (missing0 = "created_at") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.vault_address === void 0 && (missing0 = "vault_address") || data.vault_id === void 0 && (missing0 = "vault_id") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionEarnFeeCollectSucceededWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionEarnFeeCollectSucceededWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "asset_address", "caip2", "completed_at", "created_at", "raw_amount", "status", "steps", "type", "vault_address", "vault_id", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9134,7 +9134,7 @@ function validateWalletActionEarnIncentiveClaimCreatedWebhookPayloadClosed(data,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.chain === void 0 && (missing0 = "chain") || data.created_at === void 0 && (missing0 = "created_at") || data.rewards === void 0 && (missing0 = "rewards") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionEarnIncentiveClaimCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionEarnIncentiveClaimCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "chain", "created_at", "rewards", "status", "type", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9320,7 +9320,7 @@ function validateWalletActionEarnIncentiveClaimFailedWebhookPayloadClosed(data, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.chain === void 0 && (missing0 = "chain") || data.created_at === void 0 && (missing0 = "created_at") || data.failed_at === void 0 && (missing0 = "failed_at") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.rewards === void 0 && (missing0 = "rewards") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionEarnIncentiveClaimFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionEarnIncentiveClaimFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "chain", "created_at", "failed_at", "failure_reason", "rewards", "status", "steps", "type", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9569,7 +9569,7 @@ function validateWalletActionEarnIncentiveClaimRejectedWebhookPayloadClosed(data
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.chain === void 0 && (missing0 = "chain") || data.created_at === void 0 && (missing0 = "created_at") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.rejected_at === void 0 && (missing0 = "rejected_at") || data.rewards === void 0 && (missing0 = "rewards") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionEarnIncentiveClaimRejectedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionEarnIncentiveClaimRejectedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "chain", "created_at", "failure_reason", "rejected_at", "rewards", "status", "steps", "type", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9818,7 +9818,7 @@ function validateWalletActionEarnIncentiveClaimSucceededWebhookPayloadClosed(dat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.chain === void 0 && (missing0 = "chain") || data.completed_at === void 0 && (missing0 = "completed_at") || data.created_at === void 0 && (missing0 = "created_at") || data.rewards === void 0 && (missing0 = "rewards") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionEarnIncentiveClaimSucceededWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionEarnIncentiveClaimSucceededWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "chain", "completed_at", "created_at", "rewards", "status", "steps", "type", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10055,7 +10055,7 @@ function validateWalletActionEarnWithdrawCreatedWebhookPayloadClosed(data, { ins
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.vault_address === void 0 && (missing0 = "vault_address") || data.vault_id === void 0 && (missing0 = "vault_id") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionEarnWithdrawCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionEarnWithdrawCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "asset_address", "caip2", "created_at", "raw_amount", "status", "type", "vault_address", "vault_id", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10296,7 +10296,7 @@ function validateWalletActionEarnWithdrawFailedWebhookPayloadClosed(data, { inst
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.failed_at === void 0 && (missing0 = "failed_at") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.vault_address === void 0 && (missing0 = "vault_address") || data.vault_id === void 0 && (missing0 = "vault_id") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionEarnWithdrawFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionEarnWithdrawFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "asset_address", "caip2", "created_at", "failed_at", "failure_reason", "raw_amount", "status", "steps", "type", "vault_address", "vault_id", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10600,7 +10600,7 @@ function validateWalletActionEarnWithdrawRejectedWebhookPayloadClosed(data, { in
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.rejected_at === void 0 && (missing0 = "rejected_at") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.vault_address === void 0 && (missing0 = "vault_address") || data.vault_id === void 0 && (missing0 = "vault_id") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionEarnWithdrawRejectedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionEarnWithdrawRejectedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "asset_address", "caip2", "created_at", "failure_reason", "raw_amount", "rejected_at", "status", "steps", "type", "vault_address", "vault_id", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10904,7 +10904,7 @@ function validateWalletActionEarnWithdrawSucceededWebhookPayloadClosed(data, { i
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.asset_address === void 0 && (missing0 = "asset_address") || data.caip2 === void 0 && (missing0 = "caip2") || data.completed_at === void 0 && (missing0 = "completed_at") || data.created_at === void 0 && (missing0 = "created_at") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.share_amount === void 0 && (missing0 = "share_amount") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.vault_address === void 0 && (missing0 = "vault_address") || data.vault_id === void 0 && (missing0 = "vault_id") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionEarnWithdrawSucceededWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionEarnWithdrawSucceededWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "asset_address", "caip2", "completed_at", "created_at", "raw_amount", "share_amount", "status", "steps", "type", "vault_address", "vault_id", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11208,7 +11208,7 @@ function validateWalletActionPayoutCreatedWebhookPayloadClosed(data, { instanceP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.created_at === void 0 && (missing0 = "created_at") || data.destination_currency === void 0 && (missing0 = "destination_currency") || data.destination_fiat_account_id === void 0 && (missing0 = "destination_fiat_account_id") || data.destination_payment_rail === void 0 && (missing0 = "destination_payment_rail") || data.environment === void 0 && (missing0 = "environment") || data.provider === void 0 && (missing0 = "provider") || data.source_amount === void 0 && (missing0 = "source_amount") || data.source_asset === void 0 && (missing0 = "source_asset") || data.source_chain === void 0 && (missing0 = "source_chain") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionPayoutCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionPayoutCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "created_at", "destination_currency", "destination_fiat_account_id", "destination_payment_rail", "environment", "provider", "source_amount", "source_asset", "source_chain", "status", "type", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11448,7 +11448,7 @@ function validateWalletActionPayoutFailedWebhookPayloadClosed(data, { instancePa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.created_at === void 0 && (missing0 = "created_at") || data.destination_currency === void 0 && (missing0 = "destination_currency") || data.destination_fiat_account_id === void 0 && (missing0 = "destination_fiat_account_id") || data.destination_payment_rail === void 0 && (missing0 = "destination_payment_rail") || data.environment === void 0 && (missing0 = "environment") || data.failed_at === void 0 && (missing0 = "failed_at") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.provider === void 0 && (missing0 = "provider") || data.source_amount === void 0 && (missing0 = "source_amount") || data.source_asset === void 0 && (missing0 = "source_asset") || data.source_chain === void 0 && (missing0 = "source_chain") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionPayoutFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionPayoutFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "created_at", "destination_currency", "destination_fiat_account_id", "destination_payment_rail", "environment", "failed_at", "failure_reason", "provider", "source_amount", "source_asset", "source_chain", "status", "steps", "type", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11751,7 +11751,7 @@ function validateWalletActionPayoutRejectedWebhookPayloadClosed(data, { instance
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.created_at === void 0 && (missing0 = "created_at") || data.destination_currency === void 0 && (missing0 = "destination_currency") || data.destination_fiat_account_id === void 0 && (missing0 = "destination_fiat_account_id") || data.destination_payment_rail === void 0 && (missing0 = "destination_payment_rail") || data.environment === void 0 && (missing0 = "environment") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.provider === void 0 && (missing0 = "provider") || data.rejected_at === void 0 && (missing0 = "rejected_at") || data.source_amount === void 0 && (missing0 = "source_amount") || data.source_asset === void 0 && (missing0 = "source_asset") || data.source_chain === void 0 && (missing0 = "source_chain") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionPayoutRejectedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionPayoutRejectedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "created_at", "destination_currency", "destination_fiat_account_id", "destination_payment_rail", "environment", "failure_reason", "provider", "rejected_at", "source_amount", "source_asset", "source_chain", "status", "steps", "type", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12054,7 +12054,7 @@ function validateWalletActionPayoutSucceededWebhookPayloadClosed(data, { instanc
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.completed_at === void 0 && (missing0 = "completed_at") || data.created_at === void 0 && (missing0 = "created_at") || data.destination_currency === void 0 && (missing0 = "destination_currency") || data.destination_fiat_account_id === void 0 && (missing0 = "destination_fiat_account_id") || data.destination_payment_rail === void 0 && (missing0 = "destination_payment_rail") || data.environment === void 0 && (missing0 = "environment") || data.provider === void 0 && (missing0 = "provider") || data.source_amount === void 0 && (missing0 = "source_amount") || data.source_asset === void 0 && (missing0 = "source_asset") || data.source_chain === void 0 && (missing0 = "source_chain") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionPayoutSucceededWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionPayoutSucceededWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "completed_at", "created_at", "destination_currency", "destination_fiat_account_id", "destination_payment_rail", "environment", "provider", "source_amount", "source_asset", "source_chain", "status", "steps", "type", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12345,7 +12345,7 @@ function validateWalletActionSwapCreatedWebhookPayloadClosed(data, { instancePat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.input_amount === void 0 && (missing0 = "input_amount") || data.input_token === void 0 && (missing0 = "input_token") || data.output_token === void 0 && (missing0 = "output_token") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionSwapCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionSwapCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "caip2", "created_at", "input_amount", "input_token", "output_token", "status", "type", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12538,7 +12538,7 @@ function validateWalletActionSwapFailedWebhookPayloadClosed(data, { instancePath
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.failed_at === void 0 && (missing0 = "failed_at") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.input_amount === void 0 && (missing0 = "input_amount") || data.input_token === void 0 && (missing0 = "input_token") || data.output_token === void 0 && (missing0 = "output_token") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionSwapFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionSwapFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "caip2", "created_at", "failed_at", "failure_reason", "input_amount", "input_token", "output_token", "status", "steps", "type", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12794,7 +12794,7 @@ function validateWalletActionSwapRejectedWebhookPayloadClosed(data, { instancePa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.caip2 === void 0 && (missing0 = "caip2") || data.created_at === void 0 && (missing0 = "created_at") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.input_amount === void 0 && (missing0 = "input_amount") || data.input_token === void 0 && (missing0 = "input_token") || data.output_token === void 0 && (missing0 = "output_token") || data.rejected_at === void 0 && (missing0 = "rejected_at") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionSwapRejectedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionSwapRejectedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "caip2", "created_at", "failure_reason", "input_amount", "input_token", "output_token", "rejected_at", "status", "steps", "type", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13050,7 +13050,7 @@ function validateWalletActionSwapSucceededWebhookPayloadClosed(data, { instanceP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.caip2 === void 0 && (missing0 = "caip2") || data.completed_at === void 0 && (missing0 = "completed_at") || data.created_at === void 0 && (missing0 = "created_at") || data.input_amount === void 0 && (missing0 = "input_amount") || data.input_token === void 0 && (missing0 = "input_token") || data.output_amount === void 0 && (missing0 = "output_amount") || data.output_token === void 0 && (missing0 = "output_token") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionSwapSucceededWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionSwapSucceededWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "caip2", "completed_at", "created_at", "input_amount", "input_token", "output_amount", "output_token", "status", "steps", "type", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13307,7 +13307,7 @@ function validateWalletActionTransferCreatedWebhookPayloadClosed(data, { instanc
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.created_at === void 0 && (missing0 = "created_at") || data.destination_address === void 0 && (missing0 = "destination_address") || data.source_chain === void 0 && (missing0 = "source_chain") || data.status === void 0 && (missing0 = "status") || data.type === void 0 && (missing0 = "type") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionTransferCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionTransferCreatedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "created_at", "destination_address", "source_chain", "status", "type", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13524,7 +13524,7 @@ function validateWalletActionTransferFailedWebhookPayloadClosed(data, { instance
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.created_at === void 0 && (missing0 = "created_at") || data.destination_address === void 0 && (missing0 = "destination_address") || data.failed_at === void 0 && (missing0 = "failed_at") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.source_chain === void 0 && (missing0 = "source_chain") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionTransferFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionTransferFailedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "created_at", "destination_address", "failed_at", "failure_reason", "source_chain", "status", "steps", "type", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13804,7 +13804,7 @@ function validateWalletActionTransferRejectedWebhookPayloadClosed(data, { instan
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.created_at === void 0 && (missing0 = "created_at") || data.destination_address === void 0 && (missing0 = "destination_address") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.rejected_at === void 0 && (missing0 = "rejected_at") || data.source_chain === void 0 && (missing0 = "source_chain") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionTransferRejectedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionTransferRejectedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "created_at", "destination_address", "failure_reason", "rejected_at", "source_chain", "status", "steps", "type", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14084,7 +14084,7 @@ function validateWalletActionTransferSucceededWebhookPayloadClosed(data, { insta
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_type === void 0 && (missing0 = "action_type") || data.completed_at === void 0 && (missing0 = "completed_at") || data.created_at === void 0 && (missing0 = "created_at") || data.destination_address === void 0 && (missing0 = "destination_address") || data.source_chain === void 0 && (missing0 = "source_chain") || data.status === void 0 && (missing0 = "status") || data.steps === void 0 && (missing0 = "steps") || data.type === void 0 && (missing0 = "type") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletActionTransferSucceededWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletActionTransferSucceededWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_type", "completed_at", "created_at", "destination_address", "source_chain", "status", "steps", "type", "wallet_action_id", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14352,7 +14352,7 @@ function validateWalletAutomationSubmittedWebhookPayloadClosed(data, { instanceP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action_id === void 0 && (missing0 = "action_id") || data.automation_id === void 0 && (missing0 = "automation_id") || data.created_at === void 0 && (missing0 = "created_at") || data.trigger_asset_address === void 0 && (missing0 = "trigger_asset_address") || data.trigger_caip2 === void 0 && (missing0 = "trigger_caip2") || data.trigger_id === void 0 && (missing0 = "trigger_id") || data.type === void 0 && (missing0 = "type") || data.wallet_id === void 0 && (missing0 = "wallet_id")) {
-    validateWalletAutomationSubmittedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWalletAutomationSubmittedWebhookPayloadClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action_id", "automation_id", "created_at", "trigger_asset_address", "trigger_caip2", "trigger_id", "type", "wallet_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;

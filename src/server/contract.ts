@@ -242,7 +242,7 @@ const isProvenBy: Readonly<Record<string, (state: RequestState) => boolean>> = {
 
 function faultOf({ errors, invalid }: CompiledResult, state: RequestState): ApiError {
   if (invalid === 'parameters') return parametersFault(errors!);
-  const fault = bodyFault(errors!);
+  const fault = bodyFault(errors!, state.body);
   return operationOf(state).security === 'oauth-client' ? clientFault(state, fault) : fault;
 }
 

@@ -27,12 +27,37 @@ export function parametersFault(errors: readonly ValidationError[]): ApiError {
       const [, part = 'query', ...rest] = pointer.split('/');
       return { in: part as RequestPart, pointer: rest.map((name) => `/${name}`).join('') };
     }),
+    errors.some(({ keyword }) => unions.has(keyword)),
   );
 }
 
-/** 400 `invalid_data` for faults in the body. */
-export function bodyFault(errors: readonly ValidationError[]): ApiError {
-  return fault(toIssues(errors, (pointer) => ({ in: 'body', pointer })));
+/**
+ * 400 `invalid_data` for faults in the body.
+ *
+ * @param body lets all missing properties of an object be named, not only the first.
+ */
+export function bodyFault(errors: readonly ValidationError[], body?: unknown): ApiError {
+  const all = body === undefined ? errors : errors.flatMap((error) => withAllMissing(error, body));
+  return fault(
+    toIssues(all, (pointer) => ({ in: 'body', pointer })),
+    errors.some(({ keyword }) => unions.has(keyword)),
+  );
+}
+
+/** One error for each missing property of the object, in the order of the contract. */
+function withAllMissing(error: ValidationError, body: unknown): readonly ValidationError[] {
+  const { required, missingProperty } = error.params;
+  if (error.keyword !== 'required' || !Array.isArray(required)) return [error];
+  let at: unknown = body;
+  for (const name of error.instancePath.split('/').slice(1)) {
+    at = (at as Record<string, unknown> | undefined)?.[name.replaceAll('~1', '/').replaceAll('~0', '~')];
+  }
+  if (typeof at !== 'object' || at === null) return [error];
+  const object = at as Record<string, unknown>;
+  const missing = (required as string[]).filter(
+    (name) => name === missingProperty || object[name] === undefined,
+  );
+  return missing.map((name) => ({ ...error, params: { ...error.params, missingProperty: name } }));
 }
 
 /** The pointer and message of the first fault, for a log. */
@@ -41,10 +66,16 @@ export function describeFault(errors: readonly ValidationError[]): { pointer: st
   return { pointer: issue?.pointer ?? '', message: issue?.message ?? 'is not valid' };
 }
 
-function fault(issues: readonly Issue[]): ApiError {
-  const first = issues[0]!;
-  const place = first.in === 'body' ? first.pointer || 'body' : first.pointer.slice(1) || first.in;
-  return new ApiError('invalid_data', `${place}: ${first.message}`, { data: { issues } });
+/** More faults than this are in the `issues`, but not in the message. */
+const MOST_NAMED = 10;
+
+/** @param areAlternatives whether mending one of the issues may be enough. Then the message names only the first. */
+function fault(issues: readonly Issue[], areAlternatives = false): ApiError {
+  const named = issues.slice(0, areAlternatives ? 1 : MOST_NAMED).map((issue) => {
+    const place = issue.in === 'body' ? issue.pointer || 'body' : issue.pointer.slice(1) || issue.in;
+    return `${place}: ${issue.message}`;
+  });
+  return new ApiError('invalid_data', named.join('; '), { data: { issues } });
 }
 
 function toIssues(
@@ -157,7 +188,8 @@ export function createBodyCheck(validators: Readonly<Record<string, RequestValid
     const validate = validators[operationId]?.body;
     if (validate === undefined || validate(body)) return;
     const errors = validate.errors ?? [];
-    throw bodyFault(errors.map((error) => ({ ...error, instancePath: at + error.instancePath })));
+    const all = errors.flatMap((error) => withAllMissing(error, body));
+    throw bodyFault(all.map((error) => ({ ...error, instancePath: at + error.instancePath })));
   };
 }
 

@@ -9,7 +9,7 @@ function validateAddEarnReward(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateAddEarnReward.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAddEarnReward.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -72,7 +72,7 @@ function validateAddFault(data, { instancePath = "", parentData, parentDataPrope
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateAddFault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAddFault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -135,7 +135,7 @@ function validateAddOperator(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateAddOperator.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAddOperator.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -145,7 +145,7 @@ function validateAddOperator(data, { instancePath = "", parentData, parentDataPr
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.app_id === void 0 && (missing1 = "app_id")) {
-        validateAddOperator.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateAddOperator.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["app_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.app_id !== void 0) {
@@ -249,7 +249,7 @@ function validateAuthorizeCardPayment(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateAuthorizeCardPayment.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAuthorizeCardPayment.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -312,7 +312,7 @@ function validateCallChainRpc(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCallChainRpc.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCallChainRpc.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -322,7 +322,7 @@ function validateCallChainRpc(data, { instancePath = "", parentData, parentDataP
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.chain === void 0 && (missing1 = "chain")) {
-        validateCallChainRpc.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateCallChainRpc.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["chain"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.chain !== void 0) {
@@ -426,7 +426,7 @@ function validateCaptureCardPayment(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCaptureCardPayment.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCaptureCardPayment.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -436,7 +436,7 @@ function validateCaptureCardPayment(data, { instancePath = "", parentData, paren
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.payment_id === void 0 && (missing1 = "payment_id")) {
-        validateCaptureCardPayment.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateCaptureCardPayment.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["payment_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.payment_id !== void 0) {
@@ -535,7 +535,7 @@ function validateChangeEarnVault(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateChangeEarnVault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateChangeEarnVault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -545,7 +545,7 @@ function validateChangeEarnVault(data, { instancePath = "", parentData, parentDa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.vault_id === void 0 && (missing1 = "vault_id")) {
-        validateChangeEarnVault.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateChangeEarnVault.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["vault_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.vault_id !== void 0) {
@@ -644,7 +644,7 @@ function validateChangeOperatorRole(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateChangeOperatorRole.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateChangeOperatorRole.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -654,7 +654,7 @@ function validateChangeOperatorRole(data, { instancePath = "", parentData, paren
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.app_id === void 0 && (missing1 = "app_id") || data0.operator_id === void 0 && (missing1 = "operator_id")) {
-        validateChangeOperatorRole.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateChangeOperatorRole.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["app_id", "operator_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.app_id !== void 0) {
@@ -810,7 +810,7 @@ function validateClearFaults(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateClearFaults.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateClearFaults.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -873,7 +873,7 @@ function validateConfigureApp(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateConfigureApp.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateConfigureApp.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -883,7 +883,7 @@ function validateConfigureApp(data, { instancePath = "", parentData, parentDataP
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.app_id === void 0 && (missing1 = "app_id")) {
-        validateConfigureApp.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateConfigureApp.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["app_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.app_id !== void 0) {
@@ -982,7 +982,7 @@ function validateConfigureUser(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateConfigureUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateConfigureUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -992,7 +992,7 @@ function validateConfigureUser(data, { instancePath = "", parentData, parentData
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.app_id === void 0 && (missing1 = "app_id") || data0.user_id === void 0 && (missing1 = "user_id")) {
-        validateConfigureUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateConfigureUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["app_id", "user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.app_id !== void 0) {
@@ -1138,7 +1138,7 @@ function validateCountEvents(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCountEvents.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCountEvents.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1201,7 +1201,7 @@ function validateCreateApp(data, { instancePath = "", parentData, parentDataProp
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateApp.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateApp.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1264,7 +1264,7 @@ function validateCreateEarnVault(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateCreateEarnVault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateEarnVault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1274,7 +1274,7 @@ function validateCreateEarnVault(data, { instancePath = "", parentData, parentDa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.app_id === void 0 && (missing1 = "app_id")) {
-        validateCreateEarnVault.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateCreateEarnVault.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["app_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.app_id !== void 0) {
@@ -1373,7 +1373,7 @@ function validateDecideDeviceCode(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDecideDeviceCode.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDecideDeviceCode.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1383,7 +1383,7 @@ function validateDecideDeviceCode(data, { instancePath = "", parentData, parentD
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_code === void 0 && (missing1 = "user_code")) {
-        validateDecideDeviceCode.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDecideDeviceCode.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_code"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_code !== void 0) {
@@ -1487,7 +1487,7 @@ function validateDecideVerification(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDecideVerification.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDecideVerification.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1550,7 +1550,7 @@ function validateDeleteAbi(data, { instancePath = "", parentData, parentDataProp
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDeleteAbi.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeleteAbi.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1560,7 +1560,7 @@ function validateDeleteAbi(data, { instancePath = "", parentData, parentDataProp
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.name === void 0 && (missing1 = "name")) {
-        validateDeleteAbi.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDeleteAbi.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["name"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.name !== void 0) {
@@ -1664,7 +1664,7 @@ function validateDeleteRequests(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDeleteRequests.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeleteRequests.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1727,7 +1727,7 @@ function validateDeleteSnapshot(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDeleteSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeleteSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1737,7 +1737,7 @@ function validateDeleteSnapshot(data, { instancePath = "", parentData, parentDat
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.name === void 0 && (missing1 = "name")) {
-        validateDeleteSnapshot.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDeleteSnapshot.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["name"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.name !== void 0) {
@@ -1836,7 +1836,7 @@ function validateDownloadSnapshot(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateDownloadSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDownloadSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1846,7 +1846,7 @@ function validateDownloadSnapshot(data, { instancePath = "", parentData, parentD
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.name === void 0 && (missing1 = "name")) {
-        validateDownloadSnapshot.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateDownloadSnapshot.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["name"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.name !== void 0) {
@@ -1945,7 +1945,7 @@ function validateExpireCardPayment(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateExpireCardPayment.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExpireCardPayment.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -1955,7 +1955,7 @@ function validateExpireCardPayment(data, { instancePath = "", parentData, parent
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.payment_id === void 0 && (missing1 = "payment_id")) {
-        validateExpireCardPayment.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateExpireCardPayment.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["payment_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.payment_id !== void 0) {
@@ -2054,7 +2054,7 @@ function validateExplainPolicy(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateExplainPolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExplainPolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -2117,7 +2117,7 @@ function validateExportRequests(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateExportRequests.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExportRequests.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -2499,7 +2499,7 @@ function validateFundAddress(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateFundAddress.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateFundAddress.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -2562,7 +2562,7 @@ function validateGetBooks(data, { instancePath = "", parentData, parentDataPrope
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetBooks.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetBooks.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -2625,7 +2625,7 @@ function validateGetClock(data, { instancePath = "", parentData, parentDataPrope
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetClock.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetClock.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -2688,7 +2688,7 @@ function validateGetConnection(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetConnection.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetConnection.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -2751,7 +2751,7 @@ function validateGetControlDocument(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetControlDocument.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetControlDocument.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -2814,7 +2814,7 @@ function validateGetDeviceCode(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetDeviceCode.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetDeviceCode.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -2824,7 +2824,7 @@ function validateGetDeviceCode(data, { instancePath = "", parentData, parentData
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_code === void 0 && (missing1 = "user_code")) {
-        validateGetDeviceCode.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetDeviceCode.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_code"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_code !== void 0) {
@@ -2928,7 +2928,7 @@ function validateGetEvent(data, { instancePath = "", parentData, parentDataPrope
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetEvent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetEvent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -2938,7 +2938,7 @@ function validateGetEvent(data, { instancePath = "", parentData, parentDataPrope
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.event_id === void 0 && (missing1 = "event_id")) {
-        validateGetEvent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetEvent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["event_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.event_id !== void 0) {
@@ -3037,7 +3037,7 @@ function validateGetFault(data, { instancePath = "", parentData, parentDataPrope
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetFault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetFault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -3047,7 +3047,7 @@ function validateGetFault(data, { instancePath = "", parentData, parentDataPrope
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.fault_id === void 0 && (missing1 = "fault_id")) {
-        validateGetFault.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetFault.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["fault_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.fault_id !== void 0) {
@@ -3146,7 +3146,7 @@ function validateGetPolicyTrace(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetPolicyTrace.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetPolicyTrace.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -3156,7 +3156,7 @@ function validateGetPolicyTrace(data, { instancePath = "", parentData, parentDat
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.trace_id === void 0 && (missing1 = "trace_id")) {
-        validateGetPolicyTrace.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetPolicyTrace.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["trace_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.trace_id !== void 0) {
@@ -3255,7 +3255,7 @@ function validateGetRequest(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -3265,7 +3265,7 @@ function validateGetRequest(data, { instancePath = "", parentData, parentDataPro
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.request_id === void 0 && (missing1 = "request_id")) {
-        validateGetRequest.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetRequest.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["request_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.request_id !== void 0) {
@@ -3364,7 +3364,7 @@ function validateGetSandboxTransaction(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetSandboxTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetSandboxTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -3374,7 +3374,7 @@ function validateGetSandboxTransaction(data, { instancePath = "", parentData, pa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.transaction_id === void 0 && (missing1 = "transaction_id")) {
-        validateGetSandboxTransaction.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetSandboxTransaction.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["transaction_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.transaction_id !== void 0) {
@@ -3478,7 +3478,7 @@ function validateGetSimulatedLogin(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetSimulatedLogin.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetSimulatedLogin.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -3541,7 +3541,7 @@ function validateGetVerificationPage(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateGetVerificationPage.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateGetVerificationPage.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -3551,7 +3551,7 @@ function validateGetVerificationPage(data, { instancePath = "", parentData, pare
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.token === void 0 && (missing1 = "token")) {
-        validateGetVerificationPage.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateGetVerificationPage.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["token"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.token !== void 0) {
@@ -3655,7 +3655,7 @@ function validateLintPolicy(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateLintPolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLintPolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -3718,7 +3718,7 @@ function validateListAbis(data, { instancePath = "", parentData, parentDataPrope
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListAbis.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListAbis.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -3781,7 +3781,7 @@ function validateListApps(data, { instancePath = "", parentData, parentDataPrope
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListApps.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListApps.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -3844,7 +3844,7 @@ function validateListChainTransactions(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListChainTransactions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListChainTransactions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -3854,7 +3854,7 @@ function validateListChainTransactions(data, { instancePath = "", parentData, pa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.chain === void 0 && (missing1 = "chain")) {
-        validateListChainTransactions.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateListChainTransactions.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["chain"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.chain !== void 0) {
@@ -4090,7 +4090,7 @@ function validateListChains(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListChains.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListChains.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -4153,7 +4153,7 @@ function validateListDivergences(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListDivergences.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListDivergences.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -4256,7 +4256,7 @@ function validateListEvents(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListEvents.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListEvents.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -4775,7 +4775,7 @@ function validateListFaults(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListFaults.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListFaults.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -4838,7 +4838,7 @@ function validateListOperatorRecords(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListOperatorRecords.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListOperatorRecords.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -4848,7 +4848,7 @@ function validateListOperatorRecords(data, { instancePath = "", parentData, pare
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.app_id === void 0 && (missing1 = "app_id")) {
-        validateListOperatorRecords.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateListOperatorRecords.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["app_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.app_id !== void 0) {
@@ -5123,7 +5123,7 @@ function validateListOperators(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListOperators.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListOperators.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -5133,7 +5133,7 @@ function validateListOperators(data, { instancePath = "", parentData, parentData
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.app_id === void 0 && (missing1 = "app_id")) {
-        validateListOperators.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateListOperators.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["app_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.app_id !== void 0) {
@@ -5237,7 +5237,7 @@ function validateListRequests(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListRequests.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListRequests.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -5756,7 +5756,7 @@ function validateListSandboxActions(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListSandboxActions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListSandboxActions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -5950,7 +5950,7 @@ function validateListSandboxKeyQuorums(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListSandboxKeyQuorums.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListSandboxKeyQuorums.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -6193,7 +6193,7 @@ function validateListSandboxPolicies(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListSandboxPolicies.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListSandboxPolicies.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -6436,7 +6436,7 @@ function validateListSandboxTransactions(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListSandboxTransactions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListSandboxTransactions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -6630,7 +6630,7 @@ function validateListSandboxWallets(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListSandboxWallets.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListSandboxWallets.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -6922,7 +6922,7 @@ function validateListScenarios(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListScenarios.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListScenarios.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -6985,7 +6985,7 @@ function validateListSnapshots(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListSnapshots.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListSnapshots.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -7048,7 +7048,7 @@ function validateListUpcoming(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateListUpcoming.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateListUpcoming.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -7190,7 +7190,7 @@ function validateLoadSnapshot(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateLoadSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLoadSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -7200,7 +7200,7 @@ function validateLoadSnapshot(data, { instancePath = "", parentData, parentDataP
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.name === void 0 && (missing1 = "name")) {
-        validateLoadSnapshot.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateLoadSnapshot.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["name"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.name !== void 0) {
@@ -7299,7 +7299,7 @@ function validateMeasureCoverage(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateMeasureCoverage.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateMeasureCoverage.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -7402,7 +7402,7 @@ function validateMineBlocks(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateMineBlocks.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateMineBlocks.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -7465,7 +7465,7 @@ function validateMovePrices(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateMovePrices.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateMovePrices.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -7528,7 +7528,7 @@ function validatePutAbi(data, { instancePath = "", parentData, parentDataPropert
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validatePutAbi.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePutAbi.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -7538,7 +7538,7 @@ function validatePutAbi(data, { instancePath = "", parentData, parentDataPropert
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.name === void 0 && (missing1 = "name")) {
-        validatePutAbi.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validatePutAbi.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["name"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.name !== void 0) {
@@ -7642,7 +7642,7 @@ function validateReceiveFiatDeposit(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateReceiveFiatDeposit.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateReceiveFiatDeposit.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -7705,7 +7705,7 @@ function validateRefundCardPayment(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateRefundCardPayment.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRefundCardPayment.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -7715,7 +7715,7 @@ function validateRefundCardPayment(data, { instancePath = "", parentData, parent
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.payment_id === void 0 && (missing1 = "payment_id")) {
-        validateRefundCardPayment.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateRefundCardPayment.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["payment_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.payment_id !== void 0) {
@@ -7814,7 +7814,7 @@ function validateRefundFiatDeposit(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateRefundFiatDeposit.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRefundFiatDeposit.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -7824,7 +7824,7 @@ function validateRefundFiatDeposit(data, { instancePath = "", parentData, parent
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.deposit_id === void 0 && (missing1 = "deposit_id")) {
-        validateRefundFiatDeposit.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateRefundFiatDeposit.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["deposit_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.deposit_id !== void 0) {
@@ -7923,7 +7923,7 @@ function validateReleaseFiatDeposit(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateReleaseFiatDeposit.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateReleaseFiatDeposit.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -7933,7 +7933,7 @@ function validateReleaseFiatDeposit(data, { instancePath = "", parentData, paren
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.deposit_id === void 0 && (missing1 = "deposit_id")) {
-        validateReleaseFiatDeposit.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateReleaseFiatDeposit.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["deposit_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.deposit_id !== void 0) {
@@ -8032,7 +8032,7 @@ function validateRemoveFault(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateRemoveFault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRemoveFault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -8042,7 +8042,7 @@ function validateRemoveFault(data, { instancePath = "", parentData, parentDataPr
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.fault_id === void 0 && (missing1 = "fault_id")) {
-        validateRemoveFault.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateRemoveFault.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["fault_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.fault_id !== void 0) {
@@ -8141,7 +8141,7 @@ function validateRemoveOperator(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateRemoveOperator.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRemoveOperator.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -8151,7 +8151,7 @@ function validateRemoveOperator(data, { instancePath = "", parentData, parentDat
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.app_id === void 0 && (missing1 = "app_id") || data0.operator_id === void 0 && (missing1 = "operator_id")) {
-        validateRemoveOperator.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateRemoveOperator.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["app_id", "operator_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.app_id !== void 0) {
@@ -8307,7 +8307,7 @@ function validateReplayEvent(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateReplayEvent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateReplayEvent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -8317,7 +8317,7 @@ function validateReplayEvent(data, { instancePath = "", parentData, parentDataPr
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.event_id === void 0 && (missing1 = "event_id")) {
-        validateReplayEvent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateReplayEvent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["event_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.event_id !== void 0) {
@@ -8416,7 +8416,7 @@ function validateReplayPolicy(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateReplayPolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateReplayPolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -8479,7 +8479,7 @@ function validateReplayRequest(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateReplayRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateReplayRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -8489,7 +8489,7 @@ function validateReplayRequest(data, { instancePath = "", parentData, parentData
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.request_id === void 0 && (missing1 = "request_id")) {
-        validateReplayRequest.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateReplayRequest.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["request_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.request_id !== void 0) {
@@ -8588,7 +8588,7 @@ function validateResetSandbox(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateResetSandbox.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateResetSandbox.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -8651,7 +8651,7 @@ function validateRestoreWallet(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateRestoreWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRestoreWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -8661,7 +8661,7 @@ function validateRestoreWallet(data, { instancePath = "", parentData, parentData
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.wallet_id === void 0 && (missing1 = "wallet_id")) {
-        validateRestoreWallet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateRestoreWallet.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["wallet_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.wallet_id !== void 0) {
@@ -8765,7 +8765,7 @@ function validateReverseCardPayment(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateReverseCardPayment.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateReverseCardPayment.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -8775,7 +8775,7 @@ function validateReverseCardPayment(data, { instancePath = "", parentData, paren
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.payment_id === void 0 && (missing1 = "payment_id")) {
-        validateReverseCardPayment.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateReverseCardPayment.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["payment_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.payment_id !== void 0) {
@@ -8874,7 +8874,7 @@ function validateRunScenario(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateRunScenario.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRunScenario.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -8884,7 +8884,7 @@ function validateRunScenario(data, { instancePath = "", parentData, parentDataPr
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.name === void 0 && (missing1 = "name")) {
-        validateRunScenario.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateRunScenario.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["name"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.name !== void 0) {
@@ -8983,7 +8983,7 @@ function validateSaveSnapshot(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateSaveSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSaveSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -9046,7 +9046,7 @@ function validateSendRequest(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateSendRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSendRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -9109,7 +9109,7 @@ function validateSetClock(data, { instancePath = "", parentData, parentDataPrope
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateSetClock.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSetClock.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -9172,7 +9172,7 @@ function validateSetProviderState(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateSetProviderState.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSetProviderState.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -9182,7 +9182,7 @@ function validateSetProviderState(data, { instancePath = "", parentData, parentD
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.provider === void 0 && (missing1 = "provider")) {
-        validateSetProviderState.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateSetProviderState.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["provider"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.provider !== void 0) {
@@ -9277,7 +9277,7 @@ function validateSignInUser(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateSignInUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSignInUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -9287,7 +9287,7 @@ function validateSignInUser(data, { instancePath = "", parentData, parentDataPro
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id")) {
-        validateSignInUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateSignInUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -9426,7 +9426,7 @@ function validateSignIntent(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateSignIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSignIntent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -9436,7 +9436,7 @@ function validateSignIntent(data, { instancePath = "", parentData, parentDataPro
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.intent_id === void 0 && (missing1 = "intent_id")) {
-        validateSignIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateSignIntent.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["intent_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.intent_id !== void 0) {
@@ -9540,7 +9540,7 @@ function validateSteerFiatPayout(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateSteerFiatPayout.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSteerFiatPayout.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -9550,7 +9550,7 @@ function validateSteerFiatPayout(data, { instancePath = "", parentData, parentDa
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.action_id === void 0 && (missing1 = "action_id")) {
-        validateSteerFiatPayout.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateSteerFiatPayout.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["action_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.action_id !== void 0) {
@@ -9649,7 +9649,7 @@ function validateSteerTransaction(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateSteerTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSteerTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -9659,7 +9659,7 @@ function validateSteerTransaction(data, { instancePath = "", parentData, parentD
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.transaction_id === void 0 && (missing1 = "transaction_id")) {
-        validateSteerTransaction.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateSteerTransaction.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["transaction_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.transaction_id !== void 0) {
@@ -9763,7 +9763,7 @@ function validateTakeOverUser(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateTakeOverUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTakeOverUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -9773,7 +9773,7 @@ function validateTakeOverUser(data, { instancePath = "", parentData, parentDataP
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.user_id === void 0 && (missing1 = "user_id")) {
-        validateTakeOverUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateTakeOverUser.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["user_id"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.user_id !== void 0) {
@@ -9877,7 +9877,7 @@ function validateTriggerEvent(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateTriggerEvent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTriggerEvent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -9940,7 +9940,7 @@ function validateUploadSnapshot(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUploadSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUploadSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -9950,7 +9950,7 @@ function validateUploadSnapshot(data, { instancePath = "", parentData, parentDat
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.name === void 0 && (missing1 = "name")) {
-        validateUploadSnapshot.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUploadSnapshot.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["name"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.name !== void 0) {
@@ -10050,7 +10050,7 @@ function validateUseVerificationPage(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.path === void 0 && (missing0 = "path") || data.query === void 0 && (missing0 = "query") || data.headers === void 0 && (missing0 = "headers")) {
-    validateUseVerificationPage.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUseVerificationPage.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["path", "query", "headers"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.path !== void 0) {
@@ -10060,7 +10060,7 @@ function validateUseVerificationPage(data, { instancePath = "", parentData, pare
       if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
        let missing1;
        if (data0.token === void 0 && (missing1 = "token")) {
-        validateUseVerificationPage.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+        validateUseVerificationPage.errors = [{ instancePath: instancePath + "/path", schemaPath: "#/properties/path/required", keyword: "required", params: { missingProperty: missing1, required: ["token"] }, message: "must have required property '" + missing1 + "'" }];
         return false;
        } else {
         if (data0.token !== void 0) {

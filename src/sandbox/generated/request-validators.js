@@ -26,7 +26,7 @@ function validateAddSandboxEarnRewardRequest(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain === void 0 && (missing0 = "chain") || data.address === void 0 && (missing0 = "address") || data.token_address === void 0 && (missing0 = "token_address") || data.raw_amount === void 0 && (missing0 = "raw_amount")) {
-    validateAddSandboxEarnRewardRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAddSandboxEarnRewardRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain", "address", "token_address", "raw_amount"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -160,7 +160,7 @@ function validateAddSandboxFaultRequest(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.effect === void 0 && (missing0 = "effect")) {
-    validateAddSandboxFaultRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAddSandboxFaultRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["effect"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -519,7 +519,7 @@ function validateAddOperatorRequest(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name") || data.role === void 0 && (missing0 = "role")) {
-    validateAddOperatorRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAddOperatorRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name", "role"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -590,7 +590,7 @@ function validateAuthorizeSandboxPaymentRequest(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount === void 0 && (missing0 = "amount") || data.card_id === void 0 && (missing0 = "card_id") || data.reference === void 0 && (missing0 = "reference")) {
-    validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAuthorizeSandboxPaymentRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount", "card_id", "reference"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -898,7 +898,7 @@ function validateChangeOperatorRoleRequest(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.role === void 0 && (missing0 = "role")) {
-    validateChangeOperatorRoleRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateChangeOperatorRoleRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["role"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1201,7 +1201,7 @@ function validateCreateSandboxEarnVaultRequest(data, { instancePath = "", parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain === void 0 && (missing0 = "chain") || data.asset === void 0 && (missing0 = "asset") || data.provider === void 0 && (missing0 = "provider")) {
-    validateCreateSandboxEarnVaultRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreateSandboxEarnVaultRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain", "asset", "provider"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1394,7 +1394,7 @@ function validateDecideSandboxDeviceCodeRequest(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action === void 0 && (missing0 = "action")) {
-    validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDecideSandboxDeviceCodeRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1490,7 +1490,7 @@ function validateDecideSandboxVerificationRequest(data, { instancePath = "", par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.outcome === void 0 && (missing0 = "outcome")) {
-    validateDecideSandboxVerificationRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDecideSandboxVerificationRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["outcome"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1746,7 +1746,7 @@ function validateSandboxEndorsement(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name") || data.status === void 0 && (missing0 = "status")) {
-    validateSandboxEndorsement.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxEndorsement.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name", "status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1824,7 +1824,7 @@ function validateExplainPolicyRequest(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.request === void 0 && (missing0 = "request")) {
-    validateExplainPolicyRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExplainPolicyRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["request"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1972,7 +1972,7 @@ function validateDraftPolicy(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain_type === void 0 && (missing0 = "chain_type") || data.rules === void 0 && (missing0 = "rules")) {
-    validateDraftPolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDraftPolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain_type", "rules"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.chain_type !== void 0) {
@@ -2048,7 +2048,7 @@ function validateFundSandboxAddressRequest(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain === void 0 && (missing0 = "chain") || data.address === void 0 && (missing0 = "address")) {
-    validateFundSandboxAddressRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateFundSandboxAddressRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain", "address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2447,7 +2447,7 @@ function validateMoveSandboxPricesRequest(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.prices === void 0 && (missing0 = "prices")) {
-    validateMoveSandboxPricesRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateMoveSandboxPricesRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["prices"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2520,7 +2520,7 @@ function validatePutAbiRequest(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.abi === void 0 && (missing0 = "abi")) {
-    validatePutAbiRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePutAbiRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["abi"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2612,7 +2612,7 @@ function validateReceiveSandboxDepositRequest(data, { instancePath = "", parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount === void 0 && (missing0 = "amount") || data.deposit_account_id === void 0 && (missing0 = "deposit_account_id") || data.reference === void 0 && (missing0 = "reference")) {
-    validateReceiveSandboxDepositRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateReceiveSandboxDepositRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount", "deposit_account_id", "reference"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2774,7 +2774,7 @@ function validateRefundSandboxPaymentRequest(data, { instancePath = "", parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.reference === void 0 && (missing0 = "reference")) {
-    validateRefundSandboxPaymentRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRefundSandboxPaymentRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["reference"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2839,7 +2839,7 @@ function validateReplayPolicyRequest(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.wallet_id === void 0 && (missing0 = "wallet_id") || data.draft === void 0 && (missing0 = "draft")) {
-    validateReplayPolicyRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateReplayPolicyRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["wallet_id", "draft"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2950,7 +2950,7 @@ function validateSaveSnapshotRequest(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name")) {
-    validateSaveSnapshotRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSaveSnapshotRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2996,7 +2996,7 @@ function validateSendSandboxRequest(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.operation === void 0 && (missing0 = "operation")) {
-    validateSendSandboxRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSendSandboxRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["operation"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3269,7 +3269,7 @@ function validateSignSandboxIntentRequest(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.sign_as === void 0 && (missing0 = "sign_as")) {
-    validateSignSandboxIntentRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSignSandboxIntentRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["sign_as"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3305,7 +3305,7 @@ function validateSteerSandboxPayoutRequest(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.outcome === void 0 && (missing0 = "outcome")) {
-    validateSteerSandboxPayoutRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSteerSandboxPayoutRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["outcome"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3341,7 +3341,7 @@ function validateSteerSandboxTransactionRequest(data, { instancePath = "", paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.effect === void 0 && (missing0 = "effect")) {
-    validateSteerSandboxTransactionRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSteerSandboxTransactionRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["effect"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3377,7 +3377,7 @@ function validateTakeOverSandboxUserRequest(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.from_user_id === void 0 && (missing0 = "from_user_id")) {
-    validateTakeOverSandboxUserRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTakeOverSandboxUserRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["from_user_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3427,7 +3427,7 @@ function validateTriggerSandboxEventRequest(data, { instancePath = "", parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type")) {
-    validateTriggerSandboxEventRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateTriggerSandboxEventRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3565,7 +3565,7 @@ function validateUseSandboxVerificationPageRequest(data, { instancePath = "", pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.action === void 0 && (missing0 = "action")) {
-    validateUseSandboxVerificationPageRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateUseSandboxVerificationPageRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["action"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;

@@ -23,7 +23,7 @@ function validateSandboxEarnRewardClosed(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.address === void 0 && (missing0 = "address") || data.token_address === void 0 && (missing0 = "token_address") || data.amount_claimed === void 0 && (missing0 = "amount_claimed") || data.amount_unclaimed === void 0 && (missing0 = "amount_unclaimed")) {
-    validateSandboxEarnRewardClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxEarnRewardClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "address", "token_address", "amount_claimed", "amount_unclaimed"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -111,7 +111,7 @@ function validateError(data, { instancePath = "", parentData, parentDataProperty
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.error === void 0 && (missing0 = "error")) {
-    validateError.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateError.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["error"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -188,7 +188,7 @@ function validateSandboxFault(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.effect === void 0 && (missing0 = "effect") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.event_type === void 0 && (missing0 = "event_type") || data.chain === void 0 && (missing0 = "chain") || data.probability === void 0 && (missing0 = "probability") || data.count === void 0 && (missing0 = "count") || data.hits === void 0 && (missing0 = "hits") || data.code === void 0 && (missing0 = "code") || data.is_undocumented === void 0 && (missing0 = "is_undocumented") || data.delay_ms === void 0 && (missing0 = "delay_ms") || data.max_delay_ms === void 0 && (missing0 = "max_delay_ms") || data.retry_after_seconds === void 0 && (missing0 = "retry_after_seconds") || data.blocks === void 0 && (missing0 = "blocks")) {
-    validateSandboxFault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxFault.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "effect", "operation", "app_id", "wallet_id", "event_type", "chain", "probability", "count", "hits", "code", "is_undocumented", "delay_ms", "max_delay_ms", "retry_after_seconds", "blocks"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -430,7 +430,7 @@ function validateAddedOperator(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.name === void 0 && (missing0 = "name") || data.role === void 0 && (missing0 = "role") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.secret === void 0 && (missing0 = "secret")) {
-    validateAddedOperator.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAddedOperator.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "name", "role", "created_at_ms", "secret"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -531,7 +531,7 @@ function validateSandboxCardPaymentClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.amount === void 0 && (missing0 = "amount") || data.card_id === void 0 && (missing0 = "card_id") || data.currency === void 0 && (missing0 = "currency") || data.decline_reason === void 0 && (missing0 = "decline_reason") || data.id === void 0 && (missing0 = "id") || data.kind === void 0 && (missing0 = "kind") || data.merchant_name === void 0 && (missing0 = "merchant_name") || data.status === void 0 && (missing0 = "status") || data.transaction_hash === void 0 && (missing0 = "transaction_hash")) {
-    validateSandboxCardPaymentClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxCardPaymentClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["amount", "card_id", "currency", "decline_reason", "id", "kind", "merchant_name", "status", "transaction_hash"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -693,7 +693,7 @@ function validateSandboxEarnVaultClosed(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.caip2 === void 0 && (missing0 = "caip2") || data.address === void 0 && (missing0 = "address") || data.asset_address === void 0 && (missing0 = "asset_address") || data.provider === void 0 && (missing0 = "provider") || data.name === void 0 && (missing0 = "name") || data.apy_bps === void 0 && (missing0 = "apy_bps") || data.fee_bps === void 0 && (missing0 = "fee_bps")) {
-    validateSandboxEarnVaultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxEarnVaultClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "caip2", "address", "asset_address", "provider", "name", "apy_bps", "fee_bps"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -819,7 +819,7 @@ function validateAppOperator(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.name === void 0 && (missing0 = "name") || data.role === void 0 && (missing0 = "role") || data.created_at_ms === void 0 && (missing0 = "created_at_ms")) {
-    validateAppOperator.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAppOperator.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "name", "role", "created_at_ms"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -908,7 +908,7 @@ function validateRemovedSandboxFaults(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.removed === void 0 && (missing0 = "removed")) {
-    validateRemovedSandboxFaults.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRemovedSandboxFaults.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["removed"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -954,7 +954,7 @@ function validateSandboxApp(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.settings === void 0 && (missing0 = "settings")) {
-    validateSandboxApp.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxApp.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "name", "created_at_ms", "settings"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1040,7 +1040,7 @@ function validateSandboxUser(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.mfa_methods === void 0 && (missing0 = "mfa_methods") || data.has_accepted_terms === void 0 && (missing0 = "has_accepted_terms") || data.is_guest === void 0 && (missing0 = "is_guest") || data.frozen === void 0 && (missing0 = "frozen")) {
-    validateSandboxUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxUser.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "mfa_methods", "has_accepted_terms", "is_guest", "frozen"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1145,7 +1145,7 @@ function validateSandboxEventCounts(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data")) {
-    validateSandboxEventCounts.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxEventCounts.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1199,7 +1199,7 @@ function validateSandboxEventCount(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.recorded === void 0 && (missing0 = "recorded") || data.acknowledged === void 0 && (missing0 = "acknowledged")) {
-    validateSandboxEventCount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxEventCount.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "recorded", "acknowledged"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1281,7 +1281,7 @@ function validateCreatedSandboxApp(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.settings === void 0 && (missing0 = "settings") || data.secret === void 0 && (missing0 = "secret")) {
-    validateCreatedSandboxApp.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateCreatedSandboxApp.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "name", "created_at_ms", "settings", "secret"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1378,7 +1378,7 @@ function validateSandboxDeviceCode(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.user_code === void 0 && (missing0 = "user_code") || data.app_id === void 0 && (missing0 = "app_id") || data.app_name === void 0 && (missing0 = "app_name") || data.status === void 0 && (missing0 = "status") || data.expires_at_ms === void 0 && (missing0 = "expires_at_ms")) {
-    validateSandboxDeviceCode.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxDeviceCode.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["user_code", "app_id", "app_name", "status", "expires_at_ms"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1473,7 +1473,7 @@ function validateSandboxVerification(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.entity_id === void 0 && (missing0 = "entity_id") || data.provider === void 0 && (missing0 = "provider") || data.environment === void 0 && (missing0 = "environment") || data.customer_id === void 0 && (missing0 = "customer_id") || data.status === void 0 && (missing0 = "status")) {
-    validateSandboxVerification.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxVerification.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["entity_id", "provider", "environment", "customer_id", "status"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1561,7 +1561,7 @@ function validateDeletedAbi(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name")) {
-    validateDeletedAbi.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeletedAbi.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1606,7 +1606,7 @@ function validateDeletedRequests(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.deleted === void 0 && (missing0 = "deleted")) {
-    validateDeletedRequests.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeletedRequests.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["deleted"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1652,7 +1652,7 @@ function validateDeletedSnapshot(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.deleted === void 0 && (missing0 = "deleted")) {
-    validateDeletedSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDeletedSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["deleted"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1693,7 +1693,7 @@ function validatePolicyExplanation(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.operation === void 0 && (missing0 = "operation") || data.judged_at_ms === void 0 && (missing0 = "judged_at_ms") || data.decision === void 0 && (missing0 = "decision") || data.action === void 0 && (missing0 = "action") || data.policies === void 0 && (missing0 = "policies")) {
-    validatePolicyExplanation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyExplanation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["app_id", "wallet_id", "operation", "judged_at_ms", "decision", "action", "policies"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1777,7 +1777,7 @@ function validatePolicyExplanation(data, { instancePath = "", parentData, parent
             if (data5 && typeof data5 == "object" && !Array.isArray(data5)) {
              let missing1;
              if (data5.method === void 0 && (missing1 = "method") || data5.units === void 0 && (missing1 = "units")) {
-              validatePolicyExplanation.errors = [{ instancePath: instancePath + "/action", schemaPath: "#/properties/action/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+              validatePolicyExplanation.errors = [{ instancePath: instancePath + "/action", schemaPath: "#/properties/action/required", keyword: "required", params: { missingProperty: missing1, required: ["method", "units"] }, message: "must have required property '" + missing1 + "'" }];
               return false;
              } else {
               const _errs13 = errors;
@@ -1896,7 +1896,7 @@ function validateExplainedPolicy(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.policy_id === void 0 && (missing0 = "policy_id") || data.allowed === void 0 && (missing0 = "allowed") || data.recomputed === void 0 && (missing0 = "recomputed") || data.units === void 0 && (missing0 = "units") || data.other_rules === void 0 && (missing0 = "other_rules")) {
-    validateExplainedPolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateExplainedPolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["policy_id", "allowed", "recomputed", "units", "other_rules"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -1937,7 +1937,7 @@ function validateExplainedPolicy(data, { instancePath = "", parentData, parentDa
          if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
           let missing1;
           if (data2.allowed === void 0 && (missing1 = "allowed") || data2.units === void 0 && (missing1 = "units")) {
-           validateExplainedPolicy.errors = [{ instancePath: instancePath + "/recomputed", schemaPath: "#/properties/recomputed/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+           validateExplainedPolicy.errors = [{ instancePath: instancePath + "/recomputed", schemaPath: "#/properties/recomputed/required", keyword: "required", params: { missingProperty: missing1, required: ["allowed", "units"] }, message: "must have required property '" + missing1 + "'" }];
            return false;
           } else {
            const _errs8 = errors;
@@ -2042,7 +2042,7 @@ function validateExplainedPolicy(data, { instancePath = "", parentData, parentDa
               if (data9 && typeof data9 == "object" && !Array.isArray(data9)) {
                let missing2;
                if (data9.rule_id === void 0 && (missing2 = "rule_id") || data9.rule_name === void 0 && (missing2 = "rule_name") || data9.method === void 0 && (missing2 = "method") || data9.action === void 0 && (missing2 = "action")) {
-                validateExplainedPolicy.errors = [{ instancePath: instancePath + "/other_rules/" + i2, schemaPath: "#/properties/other_rules/items/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" }];
+                validateExplainedPolicy.errors = [{ instancePath: instancePath + "/other_rules/" + i2, schemaPath: "#/properties/other_rules/items/required", keyword: "required", params: { missingProperty: missing2, required: ["rule_id", "rule_name", "method", "action"] }, message: "must have required property '" + missing2 + "'" }];
                 return false;
                } else {
                 const _errs21 = errors;
@@ -2143,7 +2143,7 @@ function validatePolicyUnitTrace(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.unit === void 0 && (missing0 = "unit") || data.outcome === void 0 && (missing0 = "outcome") || data.deciding_rule_id === void 0 && (missing0 = "deciding_rule_id") || data.rules === void 0 && (missing0 = "rules")) {
-    validatePolicyUnitTrace.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyUnitTrace.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["unit", "outcome", "deciding_rule_id", "rules"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2173,7 +2173,7 @@ function validatePolicyUnitTrace(data, { instancePath = "", parentData, parentDa
         if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
          let missing1;
          if (data1.gas_limit === void 0 && (missing1 = "gas_limit") || data1.price_per_gas === void 0 && (missing1 = "price_per_gas") || data1.most === void 0 && (missing1 = "most")) {
-          validatePolicyUnitTrace.errors = [{ instancePath: instancePath + "/fee", schemaPath: "#/properties/fee/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+          validatePolicyUnitTrace.errors = [{ instancePath: instancePath + "/fee", schemaPath: "#/properties/fee/required", keyword: "required", params: { missingProperty: missing1, required: ["gas_limit", "price_per_gas", "most"] }, message: "must have required property '" + missing1 + "'" }];
           return false;
          } else {
           const _errs6 = errors;
@@ -2304,7 +2304,7 @@ function validatePolicyRuleTrace(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.rule_id === void 0 && (missing0 = "rule_id") || data.rule_name === void 0 && (missing0 = "rule_name") || data.action === void 0 && (missing0 = "action") || data.method === void 0 && (missing0 = "method") || data.conditions === void 0 && (missing0 = "conditions") || data.matched === void 0 && (missing0 = "matched")) {
-    validatePolicyRuleTrace.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyRuleTrace.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["rule_id", "rule_name", "action", "method", "conditions", "matched"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2427,7 +2427,7 @@ function validatePolicyConditionTrace(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.field_source === void 0 && (missing0 = "field_source") || data.field === void 0 && (missing0 = "field") || data.operator === void 0 && (missing0 = "operator") || data.value === void 0 && (missing0 = "value") || data.observed === void 0 && (missing0 = "observed") || data.result === void 0 && (missing0 = "result")) {
-    validatePolicyConditionTrace.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyConditionTrace.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["field_source", "field", "operator", "value", "observed", "result"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2551,7 +2551,7 @@ function validatePolicyObservation(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.state === void 0 && (missing0 = "state")) {
-    validatePolicyObservation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyObservation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["state"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2654,7 +2654,7 @@ function validatePolicyUnitDecision(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.unit === void 0 && (missing0 = "unit") || data.outcome === void 0 && (missing0 = "outcome") || data.deciding_rule_id === void 0 && (missing0 = "deciding_rule_id")) {
-    validatePolicyUnitDecision.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyUnitDecision.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["unit", "outcome", "deciding_rule_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2736,7 +2736,7 @@ function validateHttpArchive(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.log === void 0 && (missing0 = "log")) {
-    validateHttpArchive.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateHttpArchive.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["log"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -2755,7 +2755,7 @@ function validateHttpArchive(data, { instancePath = "", parentData, parentDataPr
        if (data0 && typeof data0 == "object" && !Array.isArray(data0)) {
         let missing1;
         if (data0.version === void 0 && (missing1 = "version") || data0.creator === void 0 && (missing1 = "creator") || data0.entries === void 0 && (missing1 = "entries")) {
-         validateHttpArchive.errors = [{ instancePath: instancePath + "/log", schemaPath: "#/properties/log/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+         validateHttpArchive.errors = [{ instancePath: instancePath + "/log", schemaPath: "#/properties/log/required", keyword: "required", params: { missingProperty: missing1, required: ["version", "creator", "entries"] }, message: "must have required property '" + missing1 + "'" }];
          return false;
         } else {
          const _errs4 = errors;
@@ -2785,7 +2785,7 @@ function validateHttpArchive(data, { instancePath = "", parentData, parentDataPr
              if (data2 && typeof data2 == "object" && !Array.isArray(data2)) {
               let missing2;
               if (data2.name === void 0 && (missing2 = "name") || data2.version === void 0 && (missing2 = "version")) {
-               validateHttpArchive.errors = [{ instancePath: instancePath + "/log/creator", schemaPath: "#/properties/log/properties/creator/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" }];
+               validateHttpArchive.errors = [{ instancePath: instancePath + "/log/creator", schemaPath: "#/properties/log/properties/creator/required", keyword: "required", params: { missingProperty: missing2, required: ["name", "version"] }, message: "must have required property '" + missing2 + "'" }];
                return false;
               } else {
                const _errs8 = errors;
@@ -2890,7 +2890,7 @@ function validateSandboxDeposit(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.address === void 0 && (missing0 = "address") || data.token_address === void 0 && (missing0 = "token_address") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.decimals === void 0 && (missing0 = "decimals") || data.raw_balance === void 0 && (missing0 = "raw_balance") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.block_number === void 0 && (missing0 = "block_number")) {
-    validateSandboxDeposit.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxDeposit.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "address", "token_address", "raw_amount", "decimals", "raw_balance", "transaction_hash", "block_number"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3018,7 +3018,7 @@ function validateSandboxBooksClosed(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.fiat === void 0 && (missing0 = "fiat")) {
-    validateSandboxBooksClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxBooksClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "fiat"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3104,7 +3104,7 @@ function validateSandboxFiatBooksClosed(data, { instancePath = "", parentData, p
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.environment === void 0 && (missing0 = "environment") || data.currency === void 0 && (missing0 = "currency") || data.capital === void 0 && (missing0 = "capital") || data.paid_in === void 0 && (missing0 = "paid_in") || data.paid_out === void 0 && (missing0 = "paid_out") || data.refunded === void 0 && (missing0 = "refunded") || data.fees === void 0 && (missing0 = "fees") || data.developer_fees === void 0 && (missing0 = "developer_fees") || data.balance === void 0 && (missing0 = "balance")) {
-    validateSandboxFiatBooksClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxFiatBooksClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["environment", "currency", "capital", "paid_in", "paid_out", "refunded", "fees", "developer_fees", "balance"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3246,7 +3246,7 @@ function validateSandboxAssetBooksClosed(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.token_address === void 0 && (missing0 = "token_address") || data.symbol === void 0 && (missing0 = "symbol") || data.decimals === void 0 && (missing0 = "decimals") || data.given === void 0 && (missing0 = "given") || data.minted === void 0 && (missing0 = "minted") || data.held === void 0 && (missing0 = "held")) {
-    validateSandboxAssetBooksClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxAssetBooksClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "token_address", "symbol", "decimals", "given", "minted", "held"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3390,7 +3390,7 @@ function validateSandboxClock(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.now_ms === void 0 && (missing0 = "now_ms") || data.now === void 0 && (missing0 = "now") || data.frozen === void 0 && (missing0 = "frozen")) {
-    validateSandboxClock.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxClock.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["now_ms", "now", "frozen"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3474,7 +3474,7 @@ function validateSandboxConnection(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.base_url === void 0 && (missing0 = "base_url") || data.docs_url === void 0 && (missing0 = "docs_url") || data.app_id === void 0 && (missing0 = "app_id") || data.app_secret === void 0 && (missing0 = "app_secret") || data.ca_file === void 0 && (missing0 = "ca_file") || data.version === void 0 && (missing0 = "version") || data.header_prefix === void 0 && (missing0 = "header_prefix") || data.signers === void 0 && (missing0 = "signers") || data.rpc_urls === void 0 && (missing0 = "rpc_urls")) {
-    validateSandboxConnection.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxConnection.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["base_url", "docs_url", "app_id", "app_secret", "ca_file", "version", "header_prefix", "signers", "rpc_urls"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3656,7 +3656,7 @@ function validateSandboxRpcUrl(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.chain === void 0 && (missing0 = "chain") || data.chain_id === void 0 && (missing0 = "chain_id") || data.url === void 0 && (missing0 = "url")) {
-    validateSandboxRpcUrl.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxRpcUrl.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["chain", "chain_id", "url"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3720,7 +3720,7 @@ function validateSandboxSigningKey(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name") || data.public_key === void 0 && (missing0 = "public_key")) {
-    validateSandboxSigningKey.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxSigningKey.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name", "public_key"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3772,7 +3772,7 @@ function validateControlDocument(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.openapi === void 0 && (missing0 = "openapi") || data.info === void 0 && (missing0 = "info") || data.paths === void 0 && (missing0 = "paths")) {
-    validateControlDocument.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateControlDocument.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["openapi", "info", "paths"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.openapi !== void 0) {
@@ -3834,7 +3834,7 @@ function validateSandboxEvent(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.type === void 0 && (missing0 = "type") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.payload === void 0 && (missing0 = "payload")) {
-    validateSandboxEvent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxEvent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "type", "created_at_ms", "payload"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -3931,7 +3931,7 @@ function validateSandboxEventPayload(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type")) {
-    validateSandboxEventPayload.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxEventPayload.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     if (data.type !== void 0) {
@@ -3957,7 +3957,7 @@ function validatePolicyTrace(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.operation === void 0 && (missing0 = "operation") || data.method === void 0 && (missing0 = "method") || data.request_id === void 0 && (missing0 = "request_id") || data.judged_at_ms === void 0 && (missing0 = "judged_at_ms") || data.decision === void 0 && (missing0 = "decision") || data.policy_ids === void 0 && (missing0 = "policy_ids") || data.request === void 0 && (missing0 = "request") || data.policies === void 0 && (missing0 = "policies")) {
-    validatePolicyTrace.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyTrace.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "wallet_id", "operation", "method", "request_id", "judged_at_ms", "decision", "policy_ids", "request", "policies"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4124,7 +4124,7 @@ function validatePolicyTrace(data, { instancePath = "", parentData, parentDataPr
                     if (data12 && typeof data12 == "object" && !Array.isArray(data12)) {
                      let missing1;
                      if (data12.policy_id === void 0 && (missing1 = "policy_id") || data12.method === void 0 && (missing1 = "method") || data12.allowed === void 0 && (missing1 = "allowed") || data12.units === void 0 && (missing1 = "units")) {
-                      validatePolicyTrace.errors = [{ instancePath: instancePath + "/policies/" + i1, schemaPath: "#/properties/policies/items/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+                      validatePolicyTrace.errors = [{ instancePath: instancePath + "/policies/" + i1, schemaPath: "#/properties/policies/items/required", keyword: "required", params: { missingProperty: missing1, required: ["policy_id", "method", "allowed", "units"] }, message: "must have required property '" + missing1 + "'" }];
                       return false;
                      } else {
                       const _errs28 = errors;
@@ -4246,7 +4246,7 @@ function validateRecordedExchange(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.received_at_ms === void 0 && (missing0 = "received_at_ms") || data.machine_received_at_ms === void 0 && (missing0 = "machine_received_at_ms") || data.duration_ms === void 0 && (missing0 = "duration_ms") || data.method === void 0 && (missing0 = "method") || data.path === void 0 && (missing0 = "path") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.status === void 0 && (missing0 = "status") || data.code === void 0 && (missing0 = "code") || data.hint === void 0 && (missing0 = "hint") || data.request === void 0 && (missing0 = "request") || data.response === void 0 && (missing0 = "response") || data.user_id === void 0 && (missing0 = "user_id") || data.signatures_sent === void 0 && (missing0 = "signatures_sent") || data.authorized_by === void 0 && (missing0 = "authorized_by") || data.policy_trace === void 0 && (missing0 = "policy_trace") || data.contract_calls === void 0 && (missing0 = "contract_calls") || data.events === void 0 && (missing0 = "events") || data.transaction_ids === void 0 && (missing0 = "transaction_ids") || data.why === void 0 && (missing0 = "why")) {
-    validateRecordedExchange.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRecordedExchange.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "received_at_ms", "machine_received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "status", "code", "hint", "request", "response", "user_id", "signatures_sent", "authorized_by", "policy_trace", "contract_calls", "events", "transaction_ids", "why"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4727,7 +4727,7 @@ function validateWhy(data, { instancePath = "", parentData, parentDataProperty, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.kind === void 0 && (missing0 = "kind") || data.hint === void 0 && (missing0 = "hint") || data.evidence === void 0 && (missing0 = "evidence") || data.problems === void 0 && (missing0 = "problems") || data.repairs === void 0 && (missing0 = "repairs") || data.docs === void 0 && (missing0 = "docs")) {
-    validateWhy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateWhy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["kind", "hint", "evidence", "problems", "repairs", "docs"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -4881,7 +4881,7 @@ function validateRefusalRepair(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.kind === void 0 && (missing0 = "kind") || data.title === void 0 && (missing0 = "title") || data.operation === void 0 && (missing0 = "operation")) {
-    const err0 = { instancePath, schemaPath: "#/oneOf/0/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" };
+    const err0 = { instancePath, schemaPath: "#/oneOf/0/required", keyword: "required", params: { missingProperty: missing0, required: ["kind", "title", "operation"] }, message: "must have required property '" + missing0 + "'" };
     if (vErrors === null) {
      vErrors = [err0];
     } else {
@@ -5011,7 +5011,7 @@ function validateRefusalRepair(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing1;
    if (data.kind === void 0 && (missing1 = "kind") || data.title === void 0 && (missing1 = "title") || data.command === void 0 && (missing1 = "command")) {
-    const err8 = { instancePath, schemaPath: "#/oneOf/1/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" };
+    const err8 = { instancePath, schemaPath: "#/oneOf/1/required", keyword: "required", params: { missingProperty: missing1, required: ["kind", "title", "command"] }, message: "must have required property '" + missing1 + "'" };
     if (vErrors === null) {
      vErrors = [err8];
     } else {
@@ -5108,7 +5108,7 @@ function validateRefusalRepair(data, { instancePath = "", parentData, parentData
    if (data && typeof data == "object" && !Array.isArray(data)) {
     let missing2;
     if (data.kind === void 0 && (missing2 = "kind") || data.title === void 0 && (missing2 = "title") || data.repeat === void 0 && (missing2 = "repeat")) {
-     const err14 = { instancePath, schemaPath: "#/oneOf/2/required", keyword: "required", params: { missingProperty: missing2 }, message: "must have required property '" + missing2 + "'" };
+     const err14 = { instancePath, schemaPath: "#/oneOf/2/required", keyword: "required", params: { missingProperty: missing2, required: ["kind", "title", "repeat"] }, message: "must have required property '" + missing2 + "'" };
      if (vErrors === null) {
       vErrors = [err14];
      } else {
@@ -5228,7 +5228,7 @@ function validateRefusalProblem(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.subject === void 0 && (missing0 = "subject") || data.expected === void 0 && (missing0 = "expected") || data.came === void 0 && (missing0 = "came") || data.at_fault === void 0 && (missing0 = "at_fault") || data.text === void 0 && (missing0 = "text") || data.next_step === void 0 && (missing0 = "next_step")) {
-    validateRefusalProblem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRefusalProblem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["subject", "expected", "came", "at_fault", "text", "next_step"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5368,7 +5368,7 @@ function validateRefusalPlace(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.in === void 0 && (missing0 = "in") || data.pointer === void 0 && (missing0 = "pointer")) {
-    validateRefusalPlace.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRefusalPlace.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["in", "pointer"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5426,7 +5426,7 @@ function validateRecordedEvent(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.type === void 0 && (missing0 = "type")) {
-    validateRecordedEvent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRecordedEvent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5478,7 +5478,7 @@ function validateRecordedContractCall(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.pointer === void 0 && (missing0 = "pointer") || data.to === void 0 && (missing0 = "to") || data.call === void 0 && (missing0 = "call")) {
-    validateRecordedContractCall.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRecordedContractCall.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["pointer", "to", "call"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5542,7 +5542,7 @@ function validateDecodedItem(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name") || data.arguments === void 0 && (missing0 = "arguments")) {
-    validateDecodedItem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDecodedItem.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name", "arguments"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5611,7 +5611,7 @@ function validateDecodedArgument(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name") || data.type === void 0 && (missing0 = "type") || data.value === void 0 && (missing0 = "value")) {
-    validateDecodedArgument.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateDecodedArgument.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name", "type", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5675,7 +5675,7 @@ function validateRecordedMessage(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.headers === void 0 && (missing0 = "headers") || data.body_bytes === void 0 && (missing0 = "body_bytes") || data.body === void 0 && (missing0 = "body")) {
-    validateRecordedMessage.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRecordedMessage.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["headers", "body_bytes", "body"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5753,7 +5753,7 @@ function validateRecordedHeader(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name") || data.value === void 0 && (missing0 = "value")) {
-    validateRecordedHeader.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRecordedHeader.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -5805,7 +5805,7 @@ function validateSandboxTransactionDetails(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.caip2 === void 0 && (missing0 = "caip2") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.status === void 0 && (missing0 = "status") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.wallet_name === void 0 && (missing0 = "wallet_name") || data.chain === void 0 && (missing0 = "chain") || data.method === void 0 && (missing0 = "method") || data.sender === void 0 && (missing0 = "sender") || data.transfer === void 0 && (missing0 = "transfer") || data.call === void 0 && (missing0 = "call") || data.fee === void 0 && (missing0 = "fee") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.block_number === void 0 && (missing0 = "block_number") || data.is_sponsored === void 0 && (missing0 = "is_sponsored") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.request_id === void 0 && (missing0 = "request_id") || data.movements === void 0 && (missing0 = "movements") || data.logs === void 0 && (missing0 = "logs") || data.events === void 0 && (missing0 = "events")) {
-    validateSandboxTransactionDetails.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxTransactionDetails.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "wallet_id", "caip2", "transaction_hash", "status", "created_at_ms", "wallet_name", "chain", "method", "sender", "transfer", "call", "fee", "failure_reason", "block_number", "is_sponsored", "wallet_action_id", "request_id", "movements", "logs", "events"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6407,7 +6407,7 @@ function validateSandboxEventReference(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.type === void 0 && (missing0 = "type") || data.created_at_ms === void 0 && (missing0 = "created_at_ms")) {
-    validateSandboxEventReference.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxEventReference.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "type", "created_at_ms"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6485,7 +6485,7 @@ function validateSandboxTransactionLog(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.topics === void 0 && (missing0 = "topics") || data.data === void 0 && (missing0 = "data") || data.event === void 0 && (missing0 = "event")) {
-    validateSandboxTransactionLog.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxTransactionLog.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "topics", "data", "event"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6633,7 +6633,7 @@ function validateSandboxDecodedLog(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name") || data.arguments === void 0 && (missing0 = "arguments")) {
-    validateSandboxDecodedLog.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxDecodedLog.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name", "arguments"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6702,7 +6702,7 @@ function validateSandboxLogArgument(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name") || data.type === void 0 && (missing0 = "type") || data.value === void 0 && (missing0 = "value")) {
-    validateSandboxLogArgument.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxLogArgument.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name", "type", "value"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6766,7 +6766,7 @@ function validateSandboxMovement(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.from === void 0 && (missing0 = "from") || data.to === void 0 && (missing0 = "to") || data.asset === void 0 && (missing0 = "asset") || data.token_address === void 0 && (missing0 = "token_address") || data.amount === void 0 && (missing0 = "amount") || data.raw_amount === void 0 && (missing0 = "raw_amount")) {
-    validateSandboxMovement.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxMovement.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["from", "to", "asset", "token_address", "amount", "raw_amount"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6868,7 +6868,7 @@ function validateSandboxFee(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.asset === void 0 && (missing0 = "asset") || data.amount === void 0 && (missing0 = "amount")) {
-    validateSandboxFee.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxFee.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["asset", "amount"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6920,7 +6920,7 @@ function validateSandboxCall(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.contract === void 0 && (missing0 = "contract") || data.function === void 0 && (missing0 = "function")) {
-    validateSandboxCall.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxCall.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["contract", "function"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -6972,7 +6972,7 @@ function validateSandboxTransfer(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.to === void 0 && (missing0 = "to") || data.asset === void 0 && (missing0 = "asset") || data.amount === void 0 && (missing0 = "amount") || data.raw_amount === void 0 && (missing0 = "raw_amount") || data.token_address === void 0 && (missing0 = "token_address")) {
-    validateSandboxTransfer.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxTransfer.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["to", "asset", "amount", "raw_amount", "token_address"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7062,7 +7062,7 @@ function validateSimulatedLogin(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.issuer === void 0 && (missing0 = "issuer") || data.verification_key === void 0 && (missing0 = "verification_key") || data.keys === void 0 && (missing0 = "keys")) {
-    validateSimulatedLogin.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSimulatedLogin.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["issuer", "verification_key", "keys"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7114,7 +7114,7 @@ function validateSimulatedLogin(data, { instancePath = "", parentData, parentDat
              if (data3 && typeof data3 == "object" && !Array.isArray(data3)) {
               let missing1;
               if (data3.kty === void 0 && (missing1 = "kty") || data3.crv === void 0 && (missing1 = "crv") || data3.x === void 0 && (missing1 = "x") || data3.y === void 0 && (missing1 = "y") || data3.use === void 0 && (missing1 = "use") || data3.alg === void 0 && (missing1 = "alg")) {
-               validateSimulatedLogin.errors = [{ instancePath: instancePath + "/keys/" + i0, schemaPath: "#/properties/keys/items/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+               validateSimulatedLogin.errors = [{ instancePath: instancePath + "/keys/" + i0, schemaPath: "#/properties/keys/items/required", keyword: "required", params: { missingProperty: missing1, required: ["kty", "crv", "x", "y", "use", "alg"] }, message: "must have required property '" + missing1 + "'" }];
                return false;
               } else {
                const _errs10 = errors;
@@ -7238,7 +7238,7 @@ function validateSandboxVerificationPage(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.kind === void 0 && (missing0 = "kind") || data.environment === void 0 && (missing0 = "environment") || data.status === void 0 && (missing0 = "status") || data.terms === void 0 && (missing0 = "terms") || data.verification === void 0 && (missing0 = "verification") || data.actions === void 0 && (missing0 = "actions") || data.requirements_due === void 0 && (missing0 = "requirements_due") || data.rejection_reasons === void 0 && (missing0 = "rejection_reasons") || data.redirect_uri === void 0 && (missing0 = "redirect_uri")) {
-    validateSandboxVerificationPage.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxVerificationPage.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["kind", "environment", "status", "terms", "verification", "actions", "requirements_due", "rejection_reasons", "redirect_uri"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7447,7 +7447,7 @@ function validatePolicyLint(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.app_id === void 0 && (missing0 = "app_id") || data.policy_id === void 0 && (missing0 = "policy_id") || data.strict_methods === void 0 && (missing0 = "strict_methods") || data.gaps === void 0 && (missing0 = "gaps")) {
-    validatePolicyLint.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyLint.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["app_id", "policy_id", "strict_methods", "gaps"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7540,7 +7540,7 @@ function validatePolicyGap(data, { instancePath = "", parentData, parentDataProp
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.kind === void 0 && (missing0 = "kind") || data.message === void 0 && (missing0 = "message") || data.denied === void 0 && (missing0 = "denied") || data.passes === void 0 && (missing0 = "passes") || data.rule_id === void 0 && (missing0 = "rule_id") || data.rule_name === void 0 && (missing0 = "rule_name") || data.remedy === void 0 && (missing0 = "remedy")) {
-    validatePolicyGap.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyGap.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["kind", "message", "denied", "passes", "rule_id", "rule_name", "remedy"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7796,7 +7796,7 @@ function validateLintedRequest(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.operation === void 0 && (missing0 = "operation") || data.method === void 0 && (missing0 = "method") || data.request === void 0 && (missing0 = "request")) {
-    validateLintedRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLintedRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["operation", "method", "request"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7864,7 +7864,7 @@ function validateSandboxAbis(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data")) {
-    validateSandboxAbis.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxAbis.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -7923,7 +7923,7 @@ function validateSandboxAbi(data, { instancePath = "", parentData, parentDataPro
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name") || data.address === void 0 && (missing0 = "address") || data.items === void 0 && (missing0 = "items")) {
-    validateSandboxAbi.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxAbi.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name", "address", "items"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8019,7 +8019,7 @@ function validateSandboxApps(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data")) {
-    validateSandboxApps.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxApps.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8073,7 +8073,7 @@ function validateChainTransactions(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateChainTransactions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateChainTransactions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8157,7 +8157,7 @@ function validateChainTransaction(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.hash === void 0 && (missing0 = "hash") || data.block_number === void 0 && (missing0 = "block_number") || data.block_at_ms === void 0 && (missing0 = "block_at_ms") || data.from === void 0 && (missing0 = "from") || data.to === void 0 && (missing0 = "to") || data.contract_address === void 0 && (missing0 = "contract_address") || data.value === void 0 && (missing0 = "value") || data.data === void 0 && (missing0 = "data") || data.gas_used === void 0 && (missing0 = "gas_used") || data.is_deposit === void 0 && (missing0 = "is_deposit") || data.reason === void 0 && (missing0 = "reason") || data.call === void 0 && (missing0 = "call") || data.logs === void 0 && (missing0 = "logs")) {
-    validateChainTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateChainTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["hash", "block_number", "block_at_ms", "from", "to", "contract_address", "value", "data", "gas_used", "is_deposit", "reason", "call", "logs"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8488,7 +8488,7 @@ function validateChainLog(data, { instancePath = "", parentData, parentDataPrope
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.address === void 0 && (missing0 = "address") || data.topics === void 0 && (missing0 = "topics") || data.data === void 0 && (missing0 = "data") || data.event === void 0 && (missing0 = "event")) {
-    validateChainLog.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateChainLog.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["address", "topics", "data", "event"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8652,7 +8652,7 @@ function validateSandboxChains(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data")) {
-    validateSandboxChains.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxChains.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8711,7 +8711,7 @@ function validateSandboxChain(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.caip2 === void 0 && (missing0 = "caip2") || data.name === void 0 && (missing0 = "name") || data.block_number === void 0 && (missing0 = "block_number") || data.block_at_ms === void 0 && (missing0 = "block_at_ms") || data.is_evm === void 0 && (missing0 = "is_evm")) {
-    validateSandboxChain.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxChain.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["caip2", "name", "block_number", "block_at_ms", "is_evm"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8845,7 +8845,7 @@ function validateSandboxDivergences(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.shared === void 0 && (missing0 = "shared")) {
-    validateSandboxDivergences.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxDivergences.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "shared"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8931,7 +8931,7 @@ function validateSandboxDecision(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.text === void 0 && (missing0 = "text") || data.path === void 0 && (missing0 = "path") || data.symbol === void 0 && (missing0 = "symbol")) {
-    validateSandboxDecision.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxDecision.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["text", "path", "symbol"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -8997,7 +8997,7 @@ function validateSandboxDivergence(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.operation === void 0 && (missing0 = "operation") || data.simulated === void 0 && (missing0 = "simulated") || data.decisions === void 0 && (missing0 = "decisions")) {
-    validateSandboxDivergence.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxDivergence.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["operation", "simulated", "decisions"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9095,7 +9095,7 @@ function validateSandboxSimulatedPart(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name") || data.sandbox === void 0 && (missing0 = "sandbox") || data.production === void 0 && (missing0 = "production") || data.setting === void 0 && (missing0 = "setting")) {
-    validateSandboxSimulatedPart.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxSimulatedPart.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name", "sandbox", "production", "setting"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9173,7 +9173,7 @@ function validateSandboxEvents(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.cursor === void 0 && (missing0 = "cursor") || data.began_anew === void 0 && (missing0 = "began_anew")) {
-    validateSandboxEvents.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxEvents.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "cursor", "began_anew"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9254,7 +9254,7 @@ function validateSandboxFaults(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data")) {
-    validateSandboxFaults.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxFaults.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9308,7 +9308,7 @@ function validateOperatorRecords(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data")) {
-    validateOperatorRecords.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOperatorRecords.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9362,7 +9362,7 @@ function validateOperatorRecord(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.sequence === void 0 && (missing0 = "sequence") || data.at_ms === void 0 && (missing0 = "at_ms") || data.origin === void 0 && (missing0 = "origin") || data.operator_id === void 0 && (missing0 = "operator_id") || data.operator_name === void 0 && (missing0 = "operator_name") || data.operator_role === void 0 && (missing0 = "operator_role") || data.action === void 0 && (missing0 = "action") || data.targets === void 0 && (missing0 = "targets") || data.result === void 0 && (missing0 = "result")) {
-    validateOperatorRecord.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateOperatorRecord.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["sequence", "at_ms", "origin", "operator_id", "operator_name", "operator_role", "action", "targets", "result"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9524,7 +9524,7 @@ function validateAppOperators(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data")) {
-    validateAppOperators.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateAppOperators.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9578,7 +9578,7 @@ function validateRecordedRequests(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.cursor === void 0 && (missing0 = "cursor") || data.began_anew === void 0 && (missing0 = "began_anew") || data.skipped === void 0 && (missing0 = "skipped")) {
-    validateRecordedRequests.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRecordedRequests.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "cursor", "began_anew", "skipped"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9680,7 +9680,7 @@ function validateRecordedRequest(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.received_at_ms === void 0 && (missing0 = "received_at_ms") || data.machine_received_at_ms === void 0 && (missing0 = "machine_received_at_ms") || data.duration_ms === void 0 && (missing0 = "duration_ms") || data.method === void 0 && (missing0 = "method") || data.path === void 0 && (missing0 = "path") || data.operation === void 0 && (missing0 = "operation") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.status === void 0 && (missing0 = "status") || data.code === void 0 && (missing0 = "code") || data.hint === void 0 && (missing0 = "hint")) {
-    validateRecordedRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateRecordedRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "received_at_ms", "machine_received_at_ms", "duration_ms", "method", "path", "operation", "app_id", "wallet_id", "status", "code", "hint"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9878,7 +9878,7 @@ function validateSandboxActions(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateSandboxActions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxActions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -9962,7 +9962,7 @@ function validateSandboxAction(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.type === void 0 && (missing0 = "type") || data.status === void 0 && (missing0 = "status") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.ended_at_ms === void 0 && (missing0 = "ended_at_ms")) {
-    validateSandboxAction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxAction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "wallet_id", "type", "status", "created_at_ms", "ended_at_ms"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10143,7 +10143,7 @@ function validateSandboxKeyQuorums(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateSandboxKeyQuorums.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxKeyQuorums.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10227,7 +10227,7 @@ function validateSandboxKeyQuorum(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.display_name === void 0 && (missing0 = "display_name") || data.threshold === void 0 && (missing0 = "threshold") || data.size === void 0 && (missing0 = "size") || data.members === void 0 && (missing0 = "members") || data.wallets === void 0 && (missing0 = "wallets") || data.wallet_count === void 0 && (missing0 = "wallet_count")) {
-    validateSandboxKeyQuorum.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxKeyQuorum.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "display_name", "threshold", "size", "members", "wallets", "wallet_count"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10435,7 +10435,7 @@ function validateSandboxNamed(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name")) {
-    validateSandboxNamed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxNamed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "name"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10497,7 +10497,7 @@ function validateSandboxMember(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name")) {
-    validateSandboxMember.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxMember.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "id", "name"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10568,7 +10568,7 @@ function validateSandboxPolicies(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateSandboxPolicies.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxPolicies.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10652,7 +10652,7 @@ function validateSandboxPolicy(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.name === void 0 && (missing0 = "name") || data.chain_type === void 0 && (missing0 = "chain_type") || data.version === void 0 && (missing0 = "version") || data.rules === void 0 && (missing0 = "rules") || data.owner_id === void 0 && (missing0 = "owner_id") || data.wallets === void 0 && (missing0 = "wallets") || data.wallet_count === void 0 && (missing0 = "wallet_count")) {
-    validateSandboxPolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxPolicy.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "name", "chain_type", "version", "rules", "owner_id", "wallets", "wallet_count"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10854,7 +10854,7 @@ function validateSandboxPolicyRule(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.name === void 0 && (missing0 = "name") || data.method === void 0 && (missing0 = "method") || data.action === void 0 && (missing0 = "action")) {
-    validateSandboxPolicyRule.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxPolicyRule.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "name", "method", "action"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -10930,7 +10930,7 @@ function validateSandboxTransactions(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateSandboxTransactions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxTransactions.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11014,7 +11014,7 @@ function validateSandboxTransaction(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.caip2 === void 0 && (missing0 = "caip2") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.status === void 0 && (missing0 = "status") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.wallet_name === void 0 && (missing0 = "wallet_name") || data.chain === void 0 && (missing0 = "chain") || data.method === void 0 && (missing0 = "method") || data.sender === void 0 && (missing0 = "sender") || data.transfer === void 0 && (missing0 = "transfer") || data.call === void 0 && (missing0 = "call") || data.fee === void 0 && (missing0 = "fee") || data.failure_reason === void 0 && (missing0 = "failure_reason") || data.block_number === void 0 && (missing0 = "block_number") || data.is_sponsored === void 0 && (missing0 = "is_sponsored") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id") || data.request_id === void 0 && (missing0 = "request_id")) {
-    validateSandboxTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "wallet_id", "caip2", "transaction_hash", "status", "created_at_ms", "wallet_name", "chain", "method", "sender", "transfer", "call", "fee", "failure_reason", "block_number", "is_sponsored", "wallet_action_id", "request_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11519,7 +11519,7 @@ function validateSandboxWallets(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data") || data.next_cursor === void 0 && (missing0 = "next_cursor")) {
-    validateSandboxWallets.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxWallets.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data", "next_cursor"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11603,7 +11603,7 @@ function validateSandboxWallet(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.name === void 0 && (missing0 = "name") || data.external_id === void 0 && (missing0 = "external_id") || data.chain_type === void 0 && (missing0 = "chain_type") || data.address === void 0 && (missing0 = "address") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.archived_at_ms === void 0 && (missing0 = "archived_at_ms") || data.owner === void 0 && (missing0 = "owner") || data.policies === void 0 && (missing0 = "policies") || data.worth_usd === void 0 && (missing0 = "worth_usd")) {
-    validateSandboxWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "name", "external_id", "chain_type", "address", "created_at_ms", "archived_at_ms", "owner", "policies", "worth_usd"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -11891,7 +11891,7 @@ function validateSandboxOwner(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.key_quorum_id === void 0 && (missing0 = "key_quorum_id") || data.display_name === void 0 && (missing0 = "display_name") || data.threshold === void 0 && (missing0 = "threshold") || data.size === void 0 && (missing0 = "size") || data.members === void 0 && (missing0 = "members")) {
-    validateSandboxOwner.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxOwner.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["key_quorum_id", "display_name", "threshold", "size", "members"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12024,7 +12024,7 @@ function validateSandboxScenarios(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data")) {
-    validateSandboxScenarios.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxScenarios.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12078,7 +12078,7 @@ function validateSandboxScenario(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name") || data.summary === void 0 && (missing0 = "summary")) {
-    validateSandboxScenario.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxScenario.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name", "summary"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12130,7 +12130,7 @@ function validateSandboxSnapshots(data, { instancePath = "", parentData, parentD
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data")) {
-    validateSandboxSnapshots.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxSnapshots.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12184,7 +12184,7 @@ function validateSandboxSnapshot(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name") || data.bytes === void 0 && (missing0 = "bytes") || data.saved_at_ms === void 0 && (missing0 = "saved_at_ms") || data.now_ms === void 0 && (missing0 = "now_ms") || data.version === void 0 && (missing0 = "version")) {
-    validateSandboxSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name", "bytes", "saved_at_ms", "now_ms", "version"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12301,7 +12301,7 @@ function validateSandboxUpcoming(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.now_ms === void 0 && (missing0 = "now_ms") || data.data === void 0 && (missing0 = "data")) {
-    validateSandboxUpcoming.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxUpcoming.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["now_ms", "data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12384,7 +12384,7 @@ function validateSandboxUpcomingEntry(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.at_ms === void 0 && (missing0 = "at_ms") || data.at === void 0 && (missing0 = "at") || data.kind === void 0 && (missing0 = "kind") || data.resource_id === void 0 && (missing0 = "resource_id")) {
-    validateSandboxUpcomingEntry.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxUpcomingEntry.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["at_ms", "at", "kind", "resource_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12495,7 +12495,7 @@ function validateLoadedSnapshot(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.loaded === void 0 && (missing0 = "loaded") || data.now_ms === void 0 && (missing0 = "now_ms")) {
-    validateLoadedSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateLoadedSnapshot.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["loaded", "now_ms"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12561,7 +12561,7 @@ function validateSandboxCoverage(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.requests === void 0 && (missing0 = "requests") || data.unknown_requests === void 0 && (missing0 = "unknown_requests") || data.undocumented === void 0 && (missing0 = "undocumented") || data.figures === void 0 && (missing0 = "figures") || data.operations === void 0 && (missing0 = "operations") || data.rows === void 0 && (missing0 = "rows")) {
-    validateSandboxCoverage.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxCoverage.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["requests", "unknown_requests", "undocumented", "figures", "operations", "rows"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12731,7 +12731,7 @@ function validateSandboxCoverageRow(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.dimension === void 0 && (missing0 = "dimension") || data.name === void 0 && (missing0 = "name") || data.count === void 0 && (missing0 = "count")) {
-    validateSandboxCoverageRow.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxCoverageRow.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["dimension", "name", "count"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12796,7 +12796,7 @@ function validateSandboxCoverageOperation(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.operation === void 0 && (missing0 = "operation") || data.requests === void 0 && (missing0 = "requests") || data.covered === void 0 && (missing0 = "covered") || data.total === void 0 && (missing0 = "total")) {
-    validateSandboxCoverageOperation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxCoverageOperation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["operation", "requests", "covered", "total"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12875,7 +12875,7 @@ function validateSandboxCoverageFigure(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.dimension === void 0 && (missing0 = "dimension") || data.title === void 0 && (missing0 = "title") || data.covered === void 0 && (missing0 = "covered") || data.total === void 0 && (missing0 = "total")) {
-    validateSandboxCoverageFigure.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxCoverageFigure.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["dimension", "title", "covered", "total"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -12953,7 +12953,7 @@ function validateSandboxCoverageAnswer(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name") || data.count === void 0 && (missing0 = "count")) {
-    validateSandboxCoverageAnswer.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxCoverageAnswer.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name", "count"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13006,7 +13006,7 @@ function validateSandboxBlocks(data, { instancePath = "", parentData, parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.data === void 0 && (missing0 = "data")) {
-    validateSandboxBlocks.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxBlocks.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["data"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13032,7 +13032,7 @@ function validateSandboxBlocks(data, { instancePath = "", parentData, parentData
           if (data1 && typeof data1 == "object" && !Array.isArray(data1)) {
            let missing1;
            if (data1.caip2 === void 0 && (missing1 = "caip2") || data1.block_number === void 0 && (missing1 = "block_number")) {
-            validateSandboxBlocks.errors = [{ instancePath: instancePath + "/data/" + i0, schemaPath: "#/properties/data/items/required", keyword: "required", params: { missingProperty: missing1 }, message: "must have required property '" + missing1 + "'" }];
+            validateSandboxBlocks.errors = [{ instancePath: instancePath + "/data/" + i0, schemaPath: "#/properties/data/items/required", keyword: "required", params: { missingProperty: missing1, required: ["caip2", "block_number"] }, message: "must have required property '" + missing1 + "'" }];
             return false;
            } else {
             const _errs6 = errors;
@@ -13103,7 +13103,7 @@ function validateSandboxPricesClosed(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.prices === void 0 && (missing0 = "prices")) {
-    validateSandboxPricesClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxPricesClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["prices"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13155,7 +13155,7 @@ function validateSandboxFiatDepositClosed(data, { instancePath = "", parentData,
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.deposit_account_id === void 0 && (missing0 = "deposit_account_id") || data.id === void 0 && (missing0 = "id") || data.state === void 0 && (missing0 = "state")) {
-    validateSandboxFiatDepositClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxFiatDepositClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["deposit_account_id", "id", "state"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13219,7 +13219,7 @@ function validatePolicyReplay(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.judged === void 0 && (missing0 = "judged") || data.changed === void 0 && (missing0 = "changed") || data.newly_allowed === void 0 && (missing0 = "newly_allowed") || data.newly_denied === void 0 && (missing0 = "newly_denied") || data.skipped === void 0 && (missing0 = "skipped") || data.changes === void 0 && (missing0 = "changes")) {
-    validatePolicyReplay.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyReplay.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["app_id", "wallet_id", "judged", "changed", "newly_allowed", "newly_denied", "skipped", "changes"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13365,7 +13365,7 @@ function validatePolicyDecisionChange(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.judged_at_ms === void 0 && (missing0 = "judged_at_ms") || data.request_id === void 0 && (missing0 = "request_id") || data.operation === void 0 && (missing0 = "operation") || data.method === void 0 && (missing0 = "method") || data.was === void 0 && (missing0 = "was") || data.would_be === void 0 && (missing0 = "would_be") || data.unit === void 0 && (missing0 = "unit") || data.outcome === void 0 && (missing0 = "outcome") || data.rule_id === void 0 && (missing0 = "rule_id") || data.rule_name === void 0 && (missing0 = "rule_name")) {
-    validatePolicyDecisionChange.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validatePolicyDecisionChange.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["judged_at_ms", "request_id", "operation", "method", "was", "would_be", "unit", "outcome", "rule_id", "rule_name"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13526,7 +13526,7 @@ function validateSentRequest(data, { instancePath = "", parentData, parentDataPr
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.request_id === void 0 && (missing0 = "request_id") || data.status === void 0 && (missing0 = "status") || data.body === void 0 && (missing0 = "body")) {
-    validateSentRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSentRequest.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["request_id", "status", "body"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13581,7 +13581,7 @@ function validateSandboxReset(data, { instancePath = "", parentData, parentDataP
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.reset === void 0 && (missing0 = "reset") || data.now_ms === void 0 && (missing0 = "now_ms")) {
-    validateSandboxReset.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxReset.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["reset", "now_ms"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13642,7 +13642,7 @@ function validateSandboxRestoredWallet(data, { instancePath = "", parentData, pa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.address === void 0 && (missing0 = "address") || data.chain_type === void 0 && (missing0 = "chain_type")) {
-    validateSandboxRestoredWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxRestoredWallet.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "address", "chain_type"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13718,7 +13718,7 @@ function validateSandboxScenarioRun(data, { instancePath = "", parentData, paren
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.name === void 0 && (missing0 = "name") || data.summary === void 0 && (missing0 = "summary") || data.resources === void 0 && (missing0 = "resources") || data.steps === void 0 && (missing0 = "steps") || data.try_next === void 0 && (missing0 = "try_next")) {
-    validateSandboxScenarioRun.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxScenarioRun.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["name", "summary", "resources", "steps", "try_next"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13857,7 +13857,7 @@ function validateSandboxScenarioStep(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.summary === void 0 && (missing0 = "summary") || data.request_id === void 0 && (missing0 = "request_id") || data.operation === void 0 && (missing0 = "operation") || data.status === void 0 && (missing0 = "status") || data.code === void 0 && (missing0 = "code")) {
-    validateSandboxScenarioStep.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxScenarioStep.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["summary", "request_id", "operation", "status", "code"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -13950,7 +13950,7 @@ function validateSandboxScenarioResource(data, { instancePath = "", parentData, 
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.type === void 0 && (missing0 = "type") || data.id === void 0 && (missing0 = "id")) {
-    validateSandboxScenarioResource.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxScenarioResource.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14002,7 +14002,7 @@ function validateSandboxSession(data, { instancePath = "", parentData, parentDat
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.session_id === void 0 && (missing0 = "session_id") || data.app_id === void 0 && (missing0 = "app_id") || data.user_id === void 0 && (missing0 = "user_id") || data.access_token === void 0 && (missing0 = "access_token") || data.refresh_token === void 0 && (missing0 = "refresh_token") || data.identity_token === void 0 && (missing0 = "identity_token") || data.custom_token === void 0 && (missing0 = "custom_token") || data.expires_at_ms === void 0 && (missing0 = "expires_at_ms")) {
-    validateSandboxSession.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxSession.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["session_id", "app_id", "user_id", "access_token", "refresh_token", "identity_token", "custom_token", "expires_at_ms"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14137,7 +14137,7 @@ function validateSandboxPayoutClosed(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.outcome === void 0 && (missing0 = "outcome") || data.provider_payout_id === void 0 && (missing0 = "provider_payout_id") || data.wallet_action_id === void 0 && (missing0 = "wallet_action_id")) {
-    validateSandboxPayoutClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxPayoutClosed.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["outcome", "provider_payout_id", "wallet_action_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14201,7 +14201,7 @@ function validateSteeredSandboxTransaction(data, { instancePath = "", parentData
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.transaction_id === void 0 && (missing0 = "transaction_id") || data.transaction_hash === void 0 && (missing0 = "transaction_hash") || data.effect === void 0 && (missing0 = "effect")) {
-    validateSteeredSandboxTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSteeredSandboxTransaction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["transaction_id", "transaction_hash", "effect"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -14265,7 +14265,7 @@ function validateSandboxUserAccounts(data, { instancePath = "", parentData, pare
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.linked_accounts === void 0 && (missing0 = "linked_accounts")) {
-    validateSandboxUserAccounts.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxUserAccounts.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "linked_accounts"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;

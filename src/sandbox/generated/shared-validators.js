@@ -71,7 +71,7 @@ function validateSnapshotContent(data, { instancePath = "", parentData, parentDa
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.content === void 0 && (missing0 = "content")) {
-    validateSnapshotContent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSnapshotContent.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["content"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -377,7 +377,7 @@ function validateSandboxBodyChange(data, { instancePath = "", parentData, parent
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.op === void 0 && (missing0 = "op") || data.path === void 0 && (missing0 = "path")) {
-    validateSandboxBodyChange.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxBodyChange.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["op", "path"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
@@ -527,7 +527,7 @@ function validateSandboxProviderState(data, { instancePath = "", parentData, par
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
    if (data.state === void 0 && (missing0 = "state")) {
-    validateSandboxProviderState.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 }, message: "must have required property '" + missing0 + "'" }];
+    validateSandboxProviderState.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["state"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;

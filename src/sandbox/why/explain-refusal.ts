@@ -48,7 +48,7 @@ function whyCode(refused: RefusedRequest, { operations }: RefusalFacts): Why {
   const found = problem({
     ...{ subject: about, expected, next },
     came: message === '' ? 'another' : message,
-    text: `${capital(about)}: expected ${expected}, got ${message === '' ? 'another' : `"${message}"`}.`,
+    text: `${capital(about)}: ${message === '' ? '' : `${message}; `}expected ${expected}.`,
   });
   return because(kind, [found]);
 }

@@ -35,6 +35,8 @@ interface Others {
   readonly repairs?: readonly Repair[];
   /** Replaces the texts of the problems in the hint, when they are better told together. */
   readonly summary?: string | undefined;
+  /** Replaces the next steps of the problems, when there is a summary. */
+  readonly step?: string;
 }
 
 /** More problems than this are counted in the hint, not described. */
@@ -45,13 +47,15 @@ const MOST_HINT = 1_500;
 export function because(
   kind: Why['kind'],
   problems: readonly Problem[],
-  { evidence = {}, repairs = [], summary }: Others = {},
+  { evidence = {}, repairs = [], summary, step }: Others = {},
 ): Why {
   const described = problems.slice(0, MOST_DESCRIBED);
   const more = problems.length - described.length;
   const texts = summary === undefined ? described.map(({ text }) => text) : [summary];
   if (more > 0 && summary === undefined) texts.push(`There are ${more} more problems.`);
-  const steps = new Set(described.map(({ next_step: step }) => step));
+  const steps = new Set(
+    summary !== undefined && step !== undefined ? [step] : described.map((each) => each.next_step),
+  );
   return { kind, hint: cut([...texts, ...steps].join(' '), MOST_HINT), evidence, problems, repairs };
 }
 

@@ -187,7 +187,7 @@ function whyQuorum(refused: RefusedRequest, check: SignatureCheck, facts: Facts)
         subject: resource,
         expected: `${threshold} signatures of key quorum ${quote(id)}`,
         came: `${counted} that count${signatures.length > counted ? `, of ${signatures.length} sent` : ''}`,
-        text: `${capital(resource)} needs ${threshold} signatures of its owner, key quorum ${quote(id)}, and ${counted} of ${signatures.length} sent ${counted === 1 ? 'counts' : 'count'}: a key counts once.`,
+        text: `${capital(resource)} needs ${threshold} signatures of its owner, key quorum ${quote(id)}, and ${counted} of ${signatures.length} sent ${counted === 1 ? 'counts' : 'count'}${signatures.length > counted ? ': a key counts once' : ''}.`,
         next: `Add ${missing} more${lacking.length === 0 ? '' : ` by ${listOf(lacking, 'or')}`}, separated by commas.`,
         at,
       });

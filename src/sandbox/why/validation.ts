@@ -25,15 +25,22 @@ export function whyInvalid(refused: RefusedRequest): Why | undefined {
   if (code !== 'invalid_data') return undefined;
   const reused = whyIdempotency(message, refused);
   if (reused !== undefined) return reused;
-  const issues = issuesIn(data);
-  const [first] = issues;
+  const [first, ...others] = issuesIn(data);
   if (first === undefined) return undefined;
+  // Of alternatives, such as those of a union, the message names only the first.
+  const areAll = others[0] !== undefined && message.includes(`${others[0].pointer}: `);
+  const issues = areAll ? [first, ...others] : [first];
   const found = issues.map((issue) => findingOf(issue, issues, refused));
   const evidence = found[0]?.evidence ?? { in: first.in, pointer: first.pointer, path };
   return because(
     'validation',
     found.map((each) => each.problem),
-    { evidence, repairs: repairOf(found), summary: summaryOf(issues, refused) },
+    {
+      evidence,
+      repairs: repairOf(found),
+      summary: summaryOf(issues, refused),
+      step: `Add them; ${documentOf(path)} has examples.`,
+    },
   );
 }
 
@@ -80,7 +87,9 @@ function textOf(issue: Issue, refused: RefusedRequest): string | undefined {
   const sentence = subject.charAt(0).toUpperCase() + subject.slice(1);
   const isPredicate = /^(?:must|is|has|matches|expected|unknown value) /.test(message);
   const said = message.replace(/\.$/, '').replace(/^unknown value/, 'has the unknown value');
-  const got = message.includes('got ') || message.includes('no ') ? '' : ` It is ${cameOf(issue, refused)}.`;
+  const came = cameOf(issue, refused);
+  const isTold = issue.in !== 'body' || came === 'nothing' || /got |no |than /.test(message);
+  const got = isTold ? '' : ` It is ${came}.`;
   return `${sentence}${isPredicate && !message.startsWith('expected') ? ' ' : ': '}${said}.${got}`;
 }
 

@@ -330,7 +330,7 @@ describe('the hint says what is wrong:', () => {
   test('a query beyond its limit, a body that is not JSON', async () => {
     const { hint } = await hintOf('listWallets', { query: { limit: 1000 } });
     expect(hint).toBe(
-      '`limit` in the query: Query limit can be at maximum 100 records. It is another value. Change `limit`; /docs has examples.',
+      '`limit` in the query: Query limit can be at maximum 100 records. Change `limit`; /docs has examples.',
     );
     const answer = await sandbox.dispatcher.request({
       ...{ origin: sandbox.baseUrl, path: '/v1/wallets', method: 'POST', body: '{"a":' },

@@ -122,3 +122,17 @@ test('a bad query value is refused under its name', () => {
     data: { issues: [{ in: 'query', pointer: '/limit', message: 'must be an integer' }] },
   });
 });
+
+test('all missing properties of a body are named at once, in the order of the contract', () => {
+  const validate = requestValidators.transferFromWallet!.body!;
+  const body = {};
+  expect(validate(body)).toBe(false);
+  const fault = bodyFault(validate.errors!, body);
+  expect(fault.message).toBe('/destination: is required; /source: is required');
+  expect(fault.data).toEqual({
+    issues: [
+      { in: 'body', pointer: '/destination', message: 'is required' },
+      { in: 'body', pointer: '/source', message: 'is required' },
+    ],
+  });
+});
