@@ -202,7 +202,8 @@ function firstSentence(given: string): string {
   const text = given.includes('<p>')
     ? textOf(between(given, '<p>', '</p>').replaceAll(/<[^<>]*>/g, ''))
     : given;
-  return /^.*?\.(?=\s|$)/s.exec(text)?.[0] ?? text;
+  const end = text.indexOf('. ');
+  return end === -1 ? text : text.slice(0, end + 1);
 }
 
 /** The text after the first `begin`, up to the `end` that follows. */

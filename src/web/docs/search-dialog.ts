@@ -23,7 +23,7 @@ export async function createSearchDialog(): Promise<HTMLDialogElement> {
     autocomplete: 'off',
     spellcheck: 'false',
   });
-  const list = element('ul', { id: 'found', role: 'listbox', 'aria-label': 'Found' });
+  const list = element('div', { id: 'found', role: 'listbox', 'aria-label': 'Found' });
   const count = element(
     'p',
     { role: 'status', class: 'quiet' },
@@ -44,6 +44,7 @@ export async function createSearchDialog(): Promise<HTMLDialogElement> {
   };
   input.addEventListener('input', () => {
     show(input.value.trim(), search, list, count);
+    list.scrollTop = 0;
     choose(0);
   });
   input.addEventListener('keydown', (event) => {
@@ -51,7 +52,7 @@ export async function createSearchDialog(): Promise<HTMLDialogElement> {
       event.preventDefault();
       choose(chosen + (event.key === 'ArrowDown' ? 1 : -1));
     }
-    if (event.key === 'Enter') options()[chosen]?.querySelector('a')?.click();
+    if (event.key === 'Enter') options()[chosen]?.click();
   });
   list.addEventListener('click', ({ target }) => {
     if ((target as HTMLElement).closest('a') !== null) dialog.close();
@@ -72,16 +73,18 @@ function show(text: string, search: Search, list: HTMLElement, count: HTMLElemen
 
 function optionOf({ entry, title, excerpt }: Found, position: number): HTMLElement {
   return element(
-    'li',
-    { role: 'option', id: `found-${position}`, 'aria-selected': 'false' },
-    element(
-      'a',
-      { href: urlOf(entry.href), tabindex: '-1' },
-      element('span', { class: `kind ${entry.kind}` }, kinds[entry.kind]),
-      element('strong', {}, ...pieces(title)),
-      element('span', { class: 'place' }, entry.place),
-      element('span', { class: 'excerpt' }, ...pieces(excerpt)),
-    ),
+    'a',
+    {
+      role: 'option',
+      id: `found-${position}`,
+      'aria-selected': 'false',
+      href: urlOf(entry.href),
+      tabindex: '-1',
+    },
+    element('span', { class: `kind ${entry.kind}` }, kinds[entry.kind]),
+    element('strong', {}, ...pieces(title)),
+    element('span', { class: 'place' }, entry.place),
+    element('span', { class: 'excerpt' }, ...pieces(excerpt)),
   );
 }
 

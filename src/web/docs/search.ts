@@ -29,6 +29,24 @@ export type Search = (text: string) => readonly Found[];
 
 const MOST_FOUND = 30;
 
+/** Words that say nothing about a text. */
+const fillWords = new Set([
+  'a',
+  'an',
+  'and',
+  'are',
+  'as',
+  'by',
+  'for',
+  'in',
+  'is',
+  'of',
+  'or',
+  'the',
+  'to',
+  'with',
+]);
+
 /** Reads words as readers type them: `createWallet` is also found as `create wallet`, `policy_violation` by a part. */
 function wordsIn(text: string): string[] {
   return (text.match(/[\p{L}\p{N}_]+(?:\.[\p{L}\p{N}_]+)*/gu) ?? []).flatMap((word) => {
@@ -48,12 +66,12 @@ export function createSearch(entries: readonly SearchEntry[]): Search {
   const index = new MiniSearch<SearchEntry & { readonly id: number }>({
     fields: ['title', 'place', 'text'],
     tokenize: wordsIn,
-    processTerm: stemOf,
+    processTerm: (word) => (fillWords.has(word.toLowerCase()) ? null : stemOf(word)),
   });
   index.addAll(entries.map((entry, id) => ({ ...entry, id })));
   const options = {
     boost: { title: 5, place: 2 },
-    prefix: true,
+    prefix: (term: string) => term.length > 1,
     fuzzy: (term: string) => (term.length > 4 ? 0.2 : false),
     weights: { prefix: 0.5, fuzzy: 0.2 },
     // Events repeat the words of the operations that cause them.
