@@ -11,6 +11,7 @@ export const inspectorPages: readonly string[] = [
   'wallets',
   'transactions',
   'actions',
+  'money',
   'users',
   'policies',
   'intents',

@@ -93,10 +93,12 @@ export const exportRequests: Handler<'exportRequests'> = ({ query }, context) =>
 const MOST = 10_000;
 
 function operationsOf(rows: MeasuredCoverage['rows']) {
-  const found = new Map<string, { requests: number; covered: number; total: number }>();
-  for (const { dimension, operation, count } of rows) {
+  type Sum = { requests: number; covered: number; total: number; statuses: Record<string, number> };
+  const found = new Map<string, Sum>();
+  for (const { dimension, operation, name, count } of rows) {
     if (operation === undefined) continue;
-    const sum = found.get(operation) ?? { requests: 0, covered: 0, total: 0 };
+    const sum = found.get(operation) ?? { requests: 0, covered: 0, total: 0, statuses: {} };
+    if (dimension === 'statuses') sum.statuses[name.slice(operation.length + 1)] = count;
     if (dimension === 'operations') sum.requests = count;
     else {
       sum.total += 1;

@@ -61,6 +61,12 @@ export function shortened(text: string): string {
   return text.length <= 14 ? text : `${text.slice(0, 6)}…${text.slice(-4)}`;
 }
 
+/** Formats US dollars, such as `$1,234.50`. */
+export function usdText(amount: string): string {
+  const [whole = '0', part = ''] = amount.split('.');
+  return `$${whole.replaceAll(/\B(?=(\d{3})+$)/g, ',')}.${part.padEnd(2, '0').slice(0, 2)}`;
+}
+
 /** Turns a name of the API into words: `earn_deposit` becomes `Earn deposit`. */
 export function inWords(name: string): string {
   const words = name.replaceAll(/[_.]/g, ' ');

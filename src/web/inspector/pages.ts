@@ -3,12 +3,14 @@ import {
   ArrowLeftRight,
   Bug,
   Camera,
+  ChartNoAxesColumn,
   CirclePlay,
   Clock,
   FileCode2,
   Grid3x3,
   House,
   type IconNode,
+  Layers,
   Link,
   ListChecks,
   PenLine,
@@ -51,6 +53,7 @@ export const groups: readonly { readonly title: string; readonly pages: readonly
         load: () => import('./pages/transactions.tsx'),
       },
       { id: 'actions', title: 'Actions', icon: ListChecks, load: () => import('./pages/actions.tsx') },
+      { id: 'money', title: 'Money', icon: ChartNoAxesColumn, load: () => import('./pages/money.tsx') },
     ],
   },
   {
@@ -81,4 +84,10 @@ export const groups: readonly { readonly title: string; readonly pages: readonly
   },
 ];
 
-export const pages: readonly PageEntry[] = groups.flatMap((group) => group.pages);
+/** A page that shows every part in every state. No menu leads to it. */
+const components: PageEntry = {
+  ...{ id: 'components', title: 'Components', icon: Layers },
+  load: () => import('./pages/components.tsx'),
+};
+
+export const pages: readonly PageEntry[] = [...groups.flatMap((group) => group.pages), components];

@@ -70,7 +70,7 @@ export function memberText(member: IntentAuthorizationMember): string {
     const name = `key quorum ${member.display_name ?? member.key_quorum_id}`;
     return `${name}: ${member.threshold_met ? 'has signed' : 'has not signed'}`;
   }
-  const name = member.type === 'key' ? member.public_key : `user ${member.user_id}`;
+  const name = member.type === 'key' ? `key …${member.public_key.slice(-12)}` : `user ${member.user_id}`;
   const { signed_at: signedAt } = member;
   return `${name}: ${signedAt === null ? 'has not signed' : `signed at ${dateAndTime(signedAt)} UTC`}`;
 }

@@ -99,9 +99,11 @@ const pages: Readonly<Record<string, Shown>> = {
   requests: { path: 'requests' },
   request: { path: `requests/${await latest('/requests')}` },
   wallet: { path: `wallets/${alice.id}` },
+  wallets: { path: 'wallets' },
+  money: { path: 'money' },
   actions: { path: `actions/${action.id}` },
   transactions: { path: 'transactions', arrange: openFirst },
-  chains: { path: 'chains', arrange: (page) => page.getByText('transfer').first().click() },
+  chains: { path: 'chains/eip155:8453', arrange: (page) => page.getByText('transfer').first().click() },
   events: { path: 'events?text=wallet', arrange: openFirst },
   webhooks: { path: 'webhooks', arrange: openFirst },
   clock: { path: 'clock' },
@@ -126,7 +128,9 @@ for (const look of looks.slice(0, chosenFolder === undefined ? 2 : 4)) {
   for (const [name, { path, arrange }] of Object.entries(pages)) {
     if (chosenPages.length > 0 && !chosenPages.includes(name)) continue;
     await window.page.goto(`${sandbox.baseUrl}/#/${path}`);
-    await window.page.waitForSelector('h1', { state: 'attached' });
+    await window.page.waitForSelector('h1', { state: 'attached' }).catch((error: Error) => {
+      throw new Error(`${name}: ${window.errors.join('\n')}`, { cause: error });
+    });
     await window.page.waitForTimeout(1000);
     await arrange?.(window.page);
     await window.page.waitForTimeout(500);

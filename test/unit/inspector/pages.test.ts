@@ -70,7 +70,7 @@ test('a list is read to its last page', async () => {
 });
 
 test('members of a quorum are named, with the time of their signature', () => {
-  expect(memberText({ type: 'key', public_key: 'MFk', signed_at: null })).toBe('MFk: has not signed');
+  expect(memberText({ type: 'key', public_key: 'MFk', signed_at: null })).toBe('key …MFk: has not signed');
   expect(memberText({ type: 'user', user_id: 'u1', signed_at: 1000 })).toBe(
     'user u1: signed at 1970-01-01 00:00:01.000 UTC',
   );
@@ -103,5 +103,7 @@ test('a draft of a policy that is no JSON object is refused with what was expect
 test('custos open knows every page', () => {
   // Its components run in browsers only.
   const source = readFileSync(join(import.meta.dirname, '../../../src/web/inspector/pages.ts'), 'utf8');
-  expect(inspectorPages).toEqual([...source.matchAll(/\bid: '(\w+)'/g)].map(([, id]) => id));
+  const ids = [...source.matchAll(/\bid: '(\w+)'/g)].map(([, id]) => id);
+  // The page for those who change the style is in no menu.
+  expect([...inspectorPages, 'components']).toEqual(ids);
 });

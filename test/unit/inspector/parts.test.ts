@@ -5,7 +5,9 @@ import type {
   SandboxConnection,
 } from '../../../src/sandbox/generated/schemas.ts';
 import { connectionTexts, withoutSecret } from '../../../src/web/inspector/connect.ts';
-import { chainOf, inWords, shortened, toneOf } from '../../../src/web/inspector/names.ts';
+import { coverageMap, strengthOf } from '../../../src/web/inspector/coverage-map.ts';
+import { flowOf } from '../../../src/web/inspector/money-flow.ts';
+import { chainOf, inWords, shortened, toneOf, usdText } from '../../../src/web/inspector/names.ts';
 import { codeOf } from '../../../src/web/inspector/requests/as-code.ts';
 import { requestsOverTime } from '../../../src/web/inspector/requests/over-time.ts';
 
@@ -80,4 +82,44 @@ test('the connection is shown without its secret, and copied with it', () => {
     expect(text).toContain('tell-nobody');
     expect(withoutSecret(text, 'tell-nobody')).not.toContain('tell-nobody');
   }
+});
+
+test('money has the same sum on both sides, and bands without gaps', () => {
+  const { sources, holders, bands } = flowOf({
+    ...{ given: '700', minted: '300' },
+    held: { accounts: '600', pools: '250', fees: '150', vaults: '0' },
+  });
+  expect(sources.map(({ name, amount }) => `${name} ${amount}`)).toEqual([
+    'faucet 700',
+    'minted by contracts 300',
+  ]);
+  expect(holders.map(({ name }) => name)).toEqual(['accounts', 'pools', 'fees']);
+  expect(bands.map(({ source, holder, from, to }) => [source, holder, from, to])).toEqual([
+    ['faucet', 'accounts', 0, 0.6],
+    ['faucet', 'pools', 0.6, 0.7],
+    ['minted by contracts', 'pools', 0.7, 0.85],
+    ['minted by contracts', 'fees', 0.85, 1],
+  ]);
+  expect(flowOf({ given: '5', minted: '-2', held: { accounts: '3' } }).holders.at(-1)).toMatchObject({
+    ...{ name: 'burned by contracts', amount: 2n },
+  });
+  expect(flowOf({ given: '0', minted: '0', held: {} })).toEqual({ sources: [], holders: [], bands: [] });
+});
+
+test('operations are laid out against the statuses that any of them documents', () => {
+  const operation = { requests: 3, covered: 1, total: 2 };
+  const map = coverageMap([
+    { ...operation, operation: 'a', statuses: { 200: 3, 404: 0 } },
+    { ...operation, operation: 'b', statuses: { 200: 0 } },
+  ]);
+  expect(map.statuses).toEqual(['200', '404']);
+  expect(map.rows.map(({ cells }) => cells.map((cell) => cell?.count))).toEqual([
+    [3, 0],
+    [0, undefined],
+  ]);
+  expect([0, 1, 5, 50, 500].map(strengthOf)).toEqual([0, 1, 2, 3, 4]);
+});
+
+test('dollars have separators and two places', () => {
+  expect(['0', '1234.5', '1234567.891'].map(usdText)).toEqual(['$0.00', '$1,234.50', '$1,234,567.89']);
 });

@@ -136,9 +136,9 @@ test('coverage is a share, and 100 % means all', () => {
 
 test('operations are shown by requests, called or not', () => {
   const operations = [
-    { operation: 'getWallet', requests: 1, covered: 1, total: 9 },
-    { operation: 'createWallet', requests: 5, covered: 2, total: 9 },
-    { operation: 'listUsers', requests: 0, covered: 0, total: 9 },
+    { operation: 'getWallet', requests: 1, covered: 1, total: 9, statuses: {} },
+    { operation: 'createWallet', requests: 5, covered: 2, total: 9, statuses: {} },
+    { operation: 'listUsers', requests: 0, covered: 0, total: 9, statuses: {} },
   ];
   const shown = (text: string, which: string) =>
     shownOperations(operations, { text, which }).map(({ operation }) => operation);

@@ -12,8 +12,10 @@ import {
 } from '../api-reference/document.ts';
 import { control } from '../control.ts';
 import { CodeBlock } from '../parts/code-block.tsx';
+import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Prose } from '../parts/prose.tsx';
 import { SentResult, SignerChoice, useSending } from '../parts/sent-result.tsx';
+import { Failure, Skeleton } from '../parts/states.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { route, setQuery } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
@@ -32,9 +34,14 @@ export function Page() {
   return (
     <div class={`page split ${opened === undefined ? '' : 'opened'}`}>
       <section class="list" aria-label="All operations">
-        <h1>API</h1>
+        <div class="title">
+          <h1>API</h1>
+          <span class="count" role="status">
+            {shown.length} operations
+          </span>
+        </div>
         <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
-          <label>
+          <label class="wide">
             Operation
             <input
               type="search"
@@ -42,12 +49,9 @@ export function Page() {
               onInput={({ currentTarget }) => setQuery({ text: currentTarget.value })}
             />
           </label>
-          <span class="count" role="status">
-            {shown.length} operations
-          </span>
         </form>
-        {error.value !== '' && <p role="alert">{error.value}</p>}
-        {value.value === undefined && error.value === '' && <p class="empty">Reading the document…</p>}
+        <Failure message={error.value} />
+        {value.value === undefined && error.value === '' && <Skeleton lines={12} />}
         <ul class="operations" tabIndex={0} aria-label="Operations">
           {shown.map(({ id, summary }) => (
             <li key={id}>
@@ -60,21 +64,28 @@ export function Page() {
         </ul>
       </section>
       {opened !== undefined && (
-        <section class="detail" aria-label="Operation">
-          <p>
-            <a class="back" href={hrefOf('api', [], query)}>
-              Close
-            </a>
-          </p>
+        <DetailPanel
+          what="Operation"
+          id={opened}
+          back={hrefOf('api', [], query)}
+          title={operation?.summary ?? opened}
+          sub={
+            operation !== undefined && (
+              <>
+                <span class="method">{operation.method}</span> <code>{operation.path}</code>
+              </>
+            )
+          }
+        >
           {operation !== undefined && <Operation key={operation.id} operation={operation} />}
-        </section>
+        </DetailPanel>
       )}
     </div>
   );
 }
 
 function Operation({ operation }: { readonly operation: ApiOperation }) {
-  const { id, method, path, summary, description, examples } = operation;
+  const { id, description, examples } = operation;
   const text = useSignal(draftRequest(withGiven(operation), freshly(examples[0]?.value)));
   const chosen = useSignal<readonly SandboxSigner[]>([]);
   const sending = useSending();
@@ -88,15 +99,14 @@ function Operation({ operation }: { readonly operation: ApiOperation }) {
   };
   return (
     <>
-      <h2>{summary}</h2>
-      <p class="target">
-        {method} {path}
+      <p>
+        <a href={`/docs#${id}`}>Reference of {id}</a>
       </p>
       {description !== '' && <Prose text={description} />}
       <Differences operation={id} />
       <form onSubmit={send} aria-label="Send">
         {examples.length > 0 && (
-          <p class="actions">
+          <div class="actions">
             {examples.map((example) => (
               <button
                 type="button"
@@ -108,7 +118,7 @@ function Operation({ operation }: { readonly operation: ApiOperation }) {
                 {example.title}
               </button>
             ))}
-          </p>
+          </div>
         )}
         <label class="stack">
           Request

@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { Pause, Play } from 'lucide';
 import { useEffect } from 'preact/hooks';
 import type {
   SandboxClock,
@@ -7,6 +8,10 @@ import type {
   SetSandboxClockRequest,
 } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
+import { inWords, shortened } from '../names.ts';
+import { Icon } from '../parts/icon.tsx';
+import { Label } from '../parts/label.tsx';
+import { Failure } from '../parts/states.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { hrefOf } from '../routes.ts';
 import { dateAndTime, durationText, markText } from '../texts.ts';
@@ -44,11 +49,14 @@ export function Page() {
   };
   return (
     <div class="page">
-      <h1>Clock</h1>
-      {error.value !== '' && <p role="alert">{error.value}</p>}
+      <div class="title">
+        <h1>Clock</h1>
+        <Label tone={clock?.frozen === true ? 'info' : 'good'}>
+          {clock?.frozen === true ? 'frozen' : 'running'}
+        </Label>
+      </div>
+      <Failure message={error.value || note.value || upcoming.error.value} />
       {clock !== undefined && <Controls clock={clock} set={set} />}
-      {note.value !== '' && <p role="alert">{note.value}</p>}
-      {upcoming.error.value !== '' && <p role="alert">{upcoming.error.value}</p>}
       {upcoming.value.value !== undefined && (
         <Upcoming upcoming={upcoming.value.value} set={set} reload={upcoming.reload} />
       )}
@@ -66,31 +74,35 @@ interface UpcomingProps {
 function Upcoming({ upcoming: { now_ms: nowMs, data }, set, reload }: UpcomingProps) {
   const [next] = data;
   return (
-    <section aria-label="What happens next">
+    <section class="card" aria-label="What happens next">
       <h2>What happens next</h2>
-      <p class="actions">
+      <div class="actions">
         {next !== undefined && (
           <button type="button" class="main" onClick={() => set({ now_ms: next.at_ms })}>
             Go to the next
           </button>
         )}
         <button type="button" onClick={reload}>
-          Read again
+          Refresh
         </button>
-      </p>
+      </div>
       {next === undefined && <p class="empty">Nothing is planned.</p>}
       {next !== undefined && <Slider nowMs={nowMs} marks={data} set={set} />}
-      <ol class="marks">
+      <ol class="lines">
         {data.map((entry) => (
           <li key={`${entry.at_ms} ${entry.kind} ${entry.resource_id}`}>
-            <button
-              type="button"
-              aria-label={`Go to ${dateAndTime(entry.at_ms)} UTC`}
-              onClick={() => set({ now_ms: entry.at_ms })}
-            >
-              in {durationText(entry.at_ms - nowMs)}
-            </button>{' '}
-            {entry.kind.replaceAll('_', ' ')}: <Resource entry={entry} />
+            {inWords(entry.kind)} <Resource entry={entry} />
+            <span class="when">
+              <time title={`${dateAndTime(entry.at_ms)} UTC`}>in {durationText(entry.at_ms - nowMs)}</time>{' '}
+              <button
+                type="button"
+                class="plain"
+                aria-label={`Go to ${dateAndTime(entry.at_ms)} UTC`}
+                onClick={() => set({ now_ms: entry.at_ms })}
+              >
+                Go there
+              </button>
+            </span>
           </li>
         ))}
       </ol>
@@ -118,9 +130,10 @@ function Slider({ nowMs, marks, set }: SliderProps) {
     await set({ now_ms: chosen.at_ms });
   };
   return (
-    <div>
+    <div class="clock-line">
+      <Line marks={marks} nowMs={nowMs} chosen={position.value} />
       <label class="slider">
-        Go to
+        <span class="hidden">Go to</span>
         <input
           type="range"
           min={0}
@@ -139,13 +152,46 @@ function Slider({ nowMs, marks, set }: SliderProps) {
           <option key={index} value={index + 1} />
         ))}
       </datalist>
-      <p class="actions">
-        <button type="button" disabled={chosen === undefined} onClick={go}>
+      <div class="actions">
+        <button type="button" class="main" disabled={chosen === undefined} onClick={go}>
           Go there
         </button>
         <output>{text}</output>
-      </p>
+      </div>
     </div>
+  );
+}
+
+const MOST_LABELS = 6;
+
+interface LineProps {
+  readonly nowMs: number;
+  readonly marks: readonly SandboxUpcomingEntry[];
+  /** The chosen position: 0 for now, then one for each mark. */
+  readonly chosen: number;
+}
+
+/** The line of the clock from now to the last mark. The marks have the same distances as the slider below. */
+function Line({ nowMs, marks, chosen }: LineProps) {
+  const every = Math.ceil(marks.length / MOST_LABELS);
+  return (
+    <ol class="line" aria-hidden="true">
+      <li class={chosen === 0 ? 'chosen' : 'passed'}>now</li>
+      {marks.map((mark, index) => (
+        <li
+          key={`${mark.at_ms} ${mark.kind} ${mark.resource_id}`}
+          class={index + 1 === chosen ? 'chosen' : index + 1 < chosen ? 'passed' : ''}
+          title={`${inWords(mark.kind)}, ${dateAndTime(mark.at_ms)} UTC`}
+        >
+          {(index % every === 0 || index + 1 === chosen) && (
+            <>
+              {durationText(mark.at_ms - nowMs)}
+              <small>{inWords(mark.kind)}</small>
+            </>
+          )}
+        </li>
+      ))}
+    </ol>
   );
 }
 
@@ -158,7 +204,7 @@ const pageOf: Partial<Record<SandboxUpcomingEntry['kind'], string>> = {
 
 function Resource({ entry: { kind, resource_id: id } }: { readonly entry: SandboxUpcomingEntry }) {
   const page = pageOf[kind];
-  return page === undefined ? <code>{id}</code> : <a href={hrefOf(page, [id])}>{id}</a>;
+  return page === undefined ? <code>{shortened(id)}</code> : <a href={hrefOf(page, [id])}>{shortened(id)}</a>;
 }
 
 interface ControlsProps {
@@ -168,26 +214,30 @@ interface ControlsProps {
 
 function Controls({ clock, set }: ControlsProps) {
   return (
-    <>
-      <p class="clock">
-        {dateAndTime(clock.now_ms)} UTC, {clock.frozen ? 'frozen' : 'running'}
-      </p>
-      <p class="actions">
-        <button type="button" class="main" onClick={() => set({ frozen: !clock.frozen })}>
-          {clock.frozen ? 'Let it run' : 'Freeze'}
+    <section class="card" aria-label="Time">
+      <div class="clock">
+        {dateAndTime(clock.now_ms)} UTC
+        <span class="hidden">, {clock.frozen ? 'frozen' : 'running'}</span>
+      </div>
+      <div class="actions">
+        <button type="button" onClick={() => set({ frozen: !clock.frozen })}>
+          <Icon of={clock.frozen ? Play : Pause} /> {clock.frozen ? 'Let it run' : 'Freeze'}
         </button>
-      </p>
-      <h2>Advance</h2>
-      <p>Everything that becomes due is done before the clock answers.</p>
-      <p class="actions">
+        <button type="button" onClick={() => set({ now_ms: Date.now() })}>
+          Set to this machine's time
+        </button>
+      </div>
+      <h3>Advance by</h3>
+      <div class="actions">
         {steps.map(([title, ms]) => (
           <button type="button" key={title} onClick={() => set({ advance_ms: ms })}>
             {title}
           </button>
         ))}
-      </p>
+      </div>
+      <p class="quiet small">Everything that becomes due is done before the clock answers.</p>
       <SetTime clock={clock} set={set} />
-    </>
+    </section>
   );
 }
 

@@ -1,5 +1,8 @@
 import type { SandboxCoverage, SandboxCoverageRow } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
+import { coverageMap, strengthOf } from '../coverage-map.ts';
+import { Label } from '../parts/label.tsx';
+import { Failure, Skeleton } from '../parts/states.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { route, setQuery } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
@@ -16,18 +19,20 @@ export function Page() {
   const coverage = value.value;
   return (
     <div class="page">
-      <h1>Coverage</h1>
-      <p>
+      <div class="title">
+        <h1>Coverage</h1>
+        <div class="actions">
+          <button type="button" onClick={reload}>
+            Refresh
+          </button>
+        </div>
+      </div>
+      <p class="quiet">
         What the requests that the sandbox keeps used of the contract. <code>custos coverage</code> writes
         reports.
       </p>
-      <p class="actions">
-        <button type="button" onClick={reload}>
-          Read again
-        </button>
-      </p>
-      {error.value !== '' && <p role="alert">{error.value}</p>}
-      {coverage === undefined && error.value === '' && <p class="empty">Measuring…</p>}
+      <Failure message={error.value} retry={reload} />
+      {coverage === undefined && error.value === '' && <Skeleton />}
       {coverage !== undefined && opened === undefined && <Whole coverage={coverage} />}
       {coverage !== undefined && opened !== undefined && <One operation={opened} rows={coverage.rows} />}
     </div>
@@ -60,7 +65,7 @@ function Whole({ coverage }: { readonly coverage: SandboxCoverage }) {
           <ul>
             {undocumented.map(({ name, count }) => (
               <li key={name}>
-                <span class="bad">{name}</span>, {count} times
+                <Label tone="bad">{name}</Label> {count} times
               </li>
             ))}
           </ul>
@@ -97,29 +102,54 @@ function Operations({ coverage: { operations } }: { readonly coverage: SandboxCo
             ))}
           </select>
         </label>
-        <span class="count">{shown.length} operations</span>
+        <Label>{shown.length} operations</Label>
       </form>
-      <table class="plain" aria-label="Operations">
+      <HeatMap operations={shown} />
+    </section>
+  );
+}
+
+/** Operations by statuses. A darker cell was the response more often; a hollow one is documented and never was. */
+function HeatMap({ operations }: { readonly operations: SandboxCoverage['operations'] }) {
+  const { statuses, rows } = coverageMap(operations);
+  const shares = new Map(operations.map((each) => [each.operation, shareText(each)]));
+  return (
+    <div class="table">
+      <table class="heat" aria-label="Operations by statuses">
         <thead>
           <tr>
             <th scope="col">Operation</th>
-            <th scope="col">Requests</th>
-            <th scope="col">Statuses, error codes and branches</th>
+            {statuses.map((status) => (
+              <th scope="col" key={status}>
+                {status}
+              </th>
+            ))}
+            <th scope="col" class="share">
+              Used
+            </th>
           </tr>
         </thead>
         <tbody>
-          {shown.map((each) => (
-            <tr key={each.operation}>
-              <td>
-                <a href={hrefOf('coverage', [each.operation], route.value.query)}>{each.operation}</a>
-              </td>
-              <td>{each.requests}</td>
-              <td>{shareText(each)}</td>
+          {rows.map(({ operation, cells }) => (
+            <tr key={operation}>
+              <th scope="row">
+                <a href={hrefOf('coverage', [operation], route.value.query)}>{operation}</a>
+              </th>
+              {cells.map((cell, index) => (
+                <td
+                  key={statuses[index]}
+                  class={cell === undefined ? '' : `heat-${strengthOf(cell.count)}`}
+                  title={cell === undefined ? '' : `${operation} ${statuses[index]}: ${cell.count} times`}
+                >
+                  {cell?.count}
+                </td>
+              ))}
+              <td class="share">{shares.get(operation)}</td>
             </tr>
           ))}
         </tbody>
       </table>
-    </section>
+    </div>
   );
 }
 
@@ -139,10 +169,14 @@ function One({ operation, rows }: OneProps) {
         </a>
       </p>
       <h2>{operation}</h2>
-      <p class="actions">
-        <a href={hrefOf('requests', [], { operation })}>Its requests</a>
-        <a href={hrefOf('api', [operation], { text: operation })}>Send one</a>
-      </p>
+      <div class="actions">
+        <a class="button" href={hrefOf('requests', [], { text: operation })}>
+          Its requests
+        </a>
+        <a class="button" href={hrefOf('api', [operation], { text: operation })}>
+          Send one
+        </a>
+      </div>
       <Rows title="Used" rows={used} />
       <Rows title="Not used" rows={unused} />
     </>

@@ -19,7 +19,7 @@ import { hrefOf } from '../routes.ts';
 
 const columns: readonly Column<SandboxEvent>[] = [
   { title: 'Event', slot: 'lead', cell: ({ type }) => type },
-  { title: 'About', width: 240, slot: 'sub', isDim: true, cell: aboutOf },
+  { title: 'About', width: 150, slot: 'sub', isDim: true, cell: aboutOf },
   {
     ...{ title: 'Age', width: 90, align: 'end', isDim: true, slot: 'age' },
     cell: ({ created_at_ms: ms }) => <Age ms={ms} />,

@@ -1,4 +1,5 @@
 import { type Signal, useSignal } from '@preact/signals';
+import { Bug } from 'lucide';
 import { useEffect } from 'preact/hooks';
 import type { SandboxFault, SandboxFaultEffect } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
@@ -14,6 +15,7 @@ import {
   selectionText,
 } from '../fault-draft.ts';
 import { Prose } from '../parts/prose.tsx';
+import { Empty, Failure } from '../parts/states.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 
 /** The interval at which the numbers of hits are read again. */
@@ -41,8 +43,10 @@ export function Page() {
   const faults = value.value?.data;
   return (
     <div class="page">
-      <h1>Faults</h1>
-      <p>
+      <div class="title">
+        <h1>Faults</h1>
+      </div>
+      <p class="quiet">
         Rules make requests, transactions and webhook deliveries fail on purpose. They are tried in this
         order, and at most one applies.
       </p>
@@ -53,12 +57,16 @@ export function Page() {
           <Prose text={refusal.value} />
         </div>
       )}
-      {error.value !== '' && <p role="alert">{error.value}</p>}
-      {faults?.length === 0 && <p class="empty">No rules: nothing fails on purpose.</p>}
+      <Failure message={error.value} retry={reload} />
+      {faults?.length === 0 && (
+        <Empty icon={Bug} title="No rules">
+          <span>Nothing fails on purpose. Add a rule above.</span>
+        </Empty>
+      )}
       {faults !== undefined && faults.length > 0 && (
         <>
           <Rules faults={faults} change={change} />
-          <p class="actions">
+          <div class="actions">
             <button
               type="button"
               onClick={() =>
@@ -70,7 +78,7 @@ export function Page() {
             >
               Remove all
             </button>
-          </p>
+          </div>
         </>
       )}
     </div>
@@ -130,7 +138,7 @@ function AddFault({ change }: Pick<RulesProps, 'change'>) {
     });
   };
   return (
-    <form class="fields" aria-label="Add a rule" onSubmit={add}>
+    <form class="fields card" aria-label="Add a rule" onSubmit={add}>
       <label>
         Effect
         <select

@@ -1,11 +1,17 @@
 import { useSignal } from '@preact/signals';
+import { Play } from 'lucide';
 import type {
   SandboxScenario,
   SandboxScenarioRun,
   SandboxScenarioStep,
 } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
-import { isRefusal } from '../parts/sent-result.tsx';
+import { toneOfHttp } from '../names.ts';
+import { Copy } from '../parts/copy.tsx';
+import { Icon } from '../parts/icon.tsx';
+import { HttpStatus } from '../parts/label.tsx';
+import { Failure, Skeleton } from '../parts/states.tsx';
+import { Timeline } from '../parts/timeline.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { hrefOf } from '../routes.ts';
 import { resourceHref } from '../texts.ts';
@@ -15,15 +21,20 @@ export function Page() {
   const { value, error } = useLoaded((signal) => control('listScenarios', {}, signal), []);
   return (
     <div class="page">
-      <h1>Scenarios</h1>
-      <p>
+      <div class="title">
+        <h1>Scenarios</h1>
+      </div>
+      <p class="quiet">
         A scenario creates what it needs and leads it to an unhappy end. Everything stays, so that a client
         can continue from there. Some advance the clock.
       </p>
-      {error.value !== '' && <p role="alert">{error.value}</p>}
-      {value.value?.data.map((scenario) => (
-        <Scenario key={scenario.name} scenario={scenario} />
-      ))}
+      <Failure message={error.value} />
+      {value.value === undefined && error.value === '' && <Skeleton />}
+      <div class="cards">
+        {value.value?.data.map((scenario) => (
+          <Scenario key={scenario.name} scenario={scenario} />
+        ))}
+      </div>
     </div>
   );
 }
@@ -48,13 +59,13 @@ function Scenario({ scenario: { name, summary } }: { readonly scenario: SandboxS
     <section class="card" aria-label={`Scenario ${name}`}>
       <h2>{name}</h2>
       <p>{summary}</p>
-      <p class="actions">
+      <div class="actions">
         <button type="button" aria-label={`Run ${name}`} disabled={isRunning.value} onClick={run}>
-          Run
+          <Icon of={Play} /> {isRunning.value ? 'Running…' : 'Run'}
         </button>
-      </p>
+      </div>
       <div role="status">
-        {failure.value !== '' && <p class="bad">{failure.value}</p>}
+        <Failure message={failure.value} />
         {done.value !== undefined && <Happened run={done.value} />}
       </div>
     </section>
@@ -65,15 +76,15 @@ function Happened({ run: { resources, steps, try_next: commands } }: { readonly 
   return (
     <>
       <h3>What happened</h3>
-      <ol>
-        {steps.map((step, index) => (
-          <li key={index}>
-            <Step step={step} />
-          </li>
-        ))}
-      </ol>
+      <Timeline
+        label="What happened"
+        steps={steps.map((step) => ({
+          title: <Step step={step} />,
+          tone: step.status === null ? 'none' : toneOfHttp(step.status),
+        }))}
+      />
       <h3>What was created</h3>
-      <ul>
+      <ul class="tree">
         {resources.map((resource) => {
           const href = resourceHref(resource);
           return (
@@ -85,10 +96,10 @@ function Happened({ run: { resources, steps, try_next: commands } }: { readonly 
         })}
       </ul>
       {commands.length > 0 && <h3>Try next</h3>}
-      <ul>
+      <ul class="tree">
         {commands.map((command) => (
           <li key={command}>
-            <code>{command}</code>
+            <code>{command}</code> <Copy text={command} what="the command" />
           </li>
         ))}
       </ul>
@@ -104,9 +115,7 @@ function Step({ step }: { readonly step: SandboxScenarioStep }) {
       {status !== null && (
         <>
           {': '}
-          <span class={isRefusal(status) ? 'bad' : 'good'}>
-            {status} {code}
-          </span>
+          <HttpStatus of={status} /> <span class="quiet">{code}</span>
         </>
       )}{' '}
       {requestId !== null && <a href={hrefOf('requests', [requestId])}>{operation ?? 'the request'}</a>}

@@ -1,7 +1,9 @@
 import { useSignal } from '@preact/signals';
+import { Camera } from 'lucide';
 import type { SandboxSnapshot } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
+import { Empty, Failure } from '../parts/states.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { readFileBase64, saveFile } from '../snapshots/files.tsx';
 import { dateAndTime, nameOfFile, savedText, sizeText } from '../texts.ts';
@@ -30,13 +32,19 @@ export function Page() {
   const snapshots = value.value?.data;
   return (
     <div class="page">
-      <h1>Snapshots</h1>
-      <p>A snapshot is the whole state of the sandbox: its data, simulated chains and clock.</p>
+      <div class="title">
+        <h1>Snapshots</h1>
+      </div>
+      <p class="quiet">A snapshot is the whole state of the sandbox: its data, simulated chains and clock.</p>
       <Save change={change} isRunning={isRunning.value} />
       <Upload change={change} isRunning={isRunning.value} />
       <p role="status">{note.value}</p>
-      {error.value !== '' && <p role="alert">{error.value}</p>}
-      {snapshots?.length === 0 && <p class="empty">No snapshots yet.</p>}
+      <Failure message={error.value} retry={reload} />
+      {snapshots?.length === 0 && (
+        <Empty icon={Camera} title="No snapshots yet">
+          <span>Save the state before an experiment, and load it afterwards.</span>
+        </Empty>
+      )}
       {snapshots !== undefined && snapshots.length > 0 && (
         <Snapshots snapshots={snapshots} change={change} isRunning={isRunning.value} />
       )}
@@ -45,11 +53,11 @@ export function Page() {
         Deletes everything created since the start. Snapshots and the recorded requests are kept, fault rules
         are not.
       </p>
-      <p class="actions">
+      <div class="actions">
         <ConfirmButton question="Reset the sandbox?" disabled={isRunning.value} onConfirm={reset}>
           Reset
         </ConfirmButton>
-      </p>
+      </div>
     </div>
   );
 }
@@ -108,7 +116,7 @@ function Upload({ change, isRunning }: ChangeProps) {
     });
   };
   return (
-    <p class="fields">
+    <div class="fields">
       <label>
         Upload a file
         <input
@@ -118,7 +126,7 @@ function Upload({ change, isRunning }: ChangeProps) {
           onChange={({ currentTarget }) => upload(currentTarget)}
         />
       </label>
-    </p>
+    </div>
   );
 }
 
@@ -148,11 +156,11 @@ function Snapshots({ snapshots, change, isRunning }: SnapshotsProps) {
       {snapshots.map((snapshot) => (
         <li class="card" key={snapshot.name}>
           <h2>{snapshot.name}</h2>
-          <p>
+          <p class="quiet">
             {sizeText(snapshot.bytes)}, saved {savedText(snapshot)}
             {snapshot.now_ms !== null && `; its clock shows ${dateAndTime(snapshot.now_ms)} UTC`}
           </p>
-          <p class="actions">
+          <div class="actions">
             <ConfirmButton
               label={`Load ${snapshot.name}`}
               question={`Replace everything by ${snapshot.name}?`}
@@ -177,7 +185,7 @@ function Snapshots({ snapshots, change, isRunning }: SnapshotsProps) {
             >
               Delete
             </ConfirmButton>
-          </p>
+          </div>
         </li>
       ))}
     </ul>

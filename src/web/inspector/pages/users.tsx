@@ -18,7 +18,7 @@ import { allPages } from '../wallet-facts.ts';
 const columns: readonly Column<User>[] = [
   { title: 'User', slot: 'lead', cell: (user) => userName(user) },
   {
-    ...{ title: 'Signs in with', width: 220, slot: 'sub', isDim: true },
+    ...{ title: 'Signs in with', width: 140, slot: 'sub', isDim: true },
     cell: ({ linked_accounts: accounts }) =>
       [...new Set(accounts.map(({ type }) => inWords(type)))].join(', '),
   },

@@ -1,10 +1,10 @@
 import { useSignal } from '@preact/signals';
 import { Plus, Wallet as WalletIcon } from 'lucide';
 import type { KeyQuorum, Wallet } from '../../../generated/schemas.ts';
-import type { SandboxSigner } from '../../../sandbox/generated/schemas.ts';
+import type { SandboxMember, SandboxSigner, SandboxWallet } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
-import { inWords } from '../names.ts';
+import { inWords, shortened, usdText } from '../names.ts';
 import { Copy, Named } from '../parts/copy.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
@@ -14,46 +14,55 @@ import { Chain, Seats, Status } from '../parts/label.tsx';
 import { SearchableList } from '../parts/searchable-list.tsx';
 import { isRefusal, SentResult, SignerChoice, useSending } from '../parts/sent-result.tsx';
 import { Empty, Failure } from '../parts/states.tsx';
-import { Age, ExactTime } from '../parts/time.tsx';
-import { useLoaded } from '../parts/use-loaded.tsx';
+import { ExactTime } from '../parts/time.tsx';
+import { everyPage, useLoaded } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
 import { goTo } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
-import { allPages, balanceQueries, chainTypes, faucetAssets, signExample } from '../wallet-facts.ts';
+import { balanceQueries, chainTypes, faucetAssets, signExample } from '../wallet-facts.ts';
 import { SendBox } from '../wallets/send-box.tsx';
 
-const columns: readonly Column<Wallet>[] = [
+const columns: readonly Column<SandboxWallet>[] = [
   {
     ...{ title: 'Name', slot: 'lead' },
-    cell: (wallet) => nameOf(wallet) ?? <span class="quiet">without a name</span>,
+    cell: ({ name, external_id: external, archived_at_ms: archived }) => (
+      <>
+        {name ?? external ?? <span class="quiet">without a name</span>}{' '}
+        {archived !== null && <Status of="archived" />}
+      </>
+    ),
   },
   {
-    ...{ title: 'Address', width: 160, slot: 'sub' },
+    ...{ title: 'Address', width: 136, slot: 'sub' },
     cell: ({ address }) => <Named id={address} what="the address" />,
   },
-  { title: 'Chain', width: 150, slot: 'status', cell: ({ chain_type: type }) => <Chain id={type} /> },
+  { title: 'Chain', width: 112, slot: 'status', cell: ({ chain_type: type }) => <Chain id={type} /> },
+  { title: 'Owner', width: 190, isExtra: true, cell: ({ owner }) => <OwnerSeats owner={owner} /> },
   {
-    ...{ title: 'Owner', width: 90, isExtra: true, isDim: true },
-    cell: ({ owner_id: owner }) => (owner === null ? 'app' : 'owned'),
+    ...{ title: 'Policies', width: 150, isExtra: true, isDim: true },
+    cell: ({ policies }) => policies.map(({ name, id }) => name || shortened(id)).join(', '),
   },
   {
-    ...{ title: 'Policies', width: 80, align: 'end', isExtra: true, isDim: true },
-    cell: ({ policy_ids: ids }) => (ids.length === 0 ? '' : ids.length),
-  },
-  {
-    ...{ title: 'Created', width: 90, align: 'end', isDim: true, slot: 'age' },
-    cell: ({ created_at: ms }) => <Age ms={ms} />,
+    ...{ title: 'Worth', width: 92, align: 'end', slot: 'age' },
+    cell: ({ worth_usd: worth }) => (worth === null ? '' : <span class="amount">{usdText(worth)}</span>),
   },
 ];
 
-function nameOf({ display_name: name, external_id: external }: Wallet): string | undefined {
-  return name ?? external ?? undefined;
+function OwnerSeats({ owner }: { readonly owner: SandboxWallet['owner'] }) {
+  if (owner === null) return <span class="quiet">the app</span>;
+  const { size, threshold, members, display_name: name } = owner;
+  const names = members.map((member) => member.name ?? shortened(member.id)).join(', ');
+  return (
+    <span title={names}>
+      {name ?? names} <Seats size={size} threshold={threshold} />
+    </span>
+  );
 }
 
-/** The wallets of the sandbox's app, and the open wallet. */
+/** The wallets of all apps, and the open wallet. */
 export function Page() {
   const { value, error, reload } = useLoaded(
-    (signal) => allPages((cursor) => readApi('listWallets', { query: { limit: 100, ...cursor } }, signal)),
+    (signal) => everyPage((query) => control('listSandboxWallets', { query }, signal)),
     [],
   );
   return (
@@ -61,22 +70,23 @@ export function Page() {
       page="wallets"
       title="Wallets"
       nouns={['wallet', 'wallets']}
-      searchLabel="Name, id, address or chain"
+      searchLabel="Name, id, address, chain or owner"
       rows={value.value}
       error={error.value}
       reload={reload}
       columns={columns}
       idOf={({ id }) => id}
-      textsOf={({ id, address, chain_type, display_name, external_id }) => [
+      textsOf={({ id, address, chain_type, name, external_id, owner }) => [
         id,
         address,
         chain_type,
-        display_name,
+        name,
         external_id,
+        ...(owner?.members.map((member) => member.name) ?? []),
       ]}
       above={<CreateWallet onCreated={reload} />}
       empty={<Empty icon={WalletIcon} title="No wallets yet" />}
-      detail={(id, _, back) => <WalletDetail key={id} id={id} back={back} />}
+      detail={(id, row, back) => <WalletDetail key={id} id={id} row={row} back={back} />}
     />
   );
 }
@@ -123,7 +133,13 @@ function CreateWallet({ onCreated }: { readonly onCreated: () => void }) {
   );
 }
 
-function WalletDetail({ id, back }: { readonly id: string; readonly back: string }) {
+interface WalletDetailProps {
+  readonly id: string;
+  readonly row: SandboxWallet | undefined;
+  readonly back: string;
+}
+
+function WalletDetail({ id, row, back }: WalletDetailProps) {
   const { value, error, reload } = useLoaded(
     (signal) => readApi('getWallet', { path: { wallet_id: id } }, signal),
     [id],
@@ -134,7 +150,7 @@ function WalletDetail({ id, back }: { readonly id: string; readonly back: string
       what="Wallet"
       id={id}
       back={back}
-      title={wallet === undefined ? 'Wallet' : (nameOf(wallet) ?? wallet.address)}
+      title={wallet?.display_name ?? wallet?.external_id ?? row?.name ?? 'Wallet'}
       sub={
         wallet !== undefined && (
           <>
@@ -149,7 +165,7 @@ function WalletDetail({ id, back }: { readonly id: string; readonly back: string
         wallet === undefined
           ? []
           : [
-              { title: 'Overview', content: () => <WalletFacts wallet={wallet} /> },
+              { title: 'Overview', content: () => <WalletFacts wallet={wallet} row={row} /> },
               { title: 'Send', content: () => <SendBox wallet={wallet} /> },
               { title: 'Sign', content: () => <SignBox wallet={wallet} /> },
               { title: 'Actions', content: () => <Actions wallet={wallet} /> },
@@ -160,7 +176,7 @@ function WalletDetail({ id, back }: { readonly id: string; readonly back: string
   );
 }
 
-function WalletFacts({ wallet }: { readonly wallet: Wallet }) {
+function WalletFacts({ wallet, row }: { readonly wallet: Wallet; readonly row: SandboxWallet | undefined }) {
   const round = useSignal(0);
   return (
     <>
@@ -171,7 +187,7 @@ function WalletFacts({ wallet }: { readonly wallet: Wallet }) {
           round.value += 1;
         }}
       />
-      <Owner wallet={wallet} />
+      <Owner wallet={wallet} members={row?.owner?.members ?? []} />
       <h3>Facts</h3>
       <dl>
         <Fact name="Address">
@@ -185,7 +201,9 @@ function WalletFacts({ wallet }: { readonly wallet: Wallet }) {
           {wallet.policy_ids.length === 0
             ? 'none'
             : wallet.policy_ids.map((id) => (
-                <Named key={id} id={id} what="the policy's id" href={hrefOf('policies', [id])} />
+                <Named key={id} id={id} what="the policy's id" href={hrefOf('policies', [id])}>
+                  {row?.policies.find((policy) => policy.id === id)?.name}
+                </Named>
               ))}
         </Fact>
         <Fact name="Requests">
@@ -196,7 +214,13 @@ function WalletFacts({ wallet }: { readonly wallet: Wallet }) {
   );
 }
 
-function Owner({ wallet }: { readonly wallet: Wallet }) {
+interface OwnerProps {
+  readonly wallet: Wallet;
+  /** The members of the owner with their names. */
+  readonly members: readonly SandboxMember[];
+}
+
+function Owner({ wallet, members }: OwnerProps) {
   const { owner_id: owner, additional_signers: signers } = wallet;
   const ids = [...(owner === null ? [] : [owner]), ...signers.map(({ signer_id }) => signer_id)];
   const { value, error } = useLoaded(
@@ -210,13 +234,25 @@ function Owner({ wallet }: { readonly wallet: Wallet }) {
       {owner === null && <p>No owner: the app secret is enough to sign.</p>}
       <Failure message={error.value} />
       {value.value?.map((quorum) => (
-        <Quorum key={quorum.id} quorum={quorum} role={quorum.id === owner ? 'Owner' : 'Signer'} />
+        <Quorum
+          key={quorum.id}
+          quorum={quorum}
+          role={quorum.id === owner ? 'Owner' : 'Signer'}
+          nameOf={(id) => members.find((member) => member.id === id)?.name ?? undefined}
+        />
       ))}
     </section>
   );
 }
 
-function Quorum({ quorum, role }: { readonly quorum: KeyQuorum; readonly role: string }) {
+interface QuorumProps {
+  readonly quorum: KeyQuorum;
+  readonly role: string;
+  /** The name of a member, if it has one. */
+  readonly nameOf: (id: string) => string | undefined;
+}
+
+function Quorum({ quorum, role, nameOf }: QuorumProps) {
   const keys = quorum.authorization_keys.map(({ public_key: key }) => key);
   const users = quorum.user_ids ?? [];
   const size = keys.length + users.length;
@@ -229,12 +265,18 @@ function Quorum({ quorum, role }: { readonly quorum: KeyQuorum; readonly role: s
       <ul class="tree">
         {keys.map((key) => (
           <li key={key}>
-            key <Named id={key} what="the public key" />
+            key{' '}
+            <Named id={key} what="the public key">
+              {nameOf(key)}
+            </Named>
           </li>
         ))}
         {users.map((user) => (
           <li key={user}>
-            user <Named id={user} what="the user's id" href={hrefOf('users', [user])} />
+            user{' '}
+            <Named id={user} what="the user's id" href={hrefOf('users', [user])}>
+              {nameOf(user)}
+            </Named>
           </li>
         ))}
       </ul>

@@ -218,7 +218,9 @@ function EndpointOverview({ endpoint, deliveries, sending, send }: OverviewProps
         {deliveries.value.value?.map((delivery) => (
           <Delivery key={delivery.id} delivery={delivery} onReplayed={deliveries.reload}>
             <a href={hrefOf('events', [delivery.event_id])}>{delivery.event_type}</a>{' '}
-            <Label>{delivery.attempts.length} attempts</Label>
+            <Label>
+              {delivery.attempts.length === 1 ? '1 attempt' : `${delivery.attempts.length} attempts`}
+            </Label>
           </Delivery>
         ))}
       </section>

@@ -16,6 +16,7 @@ interface DetailPanelProps {
   readonly error?: string;
   readonly isLoading?: boolean;
   readonly retry?: () => void;
+  /** Empty while what is open is loaded. */
   readonly tabs?: readonly Tab[];
   /** The content of a panel without tabs. */
   readonly children?: ComponentChildren;
@@ -23,7 +24,8 @@ interface DetailPanelProps {
 
 /** What is open, beside its list: title, copyable id, and tabs. Escape closes it. */
 export function DetailPanel(props: DetailPanelProps) {
-  const { what, id, back, title, sub, error = '', tabs, retry } = props;
+  const { what, id, back, title, sub, error = '', retry } = props;
+  const tabs = props.tabs?.length === 0 ? undefined : props.tabs;
   return (
     <section class="detail" aria-label={what}>
       <header class="panel-head">

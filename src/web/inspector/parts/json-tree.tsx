@@ -86,14 +86,13 @@ function Node({ name, value, path, depth, wanted }: NodeProps) {
   const shown = members.slice(0, MOST_ITEMS);
   const [open, close] = isList ? ['[', ']'] : ['{', '}'];
   return (
-    <li>
+    <li class="branch">
       <details open={depth < OPEN_DEPTH || wanted !== ''}>
         <summary>
           {heading}
           {open}
           <span class="quiet">{members.length}</span>
           {close}
-          {path !== '' && <Copy text={path} what={`the path ${path}`} />}
         </summary>
         <ul>
           {shown.map(([key, each]) => (
@@ -117,6 +116,7 @@ function Node({ name, value, path, depth, wanted }: NodeProps) {
           )}
         </ul>
       </details>
+      {path !== '' && <Copy text={path} what={`the path ${path}`} />}
     </li>
   );
 }

@@ -56,7 +56,7 @@ function classOf<Row>({ width, slot, isExtra, align, isDim }: Column<Row>): stri
 }
 
 function widthOf<Row>({ width }: Column<Row>) {
-  return width === undefined ? {} : { style: { width: `${width}px` } };
+  return width === undefined ? {} : { style: { '--width': `${width}px` } };
 }
 
 /** A table of any length that draws only the visible rows. Arrow keys move, and Enter opens a row. */

@@ -1,15 +1,54 @@
-import type { RecordedExchange } from '../../../sandbox/generated/schemas.ts';
+import { type Signal, useSignal } from '@preact/signals';
+import { BookOpen, Wrench } from 'lucide';
+import { operations as controlOperations } from '../../../sandbox/generated/operations.ts';
+import type {
+  RecordedExchange,
+  RefusalProblem,
+  RefusalRepair,
+  SentRequest,
+} from '../../../sandbox/generated/schemas.ts';
+import { control } from '../control.ts';
+import { inWords } from '../names.ts';
+import { Copy } from '../parts/copy.tsx';
 import { Fact } from '../parts/fact.tsx';
+import { Icon } from '../parts/icon.tsx';
 import { Prose } from '../parts/prose.tsx';
+import { type Sending, SentResult, useSending } from '../parts/sent-result.tsx';
+import { setQuery } from '../router.tsx';
 
-/** Why a request was refused, with its evidence. Nothing for a request that was not. */
-export function Refusal({ exchange: { why } }: { readonly exchange: RecordedExchange }) {
+/**
+ * Why a request was refused: every problem with what was expected and what came, the line at fault, and buttons that
+ * repair it. Nothing for a request that was not refused.
+ */
+export function Refusal({ exchange }: { readonly exchange: RecordedExchange }) {
+  const sending = useSending();
+  const note = useSignal('');
+  const { why } = exchange;
   if (why === null) return null;
   const evidence = Object.entries(why.evidence).filter(([, value]) => value !== null);
   return (
     <section class="note bad why" aria-label="Why it was refused">
-      <h3>{why.kind.replaceAll('_', ' ')}</h3>
-      <Prose text={why.hint} />
+      {why.problems.map((problem, index) => (
+        <Problem key={index} problem={problem} />
+      ))}
+      {why.repairs.length > 0 && (
+        <ul class="repairs" aria-label="Repairs">
+          {why.repairs.map((repair) => (
+            <li key={repair.title}>
+              <Repair id={exchange.id} repair={repair} sending={sending} note={note} />
+            </li>
+          ))}
+        </ul>
+      )}
+      <p role="status">{note.value}</p>
+      <SentResult sending={sending} />
+      {why.docs !== null && (
+        <p class="small">
+          <a href={why.docs} class="named">
+            <Icon of={BookOpen} /> About {exchange.code}
+          </a>
+        </p>
+      )}
       {evidence.length > 0 && (
         <details>
           <summary>Evidence</summary>
@@ -24,6 +63,87 @@ export function Refusal({ exchange: { why } }: { readonly exchange: RecordedExch
       )}
     </section>
   );
+}
+
+function Problem({ problem }: { readonly problem: RefusalProblem }) {
+  const { subject, expected, came, at_fault: place, text, next_step: next } = problem;
+  return (
+    <div class="problem">
+      <h3>{inWords(subject)}</h3>
+      <Prose text={text} />
+      <dl>
+        <Fact name="Expected">
+          <Prose text={expected} />
+        </Fact>
+        <Fact name="Came">
+          <Prose text={came} />
+        </Fact>
+        {place !== null && (
+          <Fact name="At fault">
+            <code>
+              {place.in}
+              {place.pointer}
+            </code>
+          </Fact>
+        )}
+      </dl>
+      <Prose text={next} />
+    </div>
+  );
+}
+
+interface RepairProps {
+  /** The id of the refused request. */
+  readonly id: string;
+  readonly repair: RefusalRepair;
+  readonly sending: Sending;
+  readonly note: Signal<string>;
+}
+
+function Repair({ id, repair, sending, note }: RepairProps) {
+  if (repair.kind === 'command') {
+    return (
+      <>
+        {repair.title}: <code>{repair.command}</code> <Copy text={repair.command} what="the command" />
+      </>
+    );
+  }
+  const press = async (): Promise<void> => {
+    note.value = '';
+    if (repair.kind === 'repeat') {
+      await sending.run(() => control('replayRequest', { path: { request_id: id }, body: repair.repeat }));
+    } else if (repair.operation === 'getPolicyTrace') {
+      setQuery({ tab: 'policy' });
+    } else if (Object.hasOwn(controlOperations, repair.operation)) {
+      note.value = await callControl(repair);
+    } else {
+      await sending.run(() => sendApi(repair));
+    }
+  };
+  return (
+    <button type="button" disabled={sending.isRunning.value} onClick={() => void press()}>
+      <Icon of={Wrench} /> {repair.title}
+    </button>
+  );
+}
+
+type Call = Extract<RefusalRepair, { kind: 'call' }>;
+
+/** Calls an operation of the control plane, and returns what to say about it. */
+async function callControl({ title, operation, path, body }: Call): Promise<string> {
+  const input = { ...(path === undefined ? {} : { path }), ...(body === undefined ? {} : { body }) };
+  try {
+    await control(operation as 'setClock', input as { body: object });
+    return `${title}: done`;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+function sendApi({ operation, path, body }: Call): Promise<SentRequest> {
+  return control('sendRequest', {
+    body: { operation, path: path ?? {}, ...(body === undefined ? {} : { body }) },
+  });
 }
 
 function Evidence({ value }: { readonly value: unknown }) {

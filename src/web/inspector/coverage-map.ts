@@ -1,0 +1,31 @@
+import type { SandboxCoverageOperation } from '../../sandbox/generated/schemas.ts';
+
+/** A cell of the map: used, documented but never used, or not documented. */
+export type CoverageCell = { readonly count: number } | undefined;
+
+export interface CoverageMap {
+  /** The statuses that any operation documents, in ascending order. */
+  readonly statuses: readonly string[];
+  readonly rows: readonly { readonly operation: string; readonly cells: readonly CoverageCell[] }[];
+}
+
+/** Lays operations out against statuses. */
+export function coverageMap(operations: readonly SandboxCoverageOperation[]): CoverageMap {
+  const statuses = [...new Set(operations.flatMap(({ statuses: own }) => Object.keys(own)))].sort();
+  const rows = operations.map(({ operation, statuses: own }) => ({
+    operation,
+    cells: statuses.map((status) => {
+      const count = own[status];
+      return count === undefined ? undefined : { count };
+    }),
+  }));
+  return { statuses, rows };
+}
+
+/** How strongly a cell is coloured, from 0 for never to 4 for a hundred times and more. */
+export function strengthOf(count: number): 0 | 1 | 2 | 3 | 4 {
+  if (count === 0) return 0;
+  if (count < 3) return 1;
+  if (count < 10) return 2;
+  return count < 100 ? 3 : 4;
+}

@@ -1,0 +1,72 @@
+import type { SandboxAssetBooks } from '../../sandbox/generated/schemas.ts';
+
+/** A place where money comes from or is, with its share of the whole from 0 to 1. */
+export interface FlowEnd {
+  readonly name: string;
+  /** In base units. */
+  readonly amount: bigint;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A band from a source to a holder, with its place in the whole from 0 to 1. Both columns have the same sum. */
+export interface FlowBand {
+  readonly source: string;
+  readonly holder: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface MoneyFlow {
+  readonly sources: readonly FlowEnd[];
+  readonly holders: readonly FlowEnd[];
+  readonly bands: readonly FlowBand[];
+}
+
+const SHARES = 1_000_000n;
+
+/**
+ * The flow of one asset from where it came from to where it is. What contracts burned is a holder of its own. Every
+ * source feeds the holders in their order, because money has no marks: what matters are the two columns.
+ */
+export function flowOf({
+  given,
+  minted,
+  held,
+}: Pick<SandboxAssetBooks, 'given' | 'minted' | 'held'>): MoneyFlow {
+  const made = BigInt(minted);
+  const sources = positive([
+    ['faucet', BigInt(given)],
+    ['minted by contracts', made],
+  ]);
+  const holders = positive([
+    ...Object.entries(held).map(([name, amount]): [string, bigint] => [name, BigInt(amount)]),
+    ['burned by contracts', -made],
+  ]);
+  const [left, right] = [ends(sources), ends(holders)];
+  const bands: FlowBand[] = [];
+  for (const source of left) {
+    for (const holder of right) {
+      const from = Math.max(source.from, holder.from);
+      const to = Math.min(source.to, holder.to);
+      if (to <= from) continue;
+      bands.push({ source: source.name, holder: holder.name, from, to });
+    }
+  }
+  return { sources: left, holders: right, bands };
+}
+
+function positive(all: readonly [string, bigint][]): readonly [string, bigint][] {
+  return all.filter(([, amount]) => amount > 0n).sort(([, a], [, b]) => (a > b ? -1 : a < b ? 1 : 0));
+}
+
+/** Places amounts one below the other. */
+function ends(all: readonly [string, bigint][]): readonly FlowEnd[] {
+  const whole = all.reduce((sum, [, amount]) => sum + amount, 0n);
+  let before = 0n;
+  return all.map(([name, amount]) => {
+    const from = Number((before * SHARES) / whole) / Number(SHARES);
+    before += amount;
+    return { name, amount, from, to: Number((before * SHARES) / whole) / Number(SHARES) };
+  });
+}
