@@ -15,7 +15,7 @@ function placesOf(word: RegExp, allowed: RegExp): string[] {
 }
 
 test('the clock is read in adapters only', () => {
-  expect(placesOf(/\bDate\.now\b|\bnew Date\(\s*\)|\bDate\(\)/g, /^src\/adapters\//)).toEqual([]);
+  expect(placesOf(/\bDate\.now\b|\bnew Date\(\s*\)|\bDate\(\)/g, /^src\/(adapters|web\/inspector)\//)).toEqual([]);
 });
 
 test('randomness is drawn in adapters only', () => {

@@ -15,6 +15,7 @@ export const inspectorPages: readonly string[] = [
   'users',
   'policies',
   'intents',
+  'quorums',
   'apps',
   'clock',
   'faults',

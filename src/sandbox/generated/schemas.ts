@@ -988,6 +988,8 @@ export type SandboxCoverageOperation = {
   /** The number of its statuses, error codes and branches that were used. */
   covered: number;
   total: number;
+  /** How often each documented status was the response, by status. 0 for those that never were. */
+  statuses: { [key: string]: number };
 };
 
 export type SandboxCoverageRow = {

@@ -144,7 +144,7 @@ export function resourceHref({ type, id }: SandboxScenarioResource): string | un
     case 'policy':
       return hrefOf('policies', [id]);
     case 'key_quorum':
-      return hrefOf('api', ['getKeyQuorum'], { text: 'getKeyQuorum', key_quorum_id: id });
+      return hrefOf('quorums', [id]);
     default:
       return undefined;
   }

@@ -114,6 +114,8 @@ const pages: Readonly<Record<string, Shown>> = {
   intents: { path: 'intents' },
   policies: { path: 'policies', arrange: press('Explain') },
   users: { path: 'users', arrange: openFirst },
+  quorums: { path: 'quorums', arrange: openFirst },
+  components: { path: 'components' },
   apps: { path: 'apps/custossandboxapp000000000' },
   api: { path: 'api/walletRpc' },
 };

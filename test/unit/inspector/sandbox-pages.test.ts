@@ -97,7 +97,7 @@ test('resources of a scenario lead to the pages that show them', () => {
   expect(resourceHref({ type: 'intent', id: 'i1' })).toBe('#/intents/i1');
   expect(resourceHref({ type: 'policy', id: 'p1' })).toBe('#/policies/p1');
   expect(resourceHref({ type: 'key_quorum', id: 'q1' })).toBe(
-    '#/api/getKeyQuorum?text=getKeyQuorum&key_quorum_id=q1',
+    '#/quorums/q1',
   );
   expect(resourceHref({ type: 'card', id: 'c1' })).toBeUndefined();
 });

@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks';
 import type { SandboxTransaction, SandboxTransactionEffect } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
-import { inWords, toneOf } from '../names.ts';
+import { inWords, shortened, toneOf } from '../names.ts';
 import { Named } from '../parts/copy.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
@@ -12,7 +12,7 @@ import { Icon } from '../parts/icon.tsx';
 import { JsonTree } from '../parts/json-tree.tsx';
 import { Chain, Status } from '../parts/label.tsx';
 import { SearchableList } from '../parts/searchable-list.tsx';
-import { Empty } from '../parts/states.tsx';
+import { Empty, Failure, Skeleton } from '../parts/states.tsx';
 import type { Tab } from '../parts/tabs.tsx';
 import { Age } from '../parts/time.tsx';
 import { Timeline } from '../parts/timeline.tsx';
@@ -25,21 +25,53 @@ import { stepsOf, type TransactionStep } from '../transaction-steps.ts';
 const REREAD_MS = 2_000;
 
 const columns: readonly Column<SandboxTransaction>[] = [
+  { title: 'What', slot: 'lead', cell: (row) => <What row={row} /> },
+  { title: 'From and to', width: 250, slot: 'sub', cell: (row) => <FromTo row={row} /> },
+  { title: 'Chain', width: 116, isExtra: true, cell: ({ caip2 }) => <Chain id={caip2} /> },
+  { title: 'Status', width: 124, slot: 'status', cell: ({ status }) => <Status of={status} /> },
   {
-    ...{ title: 'Transaction', slot: 'lead' },
-    cell: ({ id, transaction_hash: hash }) => <Named id={hash ?? id} what="the hash" />,
+    ...{ title: 'Fee', width: 130, align: 'end', isExtra: true, isDim: true },
+    cell: ({ fee, is_sponsored: isSponsored }) =>
+      isSponsored ? 'sponsored' : fee === null ? '' : `${fee.amount} ${fee.asset.toUpperCase()}`,
   },
   {
-    ...{ title: 'Wallet', width: 160, slot: 'sub' },
-    cell: ({ wallet_id: id }) => <Named id={id} what="the wallet's id" href={hrefOf('wallets', [id])} />,
-  },
-  { title: 'Chain', width: 140, isExtra: true, cell: ({ caip2 }) => <Chain id={caip2} /> },
-  { title: 'Status', width: 140, slot: 'status', cell: ({ status }) => <Status of={status} /> },
-  {
-    ...{ title: 'Age', width: 90, align: 'end', isDim: true, slot: 'age' },
+    ...{ title: 'Age', width: 80, align: 'end', isDim: true, slot: 'age' },
     cell: ({ created_at_ms: ms }) => <Age ms={ms} />,
   },
 ];
+
+/** What a transaction does: the amount that it transfers, or the function that it calls. */
+function What({ row: { method, transfer, call } }: { readonly row: SandboxTransaction }) {
+  if (transfer !== null) {
+    return (
+      <>
+        {inWords(method)}{' '}
+        <span class="amount">
+          {transfer.amount} {transfer.asset.toUpperCase()}
+        </span>
+      </>
+    );
+  }
+  return <>{call === null ? inWords(method) : call.function}</>;
+}
+
+function FromTo({ row }: { readonly row: SandboxTransaction }) {
+  const { wallet_id: wallet, wallet_name: name, sender, transfer, call } = row;
+  const to = transfer?.to ?? call?.contract;
+  return (
+    <>
+      <a href={hrefOf('wallets', [wallet])} title={sender}>
+        {name ?? shortened(sender)}
+      </a>
+      {to !== undefined && (
+        <>
+          <span class="arrow">→</span>
+          <Named id={to} what="the receiver" />
+        </>
+      )}
+    </>
+  );
+}
 
 /** The transactions of all wallets, which their events keep up to date, and the open transaction. */
 export function Page() {
@@ -56,18 +88,23 @@ export function Page() {
       page="transactions"
       title="Transactions"
       nouns={['transaction', 'transactions']}
-      searchLabel="Hash, wallet, chain or status"
+      searchLabel="Hash, wallet, receiver, asset, chain or status"
       rows={value.value}
       error={error.value || interruption.value}
       reload={reload}
       columns={columns}
       idOf={({ id }) => id}
-      textsOf={({ id, transaction_hash, wallet_id, caip2, status }) => [
+      textsOf={({ id, transaction_hash, wallet_id, wallet_name, caip2, chain, status, transfer, method }) => [
         id,
         transaction_hash,
         wallet_id,
+        wallet_name,
         caip2,
+        chain,
         status,
+        method,
+        transfer?.to,
+        transfer?.asset,
       ]}
       actions={<MineButton />}
       empty={
@@ -135,21 +172,11 @@ function TransactionDetail({ id, row, back, steps }: DetailProps) {
             <SteerButtons id={id} isEvm={row?.caip2.startsWith('eip155:') ?? true} />
           )}
           <Timeline label="Progress" steps={shownSteps(steps, row, status)} />
-          {row !== undefined && (
-            <dl>
-              <Fact name="Wallet">
-                <Named id={row.wallet_id} what="the wallet's id" href={hrefOf('wallets', [row.wallet_id])} />
-              </Fact>
-              {row.transaction_hash !== null && (
-                <Fact name="Hash">
-                  <Named id={row.transaction_hash} what="the hash" />
-                </Fact>
-              )}
-            </dl>
-          )}
+          {row !== undefined && <Facts row={row} />}
         </>
       ),
     },
+    { title: 'Movements', content: () => <Movements id={id} status={status} /> },
     {
       title: 'Raw',
       content: () => <JsonTree value={value.value ?? row ?? {}} label="Transaction" />,
@@ -165,6 +192,94 @@ function TransactionDetail({ id, row, back, steps }: DetailProps) {
       error={error.value}
       tabs={tabs}
     />
+  );
+}
+
+function Facts({ row }: { readonly row: SandboxTransaction }) {
+  const { transfer, call, fee, transaction_hash: hash } = row;
+  return (
+    <>
+      {row.failure_reason !== null && <div class="note bad">{row.failure_reason}</div>}
+      <dl>
+        <Fact name="From">
+          <Named id={row.sender} what="the sender" href={hrefOf('wallets', [row.wallet_id])}>
+            {row.wallet_name ?? undefined}
+          </Named>
+        </Fact>
+        {transfer !== null && (
+          <Fact name="To">
+            <Named id={transfer.to} what="the receiver" />
+          </Fact>
+        )}
+        {call !== null && (
+          <Fact name="Calls">
+            {call.function} of <Named id={call.contract} what="the contract" />
+          </Fact>
+        )}
+        {fee !== null && (
+          <Fact name="Fee">
+            {fee.amount} {fee.asset.toUpperCase()} {row.is_sponsored && '(sponsored)'}
+          </Fact>
+        )}
+        {hash !== null && (
+          <Fact name="Hash">
+            <Named id={hash} what="the hash" />
+          </Fact>
+        )}
+        {row.block_number !== null && <Fact name="Block">{row.block_number}</Fact>}
+        {row.request_id !== null && (
+          <Fact name="Request">
+            <a href={hrefOf('requests', [row.request_id])}>the request that caused it</a>
+          </Fact>
+        )}
+        {row.wallet_action_id !== null && (
+          <Fact name="Action">
+            <a href={hrefOf('actions', [row.wallet_action_id])}>the action that it belongs to</a>
+          </Fact>
+        )}
+        {row.is_sponsored && fee === null && <Fact name="Fee">sponsored</Fact>}
+      </dl>
+    </>
+  );
+}
+
+/** What the transaction moved, with its events. */
+function Movements({ id, status }: { readonly id: string; readonly status: string }) {
+  const { value, error } = useLoaded(
+    (signal) => control('getSandboxTransaction', { path: { transaction_id: id } }, signal),
+    [id, status],
+  );
+  const details = value.value;
+  if (details === undefined) {
+    return error.value === '' ? <Skeleton lines={4} /> : <Failure message={error.value} />;
+  }
+  return (
+    <>
+      {details.movements.length === 0 && <p class="empty">Nothing was moved.</p>}
+      <ul class="lines">
+        {details.movements.map(({ from, to, asset, amount }, index) => (
+          <li key={index}>
+            <span class="amount">
+              {amount} {asset.toUpperCase()}
+            </span>{' '}
+            <Named id={from} what="the sender" /> <span class="arrow">→</span>
+            <Named id={to} what="the receiver" />
+          </li>
+        ))}
+      </ul>
+      {details.events.length > 0 && <h3>Events</h3>}
+      <ul class="lines">
+        {details.events.map(({ id: eventId, type, created_at_ms: ms }) => (
+          <li key={eventId}>
+            <a href={hrefOf('events', [eventId])}>{type}</a>
+            <span class="when">
+              <Age ms={ms} />
+            </span>
+          </li>
+        ))}
+      </ul>
+      <JsonTree value={details.logs} label="Logs" />
+    </>
   );
 }
 

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { Plus, Wallet as WalletIcon } from 'lucide';
-import type { KeyQuorum, Wallet } from '../../../generated/schemas.ts';
-import type { SandboxMember, SandboxSigner, SandboxWallet } from '../../../sandbox/generated/schemas.ts';
+import type { Wallet } from '../../../generated/schemas.ts';
+import type { SandboxSigner, SandboxWallet } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
 import { inWords, shortened, usdText } from '../names.ts';
@@ -19,7 +19,9 @@ import { everyPage, useLoaded } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
 import { goTo } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
-import { balanceQueries, chainTypes, faucetAssets, signExample } from '../wallet-facts.ts';
+import { chainTypes, signExample } from '../wallet-facts.ts';
+import { Balances, Faucet } from '../wallets/balances.tsx';
+import { Owner } from '../wallets/owner.tsx';
 import { SendBox } from '../wallets/send-box.tsx';
 
 const columns: readonly Column<SandboxWallet>[] = [
@@ -213,175 +215,6 @@ function WalletFacts({ wallet, row }: { readonly wallet: Wallet; readonly row: S
     </>
   );
 }
-
-interface OwnerProps {
-  readonly wallet: Wallet;
-  /** The members of the owner with their names. */
-  readonly members: readonly SandboxMember[];
-}
-
-function Owner({ wallet, members }: OwnerProps) {
-  const { owner_id: owner, additional_signers: signers } = wallet;
-  const ids = [...(owner === null ? [] : [owner]), ...signers.map(({ signer_id }) => signer_id)];
-  const { value, error } = useLoaded(
-    (signal) =>
-      Promise.all(ids.map((id) => readApi('getKeyQuorum', { path: { key_quorum_id: id } }, signal))),
-    [wallet.id],
-  );
-  return (
-    <section aria-label="Owner and signers">
-      <h3>Owner and signers</h3>
-      {owner === null && <p>No owner: the app secret is enough to sign.</p>}
-      <Failure message={error.value} />
-      {value.value?.map((quorum) => (
-        <Quorum
-          key={quorum.id}
-          quorum={quorum}
-          role={quorum.id === owner ? 'Owner' : 'Signer'}
-          nameOf={(id) => members.find((member) => member.id === id)?.name ?? undefined}
-        />
-      ))}
-    </section>
-  );
-}
-
-interface QuorumProps {
-  readonly quorum: KeyQuorum;
-  readonly role: string;
-  /** The name of a member, if it has one. */
-  readonly nameOf: (id: string) => string | undefined;
-}
-
-function Quorum({ quorum, role, nameOf }: QuorumProps) {
-  const keys = quorum.authorization_keys.map(({ public_key: key }) => key);
-  const users = quorum.user_ids ?? [];
-  const size = keys.length + users.length;
-  return (
-    <div>
-      <p>
-        {role} <strong>{quorum.display_name ?? <Named id={quorum.id} what="the key quorum's id" />}</strong>{' '}
-        <Seats size={size} threshold={quorum.authorization_threshold ?? size} />
-      </p>
-      <ul class="tree">
-        {keys.map((key) => (
-          <li key={key}>
-            key{' '}
-            <Named id={key} what="the public key">
-              {nameOf(key)}
-            </Named>
-          </li>
-        ))}
-        {users.map((user) => (
-          <li key={user}>
-            user{' '}
-            <Named id={user} what="the user's id" href={hrefOf('users', [user])}>
-              {nameOf(user)}
-            </Named>
-          </li>
-        ))}
-      </ul>
-    </div>
-  );
-}
-
-function Balances({ wallet, round }: { readonly wallet: Wallet; readonly round: number }) {
-  const { value, error } = useLoaded(
-    async (signal) => {
-      const read = balanceQueries(wallet.chain_type).map((query) =>
-        readApi('getWalletBalance', { path: { wallet_id: wallet.id }, query }, signal),
-      );
-      return (await Promise.all(read)).flatMap(({ balances }) => balances);
-    },
-    [wallet.id, round],
-  );
-  const balances = value.value;
-  return (
-    <section aria-label="Balances">
-      <h3>Balances</h3>
-      <Failure message={error.value} />
-      {balances?.length === 0 && <p class="empty">Balances of this chain type are not listed.</p>}
-      {balances !== undefined && balances.length > 0 && (
-        <table class="plain">
-          <thead>
-            <tr>
-              <th scope="col">Chain</th>
-              <th scope="col">Asset</th>
-              <th scope="col" class="end">
-                Amount
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {balances.map(({ chain, asset, display_values }) => (
-              <tr key={`${chain} ${asset}`}>
-                <td>
-                  <Chain id={chain} />
-                </td>
-                <td>{asset.toUpperCase()}</td>
-                <td class="end amount">{display_values[asset] ?? '0'}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
-    </section>
-  );
-}
-
-function Faucet({ wallet, onFunded }: { readonly wallet: Wallet; readonly onFunded: () => void }) {
-  const assets = faucetAssets(wallet.chain_type);
-  const chosen = useSignal(0);
-  const amount = useSignal('1');
-  const note = useSignal('');
-  const place = assets[chosen.value];
-  if (place === undefined) return null;
-  const fund = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    try {
-      const { chain, asset } = place;
-      const body = { chain, asset, address: wallet.address, amount: amount.value };
-      await control('fundAddress', { body });
-      note.value = `${amount.value} ${asset} credited on ${chain}`;
-      onFunded();
-    } catch (error) {
-      note.value = (error as Error).message;
-    }
-  };
-  return (
-    <section aria-label="Faucet">
-      <h3>Faucet</h3>
-      <form class="fields" onSubmit={fund}>
-        <label>
-          Asset
-          <select
-            onChange={({ currentTarget }) => {
-              chosen.value = currentTarget.selectedIndex;
-            }}
-          >
-            {assets.map(({ chain, asset }) => (
-              <option key={`${chain} ${asset}`}>
-                {asset} on {chain}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label>
-          Amount
-          <input
-            inputMode="decimal"
-            value={amount}
-            onInput={({ currentTarget }) => {
-              amount.value = currentTarget.value;
-            }}
-          />
-        </label>
-        <button type="submit">Credit</button>
-      </form>
-      <p role="status">{note.value}</p>
-    </section>
-  );
-}
-
 function SignBox({ wallet }: { readonly wallet: Wallet }) {
   const sending = useSending();
   const chosen = useSignal<readonly SandboxSigner[]>(wallet.owner_id === null ? [] : ['alice']);
