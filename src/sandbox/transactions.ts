@@ -177,11 +177,12 @@ function methodOf(row: Row, call: Call): string {
   return call?.function ?? row.method;
 }
 
-type Terms = ReadonlyMap<string, AssetTerms>;
+export type Terms = ReadonlyMap<string, AssetTerms>;
 
 const keyOf = (caip2: string, tokenAddress: string | null): string => `${caip2} ${tokenAddress ?? ''}`;
 
-function tokenOf(movedToken: string | null): string | null {
+/** The token of a stored asset; null for `native`. */
+export function tokenOf(movedToken: string | null): string | null {
   return movedToken === 'native' ? null : movedToken;
 }
 
@@ -198,7 +199,7 @@ function feeOf(caip2: string, feePaid: string, terms: Terms): SandboxTransaction
 }
 
 /** An amount of an asset. The amount of an unknown token is shown in base units. */
-function amountView(
+export function amountView(
   caip2: string,
   { tokenAddress, rawAmount }: { readonly tokenAddress: string | null; readonly rawAmount: bigint },
   terms: Terms,
@@ -214,7 +215,7 @@ function amountView(
 }
 
 /** Reads the terms of each distinct asset once. */
-async function assetTerms(
+export async function assetTerms(
   assets: readonly { readonly caip2: string; readonly tokenAddress: string | null }[],
   { chains }: Pick<ControlContext, 'chains'>,
 ): Promise<Terms> {

@@ -1,7 +1,6 @@
-import { listEvery } from '../../domain/list-every.ts';
-import { WalletActionEntity } from '../../domain/money/wallet-actions/wallet-action.entity.ts';
 import { knownChains } from '../../engine/assets/known-chains.ts';
 import { notFound } from '../../errors.ts';
+import { listActionViews } from '../actions.ts';
 import type { Handler } from '../control-plane.ts';
 import { hasJsonRpc } from '../controllable-chains.ts';
 import type { Operations } from '../generated/operations.ts';
@@ -51,13 +50,5 @@ export const listDivergences: Handler<'listDivergences'> = async ({ query: { ope
   };
 };
 
-export const listSandboxActions: Handler<'listSandboxActions'> = async ({ query }, { read }) => {
-  const { page, nextCursor } = await read((em) => listEvery(em, WalletActionEntity, query));
-  return {
-    data: page.map(({ id, appId, walletId, type, status, createdAtMs, endedAtMs }) => ({
-      ...{ id, app_id: appId, wallet_id: walletId, type, status },
-      ...{ created_at_ms: createdAtMs, ended_at_ms: endedAtMs },
-    })),
-    next_cursor: nextCursor,
-  };
-};
+export const listSandboxActions: Handler<'listSandboxActions'> = ({ query }, context) =>
+  listActionViews(query, context);

@@ -44,14 +44,17 @@ test('wallets are listed with the names of their owners and policies', async () 
   const [treasury, alice] = [byName.get('Treasury'), byName.get('Alice')];
   expect([treasury, alice].map((wallet) => [wallet!.owner!.threshold, wallet!.owner!.size])).toEqual([
     [2, 3],
-    [1, 1],
+    [1, 2],
   ]);
   expect(treasury!.owner).toMatchObject({
     display_name: 'Treasury',
     members: ['Alice', 'Bob', 'Carol'].map((name) => ({ type: 'public_key', name })),
   });
   expect(treasury!.policies.map(({ name }) => name)).toEqual(['At most 0.1 ether at once']);
-  expect(alice!.owner!.members).toEqual([{ type: 'public_key', id: aliceKey.publicKey, name: 'Alice' }]);
+  expect(alice!.owner!.members.map(({ type, name }) => [type, name])).toEqual([
+    ['public_key', 'Alice'],
+    ['user', 'alice@example.com'],
+  ]);
   const { body: shown } = await call(sandbox, 'getWallet', { path: { wallet_id: treasury!.id } });
   expect(treasury).toMatchObject({
     ...{ address: shown.address, external_id: 'treasury', created_at_ms: shown.created_at },
@@ -158,12 +161,12 @@ test('archived wallets are listed, with the time', async () => {
 test('wallets are found by name, external id, address, id and app', async () => {
   const acme = await walletNamed('Acme');
   const namesOf = async (query: string): Promise<(string | null)[]> =>
-    (await wallets(query)).map(({ name }) => name);
+    (await wallets(query)).map(({ name }) => name).sort();
   expect(await namesOf('?search=TREAS')).toEqual(['Treasury']);
   expect(await namesOf('?search=acme-eth')).toEqual(['Acme']);
   expect(await namesOf(`?search=${acme.address.toLowerCase()}`)).toEqual(['Acme']);
   expect(await namesOf(`?search=${acme.id.slice(3, 12)}`)).toEqual(['Acme']);
-  expect(await namesOf('?search=acme')).toEqual(['Acme on Solana', 'Acme']);
+  expect(await namesOf('?search=acme')).toEqual(['Acme', 'Acme on Solana']);
   // Characters that a pattern of SQL would give a meaning.
   expect(await namesOf('?search=%25')).toEqual([]);
   expect(await namesOf('?search=_')).toEqual([]);

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type {
   RecordedRequests,
+  SandboxActions,
   SandboxTransaction,
   SandboxTransactionDetails,
   SandboxTransactions,
@@ -167,6 +168,39 @@ test('a transfer on Solana has its amount and its movements', async () => {
     fee: { asset: 'SOL' },
   });
   expect(found.movements).toContainEqual(expect.objectContaining({ to, asset: 'SOL', amount: '1.25' }));
+});
+
+test('an action has its amount, its steps and the request that started it', async () => {
+  const { body: action } = await transfer('25.5');
+  const newestAction = async () => (await get<SandboxActions>('/wallet_actions')).data[0]!;
+  const { data: requests } = await get<RecordedRequests>('/requests?operation=transferFromWallet');
+  expect(await newestAction()).toMatchObject({
+    ...{ id: action.id, wallet_name: 'Acme', amount: '25.5', asset: 'USDC', chain: 'base', to: receiver },
+    ...{ request_id: requests.at(-1)!.id, steps: [{ type: 'evm_transaction', status: 'pending' }] },
+  });
+  await include();
+  const { transaction_hash: hash } = await newest();
+  const ended = await newestAction();
+  expect(ended).toMatchObject({
+    status: 'succeeded',
+    steps: [{ status: 'confirmed', transaction_hash: hash }],
+  });
+});
+
+test('a swap has the amount that it spends', async () => {
+  await call(sandbox, 'executeWalletSwap', {
+    path: { wallet_id: wallet.id },
+    body: {
+      source: { asset_address: USDC, caip2: 'eip155:8453' },
+      destination: { asset_address: 'native' },
+      base_amount: '10000000',
+    },
+  });
+  const pending = (await get<SandboxActions>('/wallet_actions')).data[0];
+  expect(pending).toMatchObject({ type: 'swap', status: 'pending', asset: 'USDC', chain: 'base' });
+  await include();
+  const ended = (await get<SandboxActions>('/wallet_actions')).data[0];
+  expect(ended).toMatchObject({ type: 'swap', status: 'succeeded', amount: '10', asset: 'USDC' });
 });
 
 test('an unknown transaction is not found', async () => {
