@@ -112,7 +112,7 @@ const pages: Readonly<Record<string, Shown>> = {
   scenarios: { path: 'scenarios', arrange: press('Run quorum-short') },
   coverage: { path: 'coverage' },
   intents: { path: 'intents' },
-  policies: { path: 'policies', arrange: press('Explain') },
+  policies: { path: 'policies/new' },
   users: { path: 'users', arrange: openFirst },
   quorums: { path: 'quorums', arrange: openFirst },
   components: { path: 'components' },

@@ -13,7 +13,6 @@ import {
   readDraft,
 } from '../../../src/web/inspector/api-reference/document.ts';
 import { appendEvents, filterEvents } from '../../../src/web/inspector/event-list.ts';
-import { readJson, replayDraft } from '../../../src/web/inspector/policy-draft.ts';
 import { memberText } from '../../../src/web/inspector/texts.ts';
 import { stepsOf } from '../../../src/web/inspector/transaction-steps.ts';
 import { allPages, balanceQueries } from '../../../src/web/inspector/wallet-facts.ts';
@@ -89,15 +88,6 @@ test('the steps of a transaction are those of its events', () => {
     { name: 'broadcasted', atMs: 1 },
     { name: 'confirmed', atMs: 4 },
   ]);
-});
-
-test('a draft of a policy that is no JSON object is refused with what was expected', () => {
-  expect(() => readJson('{', 'the policy')).toThrow('the policy is not JSON');
-  expect(() => readJson('[]', 'the policy')).toThrow('expected the policy to be a JSON object, got `[]`');
-  expect(replayDraft({ name: 'x', chain_type: 'ethereum', rules: [] })).toEqual({
-    chain_type: 'ethereum',
-    rules: [],
-  });
 });
 
 test('custos open knows every page', () => {

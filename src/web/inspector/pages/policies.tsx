@@ -1,134 +1,222 @@
 import { useSignal } from '@preact/signals';
-import type { PolicyExplanation, PolicyReplay } from '../../../sandbox/generated/schemas.ts';
+import { Plus, ScrollText } from 'lucide';
+import type { Policy, PolicySummary } from '../../../generated/schemas.ts';
+import { readApi } from '../api.ts';
 import { control } from '../control.ts';
-import { explainDraft, readJson, replayDraft } from '../policy-draft.ts';
-import { UnitList } from '../requests/policy-tree.tsx';
-import { route } from '../router.tsx';
-import { dateAndTime } from '../texts.ts';
+import { Named } from '../parts/copy.tsx';
+import { DetailPanel } from '../parts/detail-panel.tsx';
+import { Fact } from '../parts/fact.tsx';
+import { Icon } from '../parts/icon.tsx';
+import { JsonTree } from '../parts/json-tree.tsx';
+import { Chain, Label } from '../parts/label.tsx';
+import { SearchableList } from '../parts/searchable-list.tsx';
+import { Empty } from '../parts/states.tsx';
+import { Age, ExactTime } from '../parts/time.tsx';
+import { everyPage, useLoaded } from '../parts/use-loaded.tsx';
+import type { Column } from '../parts/virtual-table.tsx';
+import { conditionText } from '../policies/conditions.ts';
+import { draftOf, firstDraft, type Rule } from '../policies/draft.ts';
+import { Editor } from '../policies/editor.tsx';
+import { Bench, Replay } from '../policies/judging.tsx';
+import { hrefOf } from '../routes.ts';
+import { allPages } from '../wallet-facts.ts';
 
-/** A page on which a policy can be edited, explained for one request, and replayed against the requests of a wallet. */
+interface UsingWallet {
+  readonly id: string;
+  readonly name: string;
+}
+
+type Row = PolicySummary & { readonly wallets: readonly UsingWallet[] };
+
+const columns: readonly Column<Row>[] = [
+  { title: 'Name', slot: 'lead', cell: ({ name }) => name },
+  { title: 'Chain', width: 150, slot: 'status', cell: ({ chain_type: type }) => <Chain id={type} /> },
+  {
+    ...{ title: 'Used by', width: 200, slot: 'sub' },
+    cell: ({ wallets }) =>
+      wallets.length === 0 ? (
+        <span class="quiet">no wallet</span>
+      ) : (
+        wallets.map(({ name }) => name).join(', ')
+      ),
+  },
+  {
+    ...{ title: 'Owner', width: 90, isExtra: true, isDim: true },
+    cell: ({ owner_id: owner }) => (owner === null ? 'app' : 'owned'),
+  },
+  {
+    ...{ title: 'Created', width: 90, align: 'end', isDim: true, slot: 'age' },
+    cell: ({ created_at: ms }) => <Age ms={ms} />,
+  },
+];
+
+async function loadRows(signal: AbortSignal): Promise<readonly Row[]> {
+  const [policies, wallets] = await Promise.all([
+    allPages((cursor) => readApi('listPolicies', { query: { limit: 100, ...cursor } }, signal)),
+    everyPage((query) => control('listSandboxWallets', { query }, signal)),
+  ]);
+  return policies.map((policy) => ({
+    ...policy,
+    wallets: wallets
+      .filter((wallet) => wallet.policies.some(({ id }) => id === policy.id))
+      .map(({ id, name, address }) => ({ id, name: name ?? address })),
+  }));
+}
+
+/** The policies of the sandbox's app with the wallets that use them, and the open policy. */
 export function Page() {
-  const [stored] = route.value.path;
-  const policy = useSignal(stored === undefined ? explainDraft.policy : '');
-  const request = useSignal(explainDraft.request);
-  const wallet = useSignal('');
-  const explained = useSignal<PolicyExplanation | undefined>(undefined);
-  const replayed = useSignal<PolicyReplay | undefined>(undefined);
-  const failure = useSignal('');
-  const attempt = async (work: () => Promise<void>): Promise<void> => {
-    failure.value = '';
-    explained.value = undefined;
-    replayed.value = undefined;
-    try {
-      await work();
-    } catch (error) {
-      failure.value = (error as Error).message;
-    }
+  const { value, error, reload } = useLoaded(loadRows, []);
+  return (
+    <SearchableList
+      page="policies"
+      title="Policies"
+      nouns={['policy', 'policies']}
+      searchLabel="Name, id, chain or wallet"
+      rows={value.value}
+      error={error.value}
+      reload={reload}
+      columns={columns}
+      idOf={({ id }) => id}
+      textsOf={({ id, name, chain_type, wallets }) => [
+        ...[id, name, chain_type],
+        ...wallets.map((wallet) => wallet.name),
+      ]}
+      actions={
+        <a class="button main" href={hrefOf('policies', ['new'])}>
+          <Icon of={Plus} /> New policy
+        </a>
+      }
+      empty={<Empty icon={ScrollText} title="No policies yet" />}
+      detail={(id, row, back) =>
+        id === 'new' ? (
+          <NewPolicy key="new" back={back} onSaved={reload} />
+        ) : (
+          <StoredPolicy key={id} id={id} wallets={row?.wallets ?? []} back={back} onSaved={reload} />
+        )
+      }
+    />
+  );
+}
+
+function NewPolicy({ back, onSaved }: { readonly back: string; readonly onSaved: () => void }) {
+  const draft = useSignal(firstDraft);
+  return (
+    <DetailPanel
+      what="Policy"
+      id="new"
+      back={back}
+      title="New policy"
+      sub="not saved"
+      tabs={[
+        {
+          title: 'Edit',
+          content: () => <Editor draft={draft} stored={undefined} onSaved={onSaved} />,
+        },
+        { title: 'Test', content: () => <Bench id="new" draft={draft} /> },
+        { title: 'Replay', content: () => <Replay draft={draft} /> },
+      ]}
+    />
+  );
+}
+
+interface StoredProps {
+  readonly id: string;
+  readonly wallets: readonly UsingWallet[];
+  readonly back: string;
+  readonly onSaved: () => void;
+}
+
+function StoredPolicy(props: StoredProps) {
+  const { id, back } = props;
+  const { value, error, reload } = useLoaded(
+    (signal) => readApi('getPolicy', { path: { policy_id: id } }, signal),
+    [id],
+  );
+  if (value.value === undefined) {
+    return (
+      <DetailPanel
+        what="Policy"
+        id={id}
+        back={back}
+        title="Policy"
+        error={error.value}
+        isLoading={error.value === ''}
+        retry={reload}
+      />
+    );
+  }
+  return <PolicyPanel {...props} policy={value.value} reload={reload} />;
+}
+
+function PolicyPanel(props: StoredProps & { readonly policy: Policy; readonly reload: () => void }) {
+  const { policy, id, wallets, back } = props;
+  const draft = useSignal(draftOf(policy));
+  const saved = (): void => {
+    props.onSaved();
+    props.reload();
   };
-  const explain = () =>
-    attempt(async () => {
-      const judged =
-        policy.value.trim() === '' && stored !== undefined
-          ? { policy_id: stored }
-          : { policy: readJson(policy.value, 'the policy') as never };
-      const body = { ...judged, request: readJson(request.value, 'the request') };
-      explained.value = await control('explainPolicy', { body });
-    });
-  const replay = () =>
-    attempt(async () => {
-      const draft = replayDraft(readJson(policy.value, 'the policy'));
-      const body = { wallet_id: wallet.value.trim(), draft: draft as never };
-      replayed.value = await control('replayPolicy', { body });
-    });
   return (
-    <div class="page">
-      <h1>Policies</h1>
-      <form onSubmit={(event) => event.preventDefault()}>
-        <label class="stack">
-          {stored === undefined ? 'Policy' : `Draft; empty: the stored policy ${stored}`}
-          <textarea
-            rows={16}
-            spellcheck={false}
-            value={policy}
-            onInput={({ currentTarget }) => {
-              policy.value = currentTarget.value;
-            }}
-          />
-        </label>
-        <label class="stack">
-          Request
-          <textarea
-            rows={7}
-            spellcheck={false}
-            value={request}
-            onInput={({ currentTarget }) => {
-              request.value = currentTarget.value;
-            }}
-          />
-        </label>
-        <p class="actions">
-          <button type="button" class="main" onClick={explain}>
-            Explain
-          </button>
-        </p>
-        <div class="fields">
-          <label class="wide">
-            Wallet whose requests are replayed
-            <input
-              value={wallet}
-              onInput={({ currentTarget }) => {
-                wallet.value = currentTarget.value;
-              }}
-            />
-          </label>
-          <button type="button" onClick={replay}>
-            Replay
-          </button>
-        </div>
-      </form>
-      {failure.value !== '' && <p role="alert">{failure.value}</p>}
-      {explained.value !== undefined && <Explanation explained={explained.value} />}
-      {replayed.value !== undefined && <Replay replayed={replayed.value} />}
-    </div>
+    <DetailPanel
+      what="Policy"
+      id={id}
+      back={back}
+      title={policy.name}
+      sub={<Chain id={policy.chain_type} />}
+      tabs={[
+        { title: 'Overview', content: () => <Overview policy={policy} wallets={wallets} /> },
+        { title: 'Edit', content: () => <Editor draft={draft} stored={policy} onSaved={saved} /> },
+        { title: 'Test', content: () => <Bench id={id} draft={draft} /> },
+        { title: 'Replay', content: () => <Replay draft={draft} /> },
+        { title: 'Raw', content: () => <JsonTree value={policy} label="Policy" /> },
+      ]}
+    />
   );
 }
 
-function Explanation({ explained }: { readonly explained: PolicyExplanation }) {
+function Overview({ policy, wallets }: { policy: Policy; wallets: readonly UsingWallet[] }) {
+  const { owner_id: owner, rules, created_at: ms } = policy;
   return (
-    <section aria-label="Explanation">
-      <h2>{explained.decision}</h2>
+    <>
+      <h3>Rules</h3>
+      {rules.length === 0 && <p>No rules: everything is denied.</p>}
       <ul class="tree">
-        {explained.policies.map((policy) => (
-          <li key={policy.policy_id}>
-            <span class={policy.allowed ? 'good' : 'bad'}>{policy.allowed ? 'allows' : 'denies'}</span> policy{' '}
-            {policy.policy_id}
-            <UnitList units={policy.units} />
+        {(rules as readonly Rule[]).map((rule, index) => (
+          <li key={rule.id ?? index}>
+            <Label tone={rule.action === 'ALLOW' ? 'good' : 'bad'}>{rule.action}</Label> {rule.name}{' '}
+            <span class="method">{rule.method}</span>
+            <ul>
+              {rule.conditions.length === 0 && <li class="quiet">always</li>}
+              {rule.conditions.map((condition, place) => (
+                <li key={place}>
+                  <span class="quiet">{condition.field_source}</span> <code>{conditionText(condition)}</code>
+                </li>
+              ))}
+            </ul>
           </li>
         ))}
       </ul>
-    </section>
-  );
-}
-
-function Replay({ replayed }: { readonly replayed: PolicyReplay }) {
-  return (
-    <section aria-label="Replay">
-      <h2>
-        {replayed.changed} of {replayed.judged} change
-      </h2>
-      <p>
-        {replayed.newly_allowed} newly allowed, {replayed.newly_denied} newly denied, {replayed.skipped}{' '}
-        skipped
-      </p>
-      <ul>
-        {replayed.changes.map((change, index) => (
-          <li key={index}>
-            {dateAndTime(change.judged_at_ms)} {change.method}: {change.was}, would be{' '}
-            <span class={change.would_be === 'allowed' ? 'good' : 'bad'}>{change.would_be}</span>
-            {change.rule_name !== null && ` by ${change.rule_name}`}
-          </li>
-        ))}
-      </ul>
-    </section>
+      <h3>Facts</h3>
+      <dl>
+        <Fact name="Used by">
+          {wallets.length === 0
+            ? 'no wallet'
+            : wallets.map(({ id, name }) => (
+                <span key={id} class="item">
+                  <a href={hrefOf('wallets', [id])}>{name}</a>
+                </span>
+              ))}
+        </Fact>
+        <Fact name="Owner">
+          {owner === null ? (
+            'none: the app secret is enough to change it'
+          ) : (
+            <Named id={owner} what="the key quorum's id" />
+          )}
+        </Fact>
+        <Fact name="Created">
+          <ExactTime ms={ms} />
+        </Fact>
+      </dl>
+    </>
   );
 }

@@ -24,7 +24,10 @@ export function PolicyTree({ trace }: { readonly trace: PolicyTrace }) {
               what="the policy's id"
               href={hrefOf('policies', [policy.policy_id])}
             />{' '}
-            <span class="method">{policy.method}</span>
+            <span class="method">{policy.method}</span>{' '}
+            <a href={hrefOf('policies', [policy.policy_id], { tab: 'test', request: trace.request_id })}>
+              Load into the test bench
+            </a>
             <UnitList units={policy.units} />
           </li>
         ))}
