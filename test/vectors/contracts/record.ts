@@ -11,7 +11,7 @@ import { startAnvil } from '../../support/anvil.ts';
  *     @uniswap/v2-sdk@4.21.4 @uniswap/sdk-core@7.19.4 @openzeppelin/contracts@5.7.0 solc@0.8.37
  *   node test/vectors/contracts/record.ts /tmp/judges
  *
- * Writes into `golden/`: `vault.json` and `known.json` (compiled by solc), `vault-calls.json`, `swap-calls.json`, `swap-amounts.json`.
+ * Writes into `golden/`: `vault.json`, `known.json` and `account.json` (compiled by solc), `vault-calls.json`, `swap-calls.json`, `swap-amounts.json`.
  */
 
 const folder = import.meta.dirname;
@@ -62,6 +62,7 @@ async function main(): Promise<void> {
   write('vault.json', { source, Token, Vault, FeeVault, Distributor });
   const ofKnown = 'known.sol, @openzeppelin/contracts 5.7.0, solc 0.8.37';
   write('known.json', { source: ofKnown, ...compile('known.sol') });
+  write('account.json', { source: 'account.sol, solc 0.8.37', ...compile('account.sol') });
   errors = Vault!.abi;
   write('swap-amounts.json', swapAmounts());
   write('vault-calls.json', await recordVault(Token!, Vault!));

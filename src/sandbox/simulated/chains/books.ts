@@ -13,7 +13,7 @@ import type { EvmState } from './evm/state.ts';
 import { FEE_ACCOUNT, NATIVE } from './ledger.ts';
 import { NATIVE_MINT } from './solana/accounts.ts';
 import { NO_ONE } from './solana/movements.ts';
-import { PAYMASTER_ADDRESS } from './sponsors.ts';
+import { BUNDLER_ADDRESS, PAYMASTER_ADDRESS } from './sponsors.ts';
 import type { ChainStore } from './store.ts';
 import type { Simulated, World } from './world.ts';
 
@@ -308,6 +308,7 @@ function holdersOn(
   const holders = new Map<string, Holder>([
     [FEE_ACCOUNT, 'fees'],
     [PAYMASTER_ADDRESS, 'sponsors'],
+    [BUNDLER_ADDRESS, 'sponsors'],
     [DISTRIBUTOR_ADDRESS, 'rewards'],
     ...cardEnvironments.map((environment) => [issuerAddress(environment), 'cards'] as const),
     ...(solver === undefined ? [] : [[toLedger(caip2, solver), 'exchange'] as const]),

@@ -45,11 +45,12 @@ const panics: Readonly<Record<number, string>> = {
 };
 
 /** The fault of a message. Undefined when it succeeded. */
-export function faultOf({ exceptionError, runState }: ExecResult): string | undefined {
+export function faultOf({ exceptionError, runState, returnValue }: ExecResult): string | undefined {
   if (exceptionError === undefined) return undefined;
   const { error } = exceptionError;
-  // Only code reverts. A precompiled contract that refuses its input uses up its gas.
-  if (error === errors.REVERT && runState === undefined) return 'precompiled contract failed';
+  // Code and the entry point revert. A precompiled contract that refuses its input uses up its gas.
+  if (error === errors.REVERT && runState === undefined && returnValue.length === 0)
+    return 'precompiled contract failed';
   // For an invalid JUMP, the name is followed by details.
   if (error.startsWith(errors.INVALID_JUMP)) return faults[errors.INVALID_JUMP];
   if (error === errors.INVALID_OPCODE) return `invalid opcode: ${invalidName(runState)}`;

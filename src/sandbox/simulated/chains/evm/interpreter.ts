@@ -4,6 +4,7 @@ import {
   type EVM,
   type EVMOpts,
   type EVMResult,
+  type ExecResult,
   getOpcodesForHF,
   type InterpreterStep,
   type Message,
@@ -26,6 +27,10 @@ import { hashOf } from './state.ts';
 import { stateManagerOf, textOf } from './state-manager.ts';
 import { settle, settled, type Upstream } from './upstream.ts';
 import { callEntryPoint } from './user-operations/entry-point.ts';
+import { entryPoints } from './user-operations/events.ts';
+import { runProgram } from './user-operations/frames.ts';
+import { handleOperations, type OperationEstimate } from './user-operations/handle-operations.ts';
+import { hashOfPacked } from './user-operations/packed-operation.ts';
 
 // Bytecode runs in @ethereumjs/evm on top of an overlay.
 
@@ -88,6 +93,7 @@ export interface Watch {
   /** Called repeatedly during the execution. An error that it throws ends the execution. */
   readonly check?: () => void;
   readonly tracer?: Tracer;
+  readonly estimate?: OperationEstimate;
 }
 
 /** Observes an execution. */
@@ -147,10 +153,10 @@ export async function makeInterpreter(
     blockchain: blockchainOf(forks),
     customPrecompiles: [
       ...longPrecompiles(() => current().watch.check?.()),
-      {
-        address: addressOf(ENTRY_POINT_ADDRESS),
-        function: ({ data }) => callEntryPoint(current().overlay.state, data),
-      },
+      // On a chain that continues a real one, other entry points are those of the real chain.
+      ...[...entryPoints.keys()]
+        .filter((address) => upstream === undefined || address === ENTRY_POINT_ADDRESS)
+        .map((address) => ({ address: addressOf(address), function: () => runEntryPoint(evm, current()) })),
     ],
     customOpcodes: [
       boundedRevert(rules),
@@ -202,6 +208,35 @@ export async function makeInterpreter(
       }
     },
   };
+}
+
+/** Runs the entry point that is called by the innermost message. */
+function runEntryPoint(
+  evm: EVM,
+  { overlay: { state }, block, movements, open, watch }: Running,
+): Promise<ExecResult> {
+  const { message } = open.at(-1)!;
+  const attempt = async (work: () => Promise<boolean>): Promise<void> => {
+    const before = movements.length;
+    await evm.journal.checkpoint();
+    evm.transientStorage.checkpoint();
+    if (await work()) {
+      await evm.journal.commit();
+      evm.transientStorage.commit();
+      return;
+    }
+    await evm.journal.revert();
+    evm.transientStorage.revert();
+    movements.length = before;
+  };
+  return runProgram(evm, message, attempt, (frame) =>
+    callEntryPoint(frame, {
+      ...{ state, block },
+      hashOf: (contract, operation) => hashOfPacked(state, contract, operation),
+      handle: (running, operations, beneficiary) =>
+        handleOperations(running, { state, block, estimate: watch.estimate }, { operations, beneficiary }),
+    }),
+  );
 }
 
 function recordValue({ movements }: Running, message: Message, to: Address): void {

@@ -10,6 +10,7 @@ import { fixedUsd } from '../../../prices.ts';
 import { NATIVE } from '../../ledger.ts';
 import { hasNativeAsset, PAYMASTER_ADDRESS } from '../../sponsors.ts';
 import type { EvmState } from '../state.ts';
+import { entryPoints } from '../user-operations/events.ts';
 import {
   DISTRIBUTOR_ADDRESS,
   PAIR_FACTORY_ADDRESS,
@@ -166,6 +167,7 @@ function accountsOf(
   const add = (address: string, code: Uint8Array, words: Iterable<readonly [string, string]> = []): void =>
     void accounts.set(address, { code, words: new Map(words) });
   for (const [address, code] of accountsOfWallets()) add(address, code);
+  for (const address of entryPoints.keys()) add(address, hexToBytes(PASSIVE_CODE));
   add(MULTICALL_ADDRESS, codeOf('Multicall3'));
   add(DISTRIBUTOR_ADDRESS, codeOf('Distributor'));
   add(CREATE2_DEPLOYER_ADDRESS, hexToBytes(CREATE2_DEPLOYER_CODE));

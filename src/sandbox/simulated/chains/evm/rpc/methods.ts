@@ -43,7 +43,7 @@ import {
   traceTransaction,
 } from './traces.ts';
 import {
-  entryPoints,
+  entryPointsOn,
   estimateUserOperation,
   paymasterData,
   paymasterStub,
@@ -195,9 +195,9 @@ const methods: Readonly<Record<string, Method>> = {
   debug_traceTransaction: ({ parts }, params, caller) => traceTransaction(parts, watchOf(caller), params),
   debug_traceCall: ({ parts }, params, caller) =>
     traceCall(parts, watchOf(caller), { place: placeAt(parts, params[1]), params }),
-  eth_supportedEntryPoints: ({ bundler }) => (bundler === undefined ? [] : entryPoints()),
-  eth_sendUserOperation: async ({ bundler, development }, params) => {
-    const hash = await sendUserOperation(bundler, params);
+  eth_supportedEntryPoints: ({ parts, bundler }) => (bundler === undefined ? [] : entryPointsOn(parts)),
+  eth_sendUserOperation: async ({ parts, bundler, development }, params) => {
+    const hash = await sendUserOperation(parts, bundler, params);
     await development.mineSent();
     return hash;
   },

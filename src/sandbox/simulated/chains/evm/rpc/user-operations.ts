@@ -15,19 +15,22 @@ import { invalid, isRecord, RpcError } from '../../rpc-calls.ts';
 import { PAYMASTER_ADDRESS } from '../../sponsors.ts';
 import { dryRun } from '../dry-run.ts';
 import { type Interpreter, type Watch, watched } from '../interpreter.ts';
+import { makeOverlay } from '../overlay.ts';
 import type { EvmParts } from '../parts.ts';
 import { findReceipt } from '../receipts.ts';
 import { bundleOf } from '../user-operations/bundler.ts';
-import { findOperation } from '../user-operations/events.ts';
+import { entryPointOf, entryPoints, findOperation, isOfContract } from '../user-operations/events.ts';
 import { addressOf, bytesOf, hashText, numberOf, REVERTED, SERVER_ERROR } from './calls.ts';
+import { override } from './overrides.ts';
 import { logViews, quantity, receiptView } from './views.ts';
 
-// The bundler of ERC-4337 (ERC-7769) and the paymaster (ERC-7677), for entry point 0.8.
+// The bundler of ERC-4337 (ERC-7769) and the paymaster (ERC-7677), for entry points 0.7 to 0.9.
 
 // Codes of ERC-7769.
 const REJECTED_BY_VALIDATION = -32_500;
 const REJECTED_BY_PAYMASTER = -32_501;
 const INVALID_SIGNATURE = -32_507;
+const REVERTED_IN_EXECUTION = -32_521;
 
 /** CHOICE: the gas that clients should add to the gas of their calls. */
 const VERIFICATION_GAS = 150_000n;
@@ -36,15 +39,20 @@ const PAYMASTER_GAS = 50_000n;
 /** The factory that clients send for an account that an authorization creates. Source: Eip7702Support.sol. */
 const DELEGATE_MARKERS = ['0x7702', '0x7702000000000000000000000000000000000000'];
 
-export const entryPoints = (): readonly string[] => [checksumAddress(ENTRY_POINT_ADDRESS.slice(2))];
+/** On a chain that continues a real one, only the entry point of wallets is that of the sandbox. */
+export const entryPointsOn = ({ state }: EvmParts): readonly string[] =>
+  [...entryPoints.keys()]
+    .filter((address) => state.upstream === undefined || address === ENTRY_POINT_ADDRESS)
+    .map((address) => checksumAddress(address.slice(2)));
 
 export async function sendUserOperation(
+  parts: EvmParts,
   bundler: Bundler | undefined,
   [operation, entryPoint]: readonly unknown[],
 ): Promise<string> {
-  requireEntryPoint(entryPoint);
+  const contract = requireEntryPoint(parts, entryPoint);
   if (bundler === undefined) throw new RpcError(SERVER_ERROR, 'the chain has no bundler');
-  const outcome = await bundler.broadcast(encodeSponsoredOperation(readOperation(operation)));
+  const outcome = await bundler.broadcast(encodeSponsoredOperation(readOperation(operation, contract)));
   if (outcome.isAccepted) return outcome.hash;
   throw new RpcError(codeOf(outcome.message), outcome.message);
 }
@@ -58,10 +66,12 @@ function codeOf(message: string): number {
 export async function estimateUserOperation(
   parts: EvmParts,
   watch: Watch,
-  [operation, entryPoint]: readonly unknown[],
+  [operation, entryPoint, overrides]: readonly unknown[],
 ): Promise<object> {
-  requireEntryPoint(entryPoint);
-  const { user_operation: read } = readOperation(operation);
+  const contract = requireEntryPoint(parts, entryPoint);
+  const whole = readOperation(operation, contract);
+  if (isOfContract(parts, whole)) return estimateOfContract(parts, watch, { operation: whole, overrides });
+  const { user_operation: read } = whole;
   const calls = decodeAccountCalls(hexToBytes(read.call_data.slice(2)));
   if (calls === undefined) {
     throw new RpcError(REJECTED_BY_VALIDATION, 'AA23 reverted: no call of the account');
@@ -72,6 +82,35 @@ export async function estimateUserOperation(
     verificationGasLimit: quantity(VERIFICATION_GAS),
     preVerificationGas: quantity(PRE_VERIFICATION_GAS),
     ...(read.paymaster === undefined ? {} : paymasterGas()),
+  };
+}
+
+async function estimateOfContract(
+  parts: EvmParts,
+  watch: Watch,
+  { operation, overrides }: { readonly operation: SponsoredOperation; readonly overrides: unknown },
+): Promise<object> {
+  const { estimateContractOperation } = await import('../user-operations/contract-accounts.ts');
+  const overlay = makeOverlay(parts.state);
+  if (overrides != null) override(overlay, overrides);
+  const interpreter = watched(await parts.interpreter(), watch);
+  const estimate = await estimateContractOperation(interpreter, parts, { operation, overlay });
+  if ('failure' in estimate) {
+    const { failure, data } = estimate;
+    if (data === undefined) throw new RpcError(codeOf(failure), failure);
+    throw new RpcError(REVERTED_IN_EXECUTION, failure, bytesTo0xHex(data));
+  }
+  const { paymaster } = operation.user_operation;
+  return {
+    callGasLimit: quantity(estimate.call),
+    verificationGasLimit: quantity(estimate.verification),
+    preVerificationGas: quantity(estimate.preVerification),
+    ...(paymaster === undefined
+      ? {}
+      : {
+          paymasterVerificationGasLimit: quantity(estimate.paymasterVerification),
+          paymasterPostOpGasLimit: quantity(PAYMASTER_GAS),
+        }),
   };
 }
 
@@ -104,7 +143,7 @@ export function userOperationBy(parts: EvmParts, [hash]: readonly unknown[]): ob
   const receipt = findReceipt(parts.state, bundleHash);
   return {
     userOperation: viewOf(operation),
-    entryPoint: entryPoints()[0],
+    entryPoint: checksumAddress(entryPointOf(operation).slice(2)),
     transactionHash: receipt === undefined ? null : bundleHash,
     blockNumber: receipt === undefined ? null : quantity(receipt.block.number),
     blockHash: receipt === undefined ? null : parts.forks.hashOf(receipt.block.number),
@@ -119,7 +158,12 @@ export function userOperationReceipt(parts: EvmParts, [hash]: readonly unknown[]
   const found = findOperation(receipt.logs, hashText(hash));
   const logs = logViews(parts, receipt);
   const of = {
-    ...{ userOpHash: hashText(hash), entryPoint: entryPoints()[0], sender, nonce },
+    ...{
+      userOpHash: hashText(hash),
+      entryPoint: checksumAddress(entryPointOf(operation).slice(2)),
+      sender,
+      nonce,
+    },
     ...(paymaster === undefined ? {} : { paymaster }),
     receipt: receiptView(parts, receipt),
   };
@@ -151,7 +195,7 @@ function find(
 
 /** The fields that the paymaster adds to an operation. It sponsors every operation. Source: ERC-7677. */
 export function paymasterData(parts: EvmParts, [, entryPoint, chainId]: readonly unknown[]): object {
-  requireEntryPoint(entryPoint);
+  requireEntryPoint(parts, entryPoint);
   const asked = numberOf(chainId, 'chainId');
   if (asked !== parts.state.chainId) {
     throw invalid(`invalid argument: expected the chain id ${parts.state.chainId}, got ${asked}`);
@@ -170,9 +214,11 @@ function paymasterGas(): object {
   };
 }
 
-function requireEntryPoint(entryPoint: unknown): void {
-  if (addressOf(entryPoint) === ENTRY_POINT_ADDRESS) return;
-  throw invalid(`unsupported entry point: expected ${entryPoints()[0]} (0.8)`);
+function requireEntryPoint(parts: EvmParts, entryPoint: unknown): string {
+  const contract = addressOf(entryPoint);
+  const known = entryPointsOn(parts);
+  if (known.some((address) => address.toLowerCase() === contract)) return contract;
+  throw invalid(`unsupported entry point: expected one of ${known.join(', ')}`);
 }
 
 /**
@@ -180,7 +226,7 @@ function requireEntryPoint(entryPoint: unknown): void {
  *
  * @throws RpcError
  */
-function readOperation(value: unknown): SponsoredOperation {
+function readOperation(value: unknown, contract: string): SponsoredOperation {
   if (!isRecord(value)) throw invalid('invalid argument: expected a user operation');
   const { eip7702Auth, factory, paymaster } = value;
   const number = (name: string): string => quantity(numberOf(value[name] ?? '0x0', name));
@@ -211,6 +257,7 @@ function readOperation(value: unknown): SponsoredOperation {
       signature: bytes('signature'),
     },
     ...(authorization === undefined ? {} : { authorization }),
+    ...(contract === ENTRY_POINT_ADDRESS ? {} : { entry_point: contract }),
   };
 }
 

@@ -1,5 +1,6 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { bytesTo0xHex, hexToBytes, utf8ToBytes } from '../../../../../engine/crypto/encoding.ts';
+import { loadOnce } from '../../../../../engine/load-once.ts';
 import { recoverDigestSigner } from '../../../../../engine/signing/ethereum/any-transaction.ts';
 import {
   ENTRY_POINT_ADDRESS,
@@ -7,18 +8,24 @@ import {
 } from '../../../../../engine/signing/ethereum/smart-accounts.ts';
 import {
   decodeSponsoredOperation,
+  hashSponsoredOperation,
   hashUserOperation,
+  type SponsoredOperation,
 } from '../../../../../engine/signing/ethereum/user-operation.ts';
 import { decodeAccountCalls } from '../../../../../engine/signing/ethereum/user-operation-calls.ts';
 import { InvalidTransactionError } from '../../../../../engine/signing/signing-errors.ts';
 import type { BroadcastOutcome, Bundler, ChainStatus } from '../../../../../ports/chains.ts';
 import { decodeOrRefuse, refuse } from '../../decode-or-refuse.ts';
+import type { PoolEntry } from '../../pool.ts';
 import { PAYMASTER_ADDRESS } from '../../sponsors.ts';
 import { fundEvm } from '../faucet.ts';
 import { canAfford } from '../gas-payment.ts';
 import { BLOCK_GAS_LIMIT, OPERATION_LANE } from '../machine.ts';
+import { makeOverlay } from '../overlay.ts';
 import type { EvmParts } from '../parts.ts';
 import { type EvmPlan, gasBefore, planAuthorizations, sentinelAmong } from '../plan.ts';
+import { findReceipt } from '../receipts.ts';
+import { findOperation, isOfContract } from './events.ts';
 
 /** CHOICE: a refill adds 10 units of the native asset. */
 const REFILL = 10n ** 19n;
@@ -39,6 +46,18 @@ export function simulateBundler(parts: EvmParts): Bundler {
   return {
     paymaster: PAYMASTER_ADDRESS,
     async broadcast(bytes) {
+      const known = await decodeOrRefuse(() => decodeSponsoredOperation(bytes));
+      if ('isAccepted' in known) return known;
+      if (isOfContract(parts, known)) {
+        const { acceptContractOperation } = await contractAccounts();
+        const hashed = await decodeOrRefuse(() => ({ bundleHash: bundleHashOf(parts, known) }));
+        if ('isAccepted' in hashed) return hashed;
+        await blocks.catchUp();
+        const place = { operation: known, ...hashed };
+        const outcome = await acceptContractOperation(parts, () => makeOverlay(state), place);
+        await blocks.catchUp();
+        return outcome;
+      }
       const decoded = await decodeOrRefuse(() => decode(bytes, Number(state.chainId)));
       if ('isAccepted' in decoded) return decoded;
       const outcome = await atHead(() => acceptOperation(parts, decoded));
@@ -46,6 +65,11 @@ export function simulateBundler(parts: EvmParts): Bundler {
       return outcome;
     },
     async statusOf(_hash, bytes) {
+      const known = decodeSponsoredOperation(bytes);
+      const entry = pool.find(bundleHashOf(parts, known));
+      if (entry !== undefined && !entry.lane.startsWith(OPERATION_LANE)) {
+        return atHead(() => statusOfBundle(parts, entry));
+      }
       const { plan, bundleHash } = decode(bytes, Number(state.chainId));
       // CHOICE: with the sentinel for a provider error, the bundler accepts the operation and then loses it.
       if (plan.sentinel === 'provider_error') return { kind: 'unknown', isExpired: true };
@@ -55,6 +79,28 @@ export function simulateBundler(parts: EvmParts): Bundler {
       });
     },
   };
+}
+
+// Loaded on demand, because most sandboxes have no such accounts.
+const contractAccounts = loadOnce(() => import('./contract-accounts.ts'));
+
+function bundleHashOf({ state }: EvmParts, operation: SponsoredOperation): string {
+  return bundleOf(hashSponsoredOperation(operation, state.chainId));
+}
+
+/** The status of an operation in a transaction of its own. */
+function statusOfBundle({ pool, blocks, state }: EvmParts, { hash, plan }: PoolEntry<EvmPlan>): ChainStatus {
+  const status = pool.status(hash, blocks) ?? { kind: 'unknown', isExpired: false };
+  const receipt = findReceipt(state, hash);
+  const operation = decodeSponsoredOperation(hexToBytes(plan.operation!.slice(2)));
+  const found = receipt && findOperation(receipt.logs, hashSponsoredOperation(operation, state.chainId));
+  if (found === undefined || status.kind !== 'included') return status;
+  const included = {
+    ...{ ...status, feePaid: found.gasCost },
+    operation: { transactionHash: hash, gasUsed: found.gasUsed, logIndex: found.logs[1] - 1 },
+  };
+  if (found.succeeds) return included;
+  return { ...included, kind: 'reverted', reason: 'execution reverted' };
 }
 
 function withBundleTransaction(status: ChainStatus, transactionHash: string, price: bigint): ChainStatus {

@@ -1,12 +1,46 @@
 import { bytesToHex, hexToBytes, utf8ToBytes } from '../../../../../engine/crypto/encoding.ts';
 import {
+  ENTRY_POINT_ADDRESS,
+  SIMPLE_ACCOUNT_ADDRESS,
+} from '../../../../../engine/signing/ethereum/smart-accounts.ts';
+import {
   decodeSponsoredOperation,
   hashSponsoredOperation,
+  type SponsoredOperation,
 } from '../../../../../engine/signing/ethereum/user-operation.ts';
 import { addressWord, numberIn, wordOf } from '../contracts/storage-layout.ts';
 import type { EvmLog } from '../receipts.ts';
+import type { EvmState } from '../state.ts';
 
-// The events of the entry point. Source: account-abstraction, IEntryPoint.sol.
+// The entry points and their events. Source: account-abstraction, IEntryPoint.sol.
+
+/** The entry points by address, with the versions of their interfaces. */
+export const entryPoints: ReadonlyMap<string, '0.7' | '0.8' | '0.9'> = new Map([
+  [ENTRY_POINT_ADDRESS, '0.8'],
+  ['0x0000000071727de22e5e9d8baf0edac6f37da032', '0.7'],
+  ['0x433709009b8330fda32311df1c2afa402ed8d009', '0.9'],
+]);
+
+/** The address of the entry point of an operation. */
+export const entryPointOf = ({ entry_point }: SponsoredOperation): string =>
+  entry_point?.toLowerCase() ?? ENTRY_POINT_ADDRESS;
+
+/** Whether the account of an operation is a contract, or will be. */
+export function isOfContract(
+  { state }: { readonly state: EvmState },
+  operation: SponsoredOperation,
+): boolean {
+  if (entryPointOf(operation) !== ENTRY_POINT_ADDRESS) return true;
+  const { sender, factory } = operation.user_operation;
+  const account = sender.toLowerCase();
+  if (operation.authorization !== undefined) {
+    return operation.authorization.contract.toLowerCase() !== SIMPLE_ACCOUNT_ADDRESS;
+  }
+  if (state.accounts.delegate(account) !== undefined) {
+    return state.accounts.delegate(account) !== SIMPLE_ACCOUNT_ADDRESS;
+  }
+  return factory !== undefined || state.bytecode.code(account).length > 0;
+}
 
 // keccak256("BeforeExecution()")
 const BEFORE_EXECUTION = '0xbb47ee3e183a558b1a2ff0874b079f3fc5478b7454eacf2bfc5af2ff5878f972';

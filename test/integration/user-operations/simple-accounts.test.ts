@@ -14,8 +14,10 @@ import {
   bundlerActions,
   createBundlerClient,
   createPaymasterClient,
+  entryPoint07Address,
   entryPoint08Abi,
   entryPoint08Address,
+  entryPoint09Address,
   toSimple7702SmartAccount,
 } from 'viem/account-abstraction';
 import { privateKeyToAccount } from 'viem/accounts';
@@ -132,7 +134,9 @@ test('the entry point reports an operation whose call reverts', async () => {
 test('operations that cannot be included are refused with the codes of ERC-7769', async () => {
   const { account, bundler, authorize, transport } = await makeAccount();
   const client = createClient({ chain: base, transport }).extend(bundlerActions).extend(publicActions);
-  expect(await client.getSupportedEntryPoints()).toEqual([entryPoint08Address]);
+  expect(await client.getSupportedEntryPoints()).toEqual([
+    ...[entryPoint08Address, entryPoint07Address, entryPoint09Address],
+  ]);
   const authorization = await authorize();
   const prepared = await bundler.prepareUserOperation({ calls: [{ to: stranger }], authorization });
   const signature = await account.signUserOperation(prepared);
