@@ -1,5 +1,4 @@
-import { allParameters, allSchemas, type Document, resolveSchema, type Schema } from './document.ts';
-import { header } from './header.ts';
+import { allParameters, allSchemas, type Document, header, resolveSchema, type Schema } from './document.ts';
 
 /** The branded values of one property. */
 interface BrandedUse {

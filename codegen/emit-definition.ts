@@ -1,5 +1,4 @@
-import { type Document, type OperationObject, operationObjects } from './document.ts';
-import { header } from './header.ts';
+import { type Document, header, type OperationObject, operationObjects } from './document.ts';
 
 const TYPES = `interface DefinedOperation {
   operationId: string;

@@ -1,5 +1,5 @@
 import type { CatalogueEntry, Document } from './document.ts';
-import { header } from './header.ts';
+import { header } from './document.ts';
 
 /** Emits `errors.ts`: all error codes with status and default text, and whether the code is sent. */
 export function emitErrors(document: Document, catalogue: Readonly<Record<string, CatalogueEntry>>): string {

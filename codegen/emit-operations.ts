@@ -1,6 +1,6 @@
 import type { Document, Schema } from './document.ts';
+import { header } from './document.ts';
 import { docComment, propertyKey, tsType } from './emit-schemas.ts';
-import { header } from './header.ts';
 import type { Operation, OperationParameter } from './read-operations.ts';
 
 const PREFIX = 'schemas.';

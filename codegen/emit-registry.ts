@@ -1,6 +1,6 @@
 import { type Contract, handlerPath, specifier } from './contracts.ts';
 import type { Document } from './document.ts';
-import { header } from './header.ts';
+import { header } from './document.ts';
 import type { Operation } from './read-operations.ts';
 
 /** Emits `registry.ts`: operationId -> handler. The compiler rejects a handler that is missing or has a wrong type. */

@@ -1,5 +1,4 @@
-import { type Document, type Schema, schemaName } from './document.ts';
-import { header } from './header.ts';
+import { type Document, header, type Schema, schemaName } from './document.ts';
 
 const IDENTIFIER = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
 

@@ -1,5 +1,4 @@
-import { type Document, resolveSchema, type Schema } from './document.ts';
-import { header } from './header.ts';
+import { type Document, header, resolveSchema, type Schema } from './document.ts';
 import type { Operation } from './read-operations.ts';
 
 /**

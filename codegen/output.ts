@@ -1,8 +1,8 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import type { Contract } from './contracts.ts';
+import { HEADER_START } from './document.ts';
 import type { Generated } from './generate.ts';
-import { HEADER_START } from './header.ts';
 import { missingHandlers } from './scaffold-handler.ts';
 
 function read(path: string): string | undefined {

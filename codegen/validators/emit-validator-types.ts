@@ -1,5 +1,5 @@
 import type { Document } from '../document.ts';
-import { header } from '../header.ts';
+import { header } from '../document.ts';
 
 const FUNCTION_TYPES = `/** One validation error, as reported by Ajv. */
 export interface ValidationError {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { build, transform } from 'esbuild';
 import type { Document, Schema } from '../document.ts';
-import { header } from '../header.ts';
+import { header } from '../document.ts';
 import type { Operation, OperationParameter } from '../read-operations.ts';
 import { type Openness, type SchemaCompiler, schemaCompiler } from './compile-schemas.ts';
 import { validatorTypes } from './emit-validator-types.ts';

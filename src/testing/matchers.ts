@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { decimalText, fromRaw } from '../engine/assets/decimal.ts';
 import type { PolicyDecision, UnitTrace } from '../engine/policy/evaluate.ts';
 import { responseValidators } from '../generated/response-validators.js';
 import { createBrand } from '../server/brand.ts';
@@ -110,7 +111,7 @@ export function matchersFor(prefix: string) {
         query: { chain, asset } as NonNullable<CallInput<'getWalletBalance'>['query']>,
       });
       const held = balances.map(({ raw_value: raw, raw_value_decimals: decimals }) =>
-        unitsText(BigInt(raw), decimals),
+        decimalText(fromRaw(BigInt(raw), decimals)),
       );
       const pass = held.includes(amount);
       return {
@@ -138,13 +139,6 @@ function rulesIn(data: Readonly<Record<string, unknown>> = {}): string[] {
 function linkOf(received: Received): string {
   const url = isResponse(received) ? undefined : received.inspectorUrl;
   return url === undefined ? '' : `\n  ${url}`;
-}
-
-/** Converts base units to units, without trailing zeros. */
-function unitsText(raw: bigint, decimals: number): string {
-  const digits = String(raw).padStart(decimals + 1, '0');
-  const [whole, part] = [digits.slice(0, digits.length - decimals), digits.slice(digits.length - decimals)];
-  return `${whole}.${part}`.replace(/\.?0*$/, '');
 }
 
 /** `instanceof` does not work, because the `fetch` of every package has its own `Response`. */

@@ -15,7 +15,9 @@ function placesOf(word: RegExp, allowed: RegExp): string[] {
 }
 
 test('the clock is read in adapters only', () => {
-  expect(placesOf(/\bDate\.now\b|\bnew Date\(\s*\)|\bDate\(\)/g, /^src\/(adapters|web\/inspector)\//)).toEqual([]);
+  expect(
+    placesOf(/\bDate\.now\b|\bnew Date\(\s*\)|\bDate\(\)/g, /^src\/(adapters|web\/inspector)\//),
+  ).toEqual([]);
 });
 
 test('randomness is drawn in adapters only', () => {

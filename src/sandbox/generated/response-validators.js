@@ -9961,13 +9961,13 @@ function validateSandboxAction(data, { instancePath = "", parentData, parentData
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.type === void 0 && (missing0 = "type") || data.status === void 0 && (missing0 = "status") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.ended_at_ms === void 0 && (missing0 = "ended_at_ms")) {
-    validateSandboxAction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "wallet_id", "type", "status", "created_at_ms", "ended_at_ms"] }, message: "must have required property '" + missing0 + "'" }];
+   if (data.id === void 0 && (missing0 = "id") || data.app_id === void 0 && (missing0 = "app_id") || data.wallet_id === void 0 && (missing0 = "wallet_id") || data.type === void 0 && (missing0 = "type") || data.status === void 0 && (missing0 = "status") || data.created_at_ms === void 0 && (missing0 = "created_at_ms") || data.ended_at_ms === void 0 && (missing0 = "ended_at_ms") || data.wallet_name === void 0 && (missing0 = "wallet_name") || data.amount === void 0 && (missing0 = "amount") || data.asset === void 0 && (missing0 = "asset") || data.chain === void 0 && (missing0 = "chain") || data.to === void 0 && (missing0 = "to") || data.steps === void 0 && (missing0 = "steps") || data.request_id === void 0 && (missing0 = "request_id")) {
+    validateSandboxAction.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["id", "app_id", "wallet_id", "type", "status", "created_at_ms", "ended_at_ms", "wallet_name", "amount", "asset", "chain", "to", "steps", "request_id"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "id" || key0 === "app_id" || key0 === "wallet_id" || key0 === "type" || key0 === "status" || key0 === "created_at_ms" || key0 === "ended_at_ms")) {
+     if (!hasOwnProperty.call(schemaSandboxAction.properties, key0)) {
       validateSandboxAction.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -10118,6 +10118,118 @@ function validateSandboxAction(data, { instancePath = "", parentData, parentData
            } else {
             var valid0 = true;
            }
+           if (valid0) {
+            if (data.wallet_name !== void 0) {
+             let data7 = data.wallet_name;
+             const _errs16 = errors;
+             if (typeof data7 !== "string" && data7 !== null) {
+              validateSandboxAction.errors = [{ instancePath: instancePath + "/wallet_name", schemaPath: "#/properties/wallet_name/type", keyword: "type", params: { type: schemaSandboxAction.properties.wallet_name.type }, message: "must be string,null" }];
+              return false;
+             }
+             var valid0 = _errs16 === errors;
+            } else {
+             var valid0 = true;
+            }
+            if (valid0) {
+             if (data.amount !== void 0) {
+              let data8 = data.amount;
+              const _errs18 = errors;
+              if (typeof data8 !== "string" && data8 !== null) {
+               validateSandboxAction.errors = [{ instancePath: instancePath + "/amount", schemaPath: "#/properties/amount/type", keyword: "type", params: { type: schemaSandboxAction.properties.amount.type }, message: "must be string,null" }];
+               return false;
+              }
+              var valid0 = _errs18 === errors;
+             } else {
+              var valid0 = true;
+             }
+             if (valid0) {
+              if (data.asset !== void 0) {
+               let data9 = data.asset;
+               const _errs20 = errors;
+               if (typeof data9 !== "string" && data9 !== null) {
+                validateSandboxAction.errors = [{ instancePath: instancePath + "/asset", schemaPath: "#/properties/asset/type", keyword: "type", params: { type: schemaSandboxAction.properties.asset.type }, message: "must be string,null" }];
+                return false;
+               }
+               var valid0 = _errs20 === errors;
+              } else {
+               var valid0 = true;
+              }
+              if (valid0) {
+               if (data.chain !== void 0) {
+                let data10 = data.chain;
+                const _errs22 = errors;
+                if (typeof data10 !== "string" && data10 !== null) {
+                 validateSandboxAction.errors = [{ instancePath: instancePath + "/chain", schemaPath: "#/properties/chain/type", keyword: "type", params: { type: schemaSandboxAction.properties.chain.type }, message: "must be string,null" }];
+                 return false;
+                }
+                var valid0 = _errs22 === errors;
+               } else {
+                var valid0 = true;
+               }
+               if (valid0) {
+                if (data.to !== void 0) {
+                 let data11 = data.to;
+                 const _errs24 = errors;
+                 if (typeof data11 !== "string" && data11 !== null) {
+                  validateSandboxAction.errors = [{ instancePath: instancePath + "/to", schemaPath: "#/properties/to/type", keyword: "type", params: { type: schemaSandboxAction.properties.to.type }, message: "must be string,null" }];
+                  return false;
+                 }
+                 var valid0 = _errs24 === errors;
+                } else {
+                 var valid0 = true;
+                }
+                if (valid0) {
+                 if (data.steps !== void 0) {
+                  let data12 = data.steps;
+                  const _errs26 = errors;
+                  if (errors === _errs26) {
+                   if (Array.isArray(data12)) {
+                    if (data12.length > 100) {
+                     validateSandboxAction.errors = [{ instancePath: instancePath + "/steps", schemaPath: "#/properties/steps/maxItems", keyword: "maxItems", params: { limit: 100 }, message: "must NOT have more than 100 items" }];
+                     return false;
+                    } else {
+                     var valid1 = true;
+                     const len0 = data12.length;
+                     for (let i0 = 0; i0 < len0; i0++) {
+                      const _errs28 = errors;
+                      if (!validateSandboxActionStep(data12[i0], { instancePath: instancePath + "/steps/" + i0, parentData: data12, parentDataProperty: i0, rootData })) {
+                       vErrors = vErrors === null ? validateSandboxActionStep.errors : vErrors.concat(validateSandboxActionStep.errors);
+                       errors = vErrors.length;
+                      }
+                      var valid1 = _errs28 === errors;
+                      if (!valid1) {
+                       break;
+                      }
+                     }
+                    }
+                   } else {
+                    validateSandboxAction.errors = [{ instancePath: instancePath + "/steps", schemaPath: "#/properties/steps/type", keyword: "type", params: { type: "array" }, message: "must be array" }];
+                    return false;
+                   }
+                  }
+                  var valid0 = _errs26 === errors;
+                 } else {
+                  var valid0 = true;
+                 }
+                 if (valid0) {
+                  if (data.request_id !== void 0) {
+                   let data14 = data.request_id;
+                   const _errs29 = errors;
+                   if (typeof data14 !== "string" && data14 !== null) {
+                    validateSandboxAction.errors = [{ instancePath: instancePath + "/request_id", schemaPath: "#/properties/request_id/type", keyword: "type", params: { type: schemaSandboxAction.properties.request_id.type }, message: "must be string,null" }];
+                    return false;
+                   }
+                   var valid0 = _errs29 === errors;
+                  } else {
+                   var valid0 = true;
+                  }
+                 }
+                }
+               }
+              }
+             }
+            }
+           }
           }
          }
         }
@@ -10135,7 +10247,73 @@ function validateSandboxAction(data, { instancePath = "", parentData, parentData
  return errors === 0;
 }
 
-const schemaSandboxAction = { "$id": "SandboxAction", "type": "object", "required": ["id", "app_id", "wallet_id", "type", "status", "created_at_ms", "ended_at_ms"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "app_id": { "type": "string", "maxLength": 200 }, "wallet_id": { "type": "string", "maxLength": 200 }, "type": { "type": "string", "maxLength": 200 }, "status": { "type": "string", "maxLength": 200 }, "created_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "ended_at_ms": { "type": ["integer", "null"], "minimum": 0, "maximum": 9007199254740991 } } };
+const schemaSandboxAction = { "$id": "SandboxAction", "type": "object", "required": ["id", "app_id", "wallet_id", "type", "status", "created_at_ms", "ended_at_ms", "wallet_name", "amount", "asset", "chain", "to", "steps", "request_id"], "additionalProperties": false, "properties": { "id": { "type": "string", "maxLength": 200 }, "app_id": { "type": "string", "maxLength": 200 }, "wallet_id": { "type": "string", "maxLength": 200 }, "type": { "type": "string", "maxLength": 200 }, "status": { "type": "string", "maxLength": 200 }, "created_at_ms": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "ended_at_ms": { "type": ["integer", "null"], "minimum": 0, "maximum": 9007199254740991 }, "wallet_name": { "type": ["string", "null"] }, "amount": { "type": ["string", "null"] }, "asset": { "type": ["string", "null"] }, "chain": { "type": ["string", "null"] }, "to": { "type": ["string", "null"] }, "steps": { "type": "array", "maxItems": 100, "items": { "$ref": "SandboxActionStep" } }, "request_id": { "type": ["string", "null"] } } };
+function validateSandboxActionStep(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
+ let vErrors = null;
+ let errors = 0;
+ if (errors === 0) {
+  if (data && typeof data == "object" && !Array.isArray(data)) {
+   let missing0;
+   if (data.type === void 0 && (missing0 = "type") || data.status === void 0 && (missing0 = "status") || data.transaction_hash === void 0 && (missing0 = "transaction_hash")) {
+    validateSandboxActionStep.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["type", "status", "transaction_hash"] }, message: "must have required property '" + missing0 + "'" }];
+    return false;
+   } else {
+    const _errs1 = errors;
+    for (const key0 in data) {
+     if (!(key0 === "type" || key0 === "status" || key0 === "transaction_hash")) {
+      validateSandboxActionStep.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
+      return false;
+      break;
+     }
+    }
+    if (_errs1 === errors) {
+     if (data.type !== void 0) {
+      const _errs2 = errors;
+      if (typeof data.type !== "string") {
+       validateSandboxActionStep.errors = [{ instancePath: instancePath + "/type", schemaPath: "#/properties/type/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+       return false;
+      }
+      var valid0 = _errs2 === errors;
+     } else {
+      var valid0 = true;
+     }
+     if (valid0) {
+      if (data.status !== void 0) {
+       const _errs4 = errors;
+       if (typeof data.status !== "string") {
+        validateSandboxActionStep.errors = [{ instancePath: instancePath + "/status", schemaPath: "#/properties/status/type", keyword: "type", params: { type: "string" }, message: "must be string" }];
+        return false;
+       }
+       var valid0 = _errs4 === errors;
+      } else {
+       var valid0 = true;
+      }
+      if (valid0) {
+       if (data.transaction_hash !== void 0) {
+        let data2 = data.transaction_hash;
+        const _errs6 = errors;
+        if (typeof data2 !== "string" && data2 !== null) {
+         validateSandboxActionStep.errors = [{ instancePath: instancePath + "/transaction_hash", schemaPath: "#/properties/transaction_hash/type", keyword: "type", params: { type: schemaSandboxActionStep.properties.transaction_hash.type }, message: "must be string,null" }];
+         return false;
+        }
+        var valid0 = _errs6 === errors;
+       } else {
+        var valid0 = true;
+       }
+      }
+     }
+    }
+   }
+  } else {
+   validateSandboxActionStep.errors = [{ instancePath, schemaPath: "#/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+   return false;
+  }
+ }
+ validateSandboxActionStep.errors = vErrors;
+ return errors === 0;
+}
+
+const schemaSandboxActionStep = { "$id": "SandboxActionStep", "type": "object", "required": ["type", "status", "transaction_hash"], "additionalProperties": false, "properties": { "type": { "type": "string" }, "status": { "type": "string" }, "transaction_hash": { "type": ["string", "null"] } } };
 function validateSandboxKeyQuorums(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
  let vErrors = null;
  let errors = 0;
@@ -12795,13 +12973,13 @@ function validateSandboxCoverageOperation(data, { instancePath = "", parentData,
  if (errors === 0) {
   if (data && typeof data == "object" && !Array.isArray(data)) {
    let missing0;
-   if (data.operation === void 0 && (missing0 = "operation") || data.requests === void 0 && (missing0 = "requests") || data.covered === void 0 && (missing0 = "covered") || data.total === void 0 && (missing0 = "total")) {
-    validateSandboxCoverageOperation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["operation", "requests", "covered", "total"] }, message: "must have required property '" + missing0 + "'" }];
+   if (data.operation === void 0 && (missing0 = "operation") || data.requests === void 0 && (missing0 = "requests") || data.covered === void 0 && (missing0 = "covered") || data.total === void 0 && (missing0 = "total") || data.statuses === void 0 && (missing0 = "statuses")) {
+    validateSandboxCoverageOperation.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0, required: ["operation", "requests", "covered", "total", "statuses"] }, message: "must have required property '" + missing0 + "'" }];
     return false;
    } else {
     const _errs1 = errors;
     for (const key0 in data) {
-     if (!(key0 === "operation" || key0 === "requests" || key0 === "covered" || key0 === "total")) {
+     if (!(key0 === "operation" || key0 === "requests" || key0 === "covered" || key0 === "total" || key0 === "statuses")) {
       validateSandboxCoverageOperation.errors = [{ instancePath, schemaPath: "#/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key0 }, message: "must NOT have additional properties" }];
       return false;
       break;
@@ -12853,6 +13031,34 @@ function validateSandboxCoverageOperation(data, { instancePath = "", parentData,
          var valid0 = _errs8 === errors;
         } else {
          var valid0 = true;
+        }
+        if (valid0) {
+         if (data.statuses !== void 0) {
+          let data4 = data.statuses;
+          const _errs10 = errors;
+          if (errors === _errs10) {
+           if (data4 && typeof data4 == "object" && !Array.isArray(data4)) {
+            for (const key1 in data4) {
+             let data5 = data4[key1];
+             const _errs13 = errors;
+             if (!(typeof data5 == "number" && (!(data5 % 1) && !isNaN(data5)) && isFinite(data5))) {
+              validateSandboxCoverageOperation.errors = [{ instancePath: instancePath + "/statuses/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"), schemaPath: "#/properties/statuses/additionalProperties/type", keyword: "type", params: { type: "integer" }, message: "must be integer" }];
+              return false;
+             }
+             var valid1 = _errs13 === errors;
+             if (!valid1) {
+              break;
+             }
+            }
+           } else {
+            validateSandboxCoverageOperation.errors = [{ instancePath: instancePath + "/statuses", schemaPath: "#/properties/statuses/type", keyword: "type", params: { type: "object" }, message: "must be object" }];
+            return false;
+           }
+          }
+          var valid0 = _errs10 === errors;
+         } else {
+          var valid0 = true;
+         }
         }
        }
       }

@@ -774,6 +774,27 @@ export type SandboxAction = {
   created_at_ms: number;
   /** Time at which the action ended, in Unix milliseconds; null while it is pending. */
   ended_at_ms: number | null;
+  /** Display name of the wallet. */
+  wallet_name: string | null;
+  /** What it spends, decimal; null if that is not known. */
+  amount: string | null;
+  /** The symbol, or the address of a token without one. */
+  asset: string | null;
+  /** Name of the chain, or its CAIP-2 id. */
+  chain: string | null;
+  /** The recipient or the vault. */
+  to: string | null;
+  steps: SandboxActionStep[];
+  /** The recorded request that started it; null if it is no longer recorded. */
+  request_id: string | null;
+};
+
+export type SandboxActionStep = {
+  /** Such as `evm_transaction`. */
+  type: string;
+  /** The same status as in the API. */
+  status: string;
+  transaction_hash: string | null;
 };
 
 export type SandboxActions = {

@@ -64,7 +64,7 @@ export function shortened(text: string): string {
 /** Formats US dollars, such as `$1,234.50`. */
 export function usdText(amount: string): string {
   const [whole = '0', part = ''] = amount.split('.');
-  return `$${whole.replaceAll(/\B(?=(\d{3})+$)/g, ',')}.${part.padEnd(2, '0').slice(0, 2)}`;
+  return `$${BigInt(whole).toLocaleString('en')}.${part.padEnd(2, '0').slice(0, 2)}`;
 }
 
 /** Turns a name of the API into words: `earn_deposit` becomes `Earn deposit`. */

@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
+import { HEADER_START } from '../../../codegen/document.ts';
 import { generateContract } from '../../../codegen/generate.ts';
-import { HEADER_START } from '../../../codegen/header.ts';
 import { findDrift, writeOutput } from '../../../codegen/output.ts';
 import { scaffoldHandlers, stubText } from '../../../codegen/scaffold-handler.ts';
 import { toyContract, toyProject } from './toy-contract.ts';

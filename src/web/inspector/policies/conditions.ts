@@ -92,9 +92,9 @@ const everyOperator: readonly string[] = [
 /** The type in the table of types that has the same values: `uint8` is compared as `uint256` is. */
 function sampleOf(type: string): string {
   if (Object.hasOwn(typedFields, type)) return type;
-  const family = type.replace(/\d+$/, '');
+  const family = type.replace(/(?<!\d)\d+$/, '');
   const same = Object.keys(typedFields).find(
-    (each) => each !== 'bytes' && each.replace(/\d+$/, '') === family,
+    (each) => each !== 'bytes' && each.replace(/(?<!\d)\d+$/, '') === family,
   );
   return same ?? 'string';
 }
@@ -120,7 +120,7 @@ function fieldsOfFunction(item: AbiItem | null): [string, string][] {
 function leavesOf(parameters: readonly AbiParameter[], before: string): [string, string][] {
   if (!Array.isArray(parameters)) return [];
   return parameters.flatMap(({ name = '', type = '', components = [] }) => {
-    const element = type.replace(/(\[\d*\])+$/, '');
+    const element = type.split('[', 1)[0]!;
     if (name === '') return [];
     return element === 'tuple'
       ? leavesOf(components, `${before}${name}.`)
@@ -141,7 +141,7 @@ function fieldsOfStruct(typed: unknown): [string, string][] {
   };
   const walk = (type: string, before: string, depth: number): [string, string][] =>
     (membersOf(type) ?? []).flatMap((member): [string, string][] => {
-      const element = String(member.type).replace(/(\[\d*\])+$/, '');
+      const element = String(member.type).split('[', 1)[0]!;
       const name = `${before}${member.name}`;
       // A type may contain itself.
       if (depth < MOST_DEPTH && membersOf(element) !== undefined) return walk(element, `${name}.`, depth + 1);
