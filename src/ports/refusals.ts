@@ -29,7 +29,7 @@ export interface BodyChange {
 }
 
 /** The changes with which a recorded request is sent again. */
-export interface RequestChanges {
+interface RequestChanges {
   /** Names headers of another brand by the prefix of this sandbox. */
   readonly own_prefix?: boolean;
   /** The header that limits the time of the request is one minute ahead. */

@@ -13,7 +13,7 @@ type Names = ReadonlyMap<string, string | null>;
 const namingAccounts = ['email', 'phone', 'custom_auth'];
 
 /** The names of users: an email address, a phone number, an id in the app's own login, or another public name. */
-export async function userNames(em: SqlEntityManager, ids: readonly string[]): Promise<Names> {
+async function userNames(em: SqlEntityManager, ids: readonly string[]): Promise<Names> {
   if (ids.length === 0) return new Map();
   const accounts = await em.find(
     LinkedAccountEntity,

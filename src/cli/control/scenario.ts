@@ -10,6 +10,7 @@ import {
   type SandboxClientFlags,
   withSandbox,
 } from '../sandbox-options.ts';
+import { withProgress } from '../shell/terminal.ts';
 
 interface RunFlags extends SandboxClientFlags {
   input?: string[];
@@ -70,7 +71,7 @@ function runCommand(): Command {
         if (flags.input !== undefined || flags.workflow !== undefined)
           throw invalidOption(`--input and --workflow: \`${name}\` is not a file`);
         const { runScenario } = await import('../../tools/client/world.ts');
-        const played = await runScenario(client, name);
+        const played = await withProgress(`Running ${name}`, () => runScenario(client, name));
         console.log(flags.json === true ? JSON.stringify(played) : report(played));
       }),
     );

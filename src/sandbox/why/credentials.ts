@@ -198,7 +198,7 @@ function whyExpired({ headers, nowMs }: RefusedRequest, { prefix }: Facts): Why 
 }
 
 /** A duration in its largest unit. */
-export function spanOf(ms: number): string {
+function spanOf(ms: number): string {
   const units = [
     [86_400_000, 'day'],
     [3_600_000, 'hour'],

@@ -1,7 +1,7 @@
 import type { SandboxCoverageOperation } from '../../sandbox/generated/schemas.ts';
 
 /** A cell of the map: used, documented but never used, or not documented. */
-export type CoverageCell = { readonly count: number } | undefined;
+type CoverageCell = { readonly count: number } | undefined;
 
 export interface CoverageMap {
   /** The statuses that any operation documents, in ascending order. */

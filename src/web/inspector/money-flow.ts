@@ -10,7 +10,7 @@ export interface FlowEnd {
 }
 
 /** A band from a source to a holder, with its place in the whole from 0 to 1. Both columns have the same sum. */
-export interface FlowBand {
+interface FlowBand {
   readonly source: string;
   readonly holder: string;
   readonly from: number;

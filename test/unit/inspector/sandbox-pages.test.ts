@@ -96,9 +96,7 @@ test('resources of a scenario lead to the pages that show them', () => {
   expect(resourceHref({ type: 'webhook_endpoint', id: 'e1' })).toBe('#/webhooks/e1');
   expect(resourceHref({ type: 'intent', id: 'i1' })).toBe('#/intents/i1');
   expect(resourceHref({ type: 'policy', id: 'p1' })).toBe('#/policies/p1');
-  expect(resourceHref({ type: 'key_quorum', id: 'q1' })).toBe(
-    '#/quorums/q1',
-  );
+  expect(resourceHref({ type: 'key_quorum', id: 'q1' })).toBe('#/quorums/q1');
   expect(resourceHref({ type: 'card', id: 'c1' })).toBeUndefined();
 });
 
