@@ -137,7 +137,7 @@ test('an app created by the command line creates a wallet and signs, across rest
     expect((await call(second.ready.url + rpc, each, signing)).status).toBe(200);
   }
   const listed = await runCommand(['apps', 'list'], { env: settings });
-  expect(listed.stdout).toMatch(new RegExp(`^${app.id}  \\d{4}-.*Z  Globex\n$`));
+  expect(listed.stdout).toMatch(new RegExp(`^Globex  ${app.id}  \\d{4}-.*Z\n$`));
   expect((await second.stop()).code).toBe(0);
 });
 

@@ -159,6 +159,11 @@ function ownerOf({ parties }: SignatureCheck, facts: Facts) {
   if (members.length === 1) {
     return { whole: members[0]!, sentence: `its owner is ${members[0]}`, few: members[0]! };
   }
+  if (least === 1) {
+    const any = shown.join(' or ');
+    const few = shown.map((member) => member.replace(/^user /, 'a key of user ')).join(' or ');
+    return { whole: any, sentence: `its owner is ${any}`, few };
+  }
   const group = `${least} of ${listOf(shown)} (key quorum ${quote(owner.key_quorum_id)})`;
   return { whole: group, sentence: `its owner is ${group}`, few: `${least} of the keys of its owner` };
 }

@@ -134,11 +134,11 @@ const expired = (sandbox: TestSandbox) => ({ expiryMs: sandbox.clock.now() - 90_
 export const mistakes: Readonly<Record<string, readonly [make: Make, hint: string]>> = {
   'the key of another person': [
     calling('updateWallet', { path: alice, body: rename }, { signWith: [bobKey.privateKey] }),
-    'Signed with key MFkw…3lsg== (seeded as `bob`), which is not an owner of wallet `ext_wal_alice`. It is a member of the key quorum `…` (Treasury). Its owner is key MFkw…dBQA== (seeded as `alice`). Sign with key MFkw…dBQA== (seeded as `alice`).',
+    'Signed with key MFkw…3lsg== (seeded as `bob`), which is not an owner of wallet `ext_wal_alice`. It is a member of the key quorum `…` (Treasury). Its owner is key MFkw…dBQA== (seeded as `alice`) or user `…`. Sign with key MFkw…dBQA== (seeded as `alice`) or a key of user `…`.',
   ],
   'no signature': [
     calling('updateWallet', { path: alice, body: rename }),
-    'The request is not signed, and wallet `ext_wal_alice` has an owner. Its owner is key MFkw…dBQA== (seeded as `alice`). Sign `data.signature_check.expected_payloads`[0] with key MFkw…dBQA== (seeded as `alice`).',
+    'The request is not signed, and wallet `ext_wal_alice` has an owner. Its owner is key MFkw…dBQA== (seeded as `alice`) or user `…`. Sign `data.signature_check.expected_payloads`[0] with key MFkw…dBQA== (seeded as `alice`) or a key of user `…`.',
   ],
   'a URL that ends in a slash': [
     calling(
@@ -192,7 +192,7 @@ export const mistakes: Readonly<Record<string, readonly [make: Make, hint: strin
       { path: alice, body: rename },
       signedBy(() => 'Hello'),
     ),
-    "Signature 1 verifies under no key of the owner of wallet `ext_wal_alice`: another key signed, or another text was signed. Its owner is key MFkw…dBQA== (seeded as `alice`). Compare the text that you sign with `data.signature_check.expected_payloads`[0], and your key with the owner's.",
+    "Signature 1 verifies under no key of the owner of wallet `ext_wal_alice`: another key signed, or another text was signed. Its owner is key MFkw…dBQA== (seeded as `alice`) or user `…`. Compare the text that you sign with `data.signature_check.expected_payloads`[0], and your key with the owner's.",
   ],
   'the signature header of a brand': [
     calling(

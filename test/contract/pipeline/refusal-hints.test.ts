@@ -406,7 +406,7 @@ describe('the hint says what is wrong:', () => {
     const input = { path: alice, body: rename };
     const { hint } = await hintOf('updateWallet', input, { signWith: [bobKey.privateKey] });
     expect(hint).toMatch(
-      /^Signed with key MFkw….* \(seeded as `bob`\), which is not an owner of wallet `ext_wal_alice`\..* Its owner is key MFkw….* \(seeded as `alice`\)\. Sign with key /,
+      /^Signed with key MFkw….* \(seeded as `bob`\), which is not an owner of wallet `ext_wal_alice`\..* Its owner is key MFkw….* \(seeded as `alice`\) or user `did:service:\w+`\. Sign with key /,
     );
     const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const spki = pair.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');

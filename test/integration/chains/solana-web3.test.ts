@@ -26,9 +26,20 @@ beforeAll(async () => {
   const url = `${sandbox.rpcUrl}/solana`;
   connection = new Connection(url, { commitment: 'confirmed', wsEndpoint: url.replace('http', 'ws') });
 });
+/** The part of the client's WebSocket that ends it. */
+interface Socket {
+  connect: () => void;
+  close: () => void;
+  setAutoReconnect: (isOn: boolean) => void;
+}
+
 afterAll(async () => {
   // Otherwise the client reconnects for ever, and writes `ws error` into the output that the worker's next tests read.
-  (connection as unknown as { _rpcWebSocket: { close(): void } })._rpcWebSocket.close();
+  const { _rpcWebSocket: socket } = connection as unknown as { _rpcWebSocket: Socket };
+  socket.setAutoReconnect(false);
+  // The connection opens it again by itself while it has subscriptions.
+  socket.connect = () => undefined;
+  socket.close();
   await sandbox.close();
 });
 

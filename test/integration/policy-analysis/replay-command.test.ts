@@ -38,7 +38,9 @@ function draftIn(folder: string, draft: unknown = noHelp): string {
 test('a draft is evaluated through a running sandbox, its admin port or its folder', async () => {
   const data = temporaryFolder();
   const draft = draftIn(data);
-  const custos = await serveCustos([...['sandbox', '--data', data, '--seed', 'demo', '--admin-port', '0']]);
+  const custos = await serveCustos([
+    ...['sandbox', '--data', data, '--seed', 'demo', '--clock', 'frozen', '--admin-port', '0'],
+  ]);
   const { body: wallet } = await custos.call<{ id: string }>('POST', '/v1/wallets', {
     chain_type: 'ethereum',
   });

@@ -13,8 +13,8 @@ import { builtInspector } from './built-inspector.ts';
 // Takes screenshots of the pages of the inspector. It needs an installed browser.
 //
 //   node test/support/inspector/write-screenshots.ts
-//     stores those of the documents in `docs/inspector/`: wide and light, and narrow and dark. It then measures how
-//     long the page of requests takes with 10,000 requests.
+//     stores those that the documents show in `docs/inspector/`. It then measures how long the page of requests takes
+//     with 10,000 requests.
 //   node test/support/inspector/write-screenshots.ts <folder> [page...]
 //     stores all pages, or the named ones, in both widths and both schemes.
 
@@ -125,10 +125,12 @@ const looks = [
   { width: 1280, scheme: 'dark' },
   { width: 390, scheme: 'light' },
 ] as const;
-for (const look of looks.slice(0, chosenFolder === undefined ? 2 : 4)) {
+/** Without a folder, the pictures of the documents. */
+const wanted = chosenFolder === undefined ? ['home', 'request'] : chosenPages;
+for (const look of looks.slice(0, chosenFolder === undefined ? 1 : 4)) {
   await using window = await openWindow(browser, look);
   for (const [name, { path, arrange }] of Object.entries(pages)) {
-    if (chosenPages.length > 0 && !chosenPages.includes(name)) continue;
+    if (wanted.length > 0 && !wanted.includes(name)) continue;
     await window.page.goto(`${sandbox.baseUrl}/#/${path}`);
     await window.page.waitForSelector('h1', { state: 'attached' }).catch((error: Error) => {
       throw new Error(`${name}: ${window.errors.join('\n')}`, { cause: error });

@@ -53,8 +53,9 @@ test('the list has a link to every operation and every event', async () => {
   const links = new Set(
     [...(await textAt('/docs')).matchAll(/href="\/docs#([^"]+)"/g)].map(([, link]) => link),
   );
-  expect(documented.filter(({ operationId, tags }) => !links.has(`/${tags[0]}/${operationId}`))).toEqual([]);
-  expect(links.size).toBe(documented.length);
+  const wanted = documented.map(({ operationId, tags }) => `/${tags[0]}/${operationId}`);
+  const subjects = documented.map(({ tags }) => `/${tags[0]}`);
+  expect(new Set([...wanted, ...subjects])).toEqual(links);
 });
 
 test('each operation can be read by itself: every reference in it is resolved', async () => {
@@ -71,7 +72,11 @@ test('each operation can be read by itself: every reference in it is resolved', 
 test('the first page and the largest operation are small over the wire', async () => {
   const bytes = async (...paths: string[]): Promise<number> =>
     (await Promise.all(paths.map(pageAt))).reduce((sum, { content }) => sum + gzipSync(content).length, 0);
-  expect(await bytes('/docs', '/docs/docs.css', '/docs/docs.js')).toBeLessThan(40_000);
+  const scripts = [...(await textAt('/docs')).matchAll(/<script[^>]* src="([^"]+)"/g)].map(
+    ([, path = '']) => path,
+  );
+  expect(scripts.length).toBeGreaterThan(0);
+  expect(await bytes('/docs', '/docs/docs.css', ...scripts)).toBeLessThan(40_000);
   expect(await bytes('/docs/operations/walletRpc.json')).toBeLessThan(40_000);
 });
 

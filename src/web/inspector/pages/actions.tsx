@@ -4,7 +4,7 @@ import type { WalletActionResponse, WalletActionStep } from '../../../generated/
 import type { SandboxAction } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
-import { inWords, toneOf } from '../names.ts';
+import { inWords, shortened, toneOf } from '../names.ts';
 import { Named } from '../parts/copy.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
@@ -20,17 +20,58 @@ import type { Column } from '../parts/virtual-table.tsx';
 import { hrefOf } from '../routes.ts';
 
 const columns: readonly Column<SandboxAction>[] = [
-  { title: 'Action', slot: 'lead', cell: ({ type }) => inWords(type) },
+  { title: 'Action', slot: 'lead', cell: (action) => <What action={action} /> },
   {
-    ...{ title: 'Wallet', width: 160, slot: 'sub' },
-    cell: ({ wallet_id: id }) => <Named id={id} what="the wallet's id" href={hrefOf('wallets', [id])} />,
+    ...{ title: 'From and to', width: 240, slot: 'sub' },
+    cell: ({ wallet_id: id, wallet_name: name, to }) => (
+      <>
+        <a href={hrefOf('wallets', [id])}>{name ?? shortened(id)}</a>
+        {to !== null && (
+          <>
+            <span class="arrow">→</span>
+            <Named id={to} what="the receiver" />
+          </>
+        )}
+      </>
+    ),
   },
-  { title: 'Status', width: 140, slot: 'status', cell: ({ status }) => <Status of={status} /> },
   {
-    ...{ title: 'Age', width: 90, align: 'end', isDim: true, slot: 'age' },
+    ...{ title: 'Chain', width: 116, isExtra: true },
+    cell: ({ chain }) => chain !== null && <Chain id={chain} />,
+  },
+  { title: 'Steps', width: 96, isExtra: true, cell: ({ steps }) => <StepsBar steps={steps} /> },
+  { title: 'Status', width: 124, slot: 'status', cell: ({ status }) => <Status of={status} /> },
+  {
+    ...{ title: 'Age', width: 80, align: 'end', isDim: true, slot: 'age' },
     cell: ({ created_at_ms: ms }) => <Age ms={ms} />,
   },
 ];
+
+/** The kind of an action with its amount. */
+function What({ action: { type, amount, asset } }: { readonly action: SandboxAction }) {
+  return (
+    <>
+      {inWords(type)}{' '}
+      {amount !== null && (
+        <span class="amount">
+          {amount} {asset?.toUpperCase()}
+        </span>
+      )}
+    </>
+  );
+}
+
+/** The progress of an action: a bar for each step, in the colour of its status. */
+function StepsBar({ steps }: Pick<SandboxAction, 'steps'>) {
+  const text = steps.map(({ type, status }) => `${inWords(type)}: ${status}`).join(', ');
+  return (
+    <span class="steps-bar" role="img" aria-label={text === '' ? 'no steps' : text} title={text}>
+      {steps.map(({ status }, index) => (
+        <i key={index} class={toneOf(status)} />
+      ))}
+    </span>
+  );
+}
 
 /** The wallet actions of all wallets, which their events keep up to date, and the steps of the open action. */
 export function Page() {
@@ -53,7 +94,9 @@ export function Page() {
       reload={reload}
       columns={columns}
       idOf={({ id }) => id}
-      textsOf={({ id, wallet_id, type, status }) => [id, wallet_id, inWords(type), status]}
+      textsOf={({ id, wallet_id, wallet_name, type, status, to, asset }) => [
+        ...[id, wallet_id, wallet_name, inWords(type), status, to, asset],
+      ]}
       empty={
         <Empty icon={ListChecks} title="No actions yet">
           <span>Transfers, swaps, deposits into vaults and payouts appear here with their steps.</span>
@@ -90,7 +133,7 @@ function ActionDetail({ id, action, back }: DetailProps) {
       back={back}
       title={
         <>
-          {inWords(action.type)} <Status of={action.status} />
+          <What action={action} /> <Status of={action.status} />
         </>
       }
       error={error.value}

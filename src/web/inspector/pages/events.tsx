@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { Radio, SearchX } from 'lucide';
+import { useEffect } from 'preact/hooks';
 import type { WebhookDelivery, WebhookEndpoint } from '../../../generated/schemas.ts';
 import type { SandboxEvent } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
@@ -16,6 +17,7 @@ import { useLoaded } from '../parts/use-loaded.tsx';
 import { type Column, VirtualTable } from '../parts/virtual-table.tsx';
 import { goTo, route, setQuery } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
+import { readWalletNames, walletName } from '../wallet-names.ts';
 
 const columns: readonly Column<SandboxEvent>[] = [
   { title: 'Event', slot: 'lead', cell: ({ type }) => type },
@@ -39,12 +41,17 @@ const subjects = [
 function aboutOf({ payload }: SandboxEvent): string {
   const values = payload as Readonly<Record<string, unknown>>;
   const found = subjects.find(([member]) => typeof values[member] === 'string');
-  return found === undefined ? '' : `${found[1]} ${shortened(String(values[found[0]]))}`;
+  if (found === undefined) return '';
+  const id = String(values[found[0]]);
+  return `${found[1]} ${found[1] === 'wallet' ? walletName(id) : shortened(id)}`;
 }
 
 /** The events of the sandbox as they are recorded, and the deliveries of the open event. */
 export function Page() {
   const { events, interruption } = useEventFeed();
+  useEffect(() => {
+    void readWalletNames();
+  }, []);
   const { path, query } = route.value;
   const [opened] = path;
   const shown = filterEvents(events.value, query.text ?? '');

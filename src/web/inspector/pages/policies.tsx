@@ -1,8 +1,10 @@
 import { useSignal } from '@preact/signals';
 import { Plus, ScrollText } from 'lucide';
-import type { Policy, PolicySummary } from '../../../generated/schemas.ts';
+import type { Policy } from '../../../generated/schemas.ts';
+import type { SandboxNamed, SandboxPolicy } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
 import { control } from '../control.ts';
+import { shortened } from '../names.ts';
 import { Named } from '../parts/copy.tsx';
 import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
@@ -11,7 +13,7 @@ import { JsonTree } from '../parts/json-tree.tsx';
 import { Chain, Label } from '../parts/label.tsx';
 import { SearchableList } from '../parts/searchable-list.tsx';
 import { Empty } from '../parts/states.tsx';
-import { Age, ExactTime } from '../parts/time.tsx';
+import { ExactTime } from '../parts/time.tsx';
 import { everyPage, useLoaded } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
 import { conditionText } from '../policies/conditions.ts';
@@ -19,53 +21,46 @@ import { draftOf, firstDraft, type Rule } from '../policies/draft.ts';
 import { Editor } from '../policies/editor.tsx';
 import { Bench, Replay } from '../policies/judging.tsx';
 import { hrefOf } from '../routes.ts';
-import { allPages } from '../wallet-facts.ts';
 
-interface UsingWallet {
-  readonly id: string;
-  readonly name: string;
-}
-
-type Row = PolicySummary & { readonly wallets: readonly UsingWallet[] };
-
-const columns: readonly Column<Row>[] = [
+const columns: readonly Column<SandboxPolicy>[] = [
   { title: 'Name', slot: 'lead', cell: ({ name }) => name },
-  { title: 'Chain', width: 150, slot: 'status', cell: ({ chain_type: type }) => <Chain id={type} /> },
+  { title: 'Chain', width: 124, slot: 'status', cell: ({ chain_type: type }) => <Chain id={type} /> },
   {
-    ...{ title: 'Used by', width: 200, slot: 'sub' },
-    cell: ({ wallets }) =>
-      wallets.length === 0 ? (
+    ...{ title: 'Rules', width: 220, isExtra: true },
+    cell: ({ rules }) => (
+      <span title={rules.map(({ name, method, action }) => `${action} ${method}: ${name}`).join('\n')}>
+        {rules.slice(0, MOST_RULES).map(({ id, action, method }) => (
+          <span key={id}>
+            <Label tone={action === 'ALLOW' ? 'good' : 'bad'}>{method}</Label>{' '}
+          </span>
+        ))}
+        {rules.length > MOST_RULES && <span class="quiet">and {rules.length - MOST_RULES} more</span>}
+      </span>
+    ),
+  },
+  {
+    ...{ title: 'Used by', width: 190, slot: 'sub' },
+    cell: ({ wallets, wallet_count: count }) =>
+      count === 0 ? (
         <span class="quiet">no wallet</span>
       ) : (
-        wallets.map(({ name }) => name).join(', ')
+        wallets.map(({ id, name }) => name ?? shortened(id)).join(', ')
       ),
   },
   {
-    ...{ title: 'Owner', width: 90, isExtra: true, isDim: true },
+    ...{ title: 'Owner', width: 72, isExtra: true, isDim: true },
     cell: ({ owner_id: owner }) => (owner === null ? 'app' : 'owned'),
-  },
-  {
-    ...{ title: 'Created', width: 90, align: 'end', isDim: true, slot: 'age' },
-    cell: ({ created_at: ms }) => <Age ms={ms} />,
   },
 ];
 
-async function loadRows(signal: AbortSignal): Promise<readonly Row[]> {
-  const [policies, wallets] = await Promise.all([
-    allPages((cursor) => readApi('listPolicies', { query: { limit: 100, ...cursor } }, signal)),
-    everyPage((query) => control('listSandboxWallets', { query }, signal)),
-  ]);
-  return policies.map((policy) => ({
-    ...policy,
-    wallets: wallets
-      .filter((wallet) => wallet.policies.some(({ id }) => id === policy.id))
-      .map(({ id, name, address }) => ({ id, name: name ?? address })),
-  }));
-}
+const MOST_RULES = 2;
 
-/** The policies of the sandbox's app with the wallets that use them, and the open policy. */
+/** The policies of all apps with the wallets that use them, and the open policy. */
 export function Page() {
-  const { value, error, reload } = useLoaded(loadRows, []);
+  const { value, error, reload } = useLoaded(
+    (signal) => everyPage((query) => control('listSandboxPolicies', { query }, signal)),
+    [],
+  );
   return (
     <SearchableList
       page="policies"
@@ -121,7 +116,7 @@ function NewPolicy({ back, onSaved }: { readonly back: string; readonly onSaved:
 
 interface StoredProps {
   readonly id: string;
-  readonly wallets: readonly UsingWallet[];
+  readonly wallets: readonly SandboxNamed[];
   readonly back: string;
   readonly onSaved: () => void;
 }
@@ -173,7 +168,7 @@ function PolicyPanel(props: StoredProps & { readonly policy: Policy; readonly re
   );
 }
 
-function Overview({ policy, wallets }: { policy: Policy; wallets: readonly UsingWallet[] }) {
+function Overview({ policy, wallets }: { policy: Policy; wallets: readonly SandboxNamed[] }) {
   const { owner_id: owner, rules, created_at: ms } = policy;
   return (
     <>
@@ -202,7 +197,7 @@ function Overview({ policy, wallets }: { policy: Policy; wallets: readonly Using
             ? 'no wallet'
             : wallets.map(({ id, name }) => (
                 <span key={id} class="item">
-                  <a href={hrefOf('wallets', [id])}>{name}</a>
+                  <a href={hrefOf('wallets', [id])}>{name ?? shortened(id)}</a>
                 </span>
               ))}
         </Fact>

@@ -2,7 +2,6 @@ import { Activity, Download, SearchX, Trash2 } from 'lucide';
 import { useEffect } from 'preact/hooks';
 import type { RecordedRequest } from '../../../sandbox/generated/schemas.ts';
 import { clock } from '../clock-feed.ts';
-import { shortened } from '../names.ts';
 import { StackedBars } from '../parts/charts.tsx';
 import { ConfirmButton } from '../parts/confirm-button.tsx';
 import { Icon } from '../parts/icon.tsx';
@@ -24,6 +23,7 @@ import {
 } from '../requests/request-feed.tsx';
 import { goTo, route, setQuery } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
+import { readWalletNames, walletName } from '../wallet-names.ts';
 
 /** In milliseconds. A request that takes longer has a full bar. */
 const LONGEST_MS = 100;
@@ -53,7 +53,7 @@ const columns: readonly Column<RecordedRequest>[] = [
 
 /** What a request was about. */
 function subjectOf({ wallet_id: wallet }: RecordedRequest): string {
-  return wallet === null ? '' : shortened(wallet);
+  return wallet === null ? '' : walletName(wallet);
 }
 
 function Took({ request: { duration_ms: ms } }: { readonly request: RecordedRequest }) {
@@ -70,6 +70,9 @@ function Took({ request: { duration_ms: ms } }: { readonly request: RecordedRequ
 export function Page() {
   useRequests();
   useEffect(seeRequests, [requests.value.length]);
+  useEffect(() => {
+    void readWalletNames();
+  }, []);
   const { path, query } = route.value;
   const [opened] = path;
   const filters = filtersIn(query);

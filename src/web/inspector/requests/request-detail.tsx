@@ -12,6 +12,7 @@ import { ExactTime } from '../parts/time.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { hrefOf } from '../routes.ts';
 import { dateAndTime, shortAddress } from '../texts.ts';
+import { walletName } from '../wallet-names.ts';
 import { codeOf } from './as-code.ts';
 import { PolicyTree } from './policy-tree.tsx';
 import { Refusal } from './refusal.tsx';
@@ -103,7 +104,9 @@ function Overview({ exchange }: { readonly exchange: RecordedExchange }) {
         )}
         {wallet_id !== null && (
           <Fact name="Wallet">
-            <Named id={wallet_id} what="the wallet's id" href={hrefOf('wallets', [wallet_id])} />
+            <Named id={wallet_id} what="the wallet's id" href={hrefOf('wallets', [wallet_id])}>
+              {walletName(wallet_id)}
+            </Named>
           </Fact>
         )}
         {user_id !== null && (

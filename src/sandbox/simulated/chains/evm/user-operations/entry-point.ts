@@ -7,7 +7,7 @@ import { addressIn, addressWord, memberSlot, numberIn, wordOf } from '../contrac
 import { OPERATION_LANE } from '../machine.ts';
 import type { EvmState } from '../state.ts';
 import { entryPoints } from './events.ts';
-import { type Frame, ProgramRevert } from './frames.ts';
+import { type Frame, ProgramRevertError } from './frames.ts';
 
 /*
  * The entry point of ERC-4337 as a native program, because the license of its source (GPL) differs from ours. Its
@@ -68,10 +68,10 @@ const topics = {
 const ERROR_SELECTOR = '08c379a0';
 
 /** A revert of `require(…, message)`. */
-export function requirement(message: string): ProgramRevert {
+export function requirement(message: string): ProgramRevertError {
   const text = bytesToHex(utf8ToBytes(message));
   const padded = text.padEnd(Math.ceil(text.length / 64) * 64, '0');
-  return new ProgramRevert(hexToBytes(ERROR_SELECTOR + wordOf(32) + wordOf(text.length / 2) + padded));
+  return new ProgramRevertError(hexToBytes(ERROR_SELECTOR + wordOf(32) + wordOf(text.length / 2) + padded));
 }
 
 /** The contract that calls factories for the entry point: the first one that its constructor creates. */
@@ -216,7 +216,7 @@ function decoded<T>(decode: () => T): T {
   try {
     return decode();
   } catch {
-    throw new ProgramRevert(new Uint8Array());
+    throw new ProgramRevertError(new Uint8Array());
   }
 }
 
@@ -284,7 +284,7 @@ async function withdrawStake(frame: Frame, { state, block }: EntryPointContext):
   return new Uint8Array();
 }
 
-/** @throws ProgramRevert with `fault` if the recipient refuses. */
+/** @throws ProgramRevertError with `fault` if the recipient refuses. */
 export async function pay(frame: Frame, to: string, value: bigint, fault: string): Promise<void> {
   if (value === 0n) return;
   const { succeeds } = await frame.call({ to, value, gas: 100_000n });
@@ -311,7 +311,7 @@ const SENDER_ADDRESS_RESULT = '6ca7b806';
 async function getSenderAddress(frame: Frame): Promise<Uint8Array> {
   const data = decoded(() => AbiParameters.decode(bytesParameter, bytesTo0xHex(frame.data.subarray(4)))[0]);
   const { sender } = await createSender(frame, { initCode: hexToBytes(data.slice(2)), gas: 5_000_000n });
-  throw new ProgramRevert(hexToBytes(SENDER_ADDRESS_RESULT + addressWord(sender)));
+  throw new ProgramRevertError(hexToBytes(SENDER_ADDRESS_RESULT + addressWord(sender)));
 }
 
 function log(frame: Frame, event: keyof typeof topics, account: string, data: string): void {

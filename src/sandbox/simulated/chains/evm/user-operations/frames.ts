@@ -9,7 +9,7 @@ const { errorMessages: errors } = EVMError;
 const MOST_DEPTH = 1_024;
 
 /** Thrown by a native program to revert, with its data. */
-export class ProgramRevert extends Error {
+export class ProgramRevertError extends Error {
   readonly data: Uint8Array;
 
   constructor(data: Uint8Array) {
@@ -135,7 +135,7 @@ export async function runProgram(
       ]),
     };
   } catch (error) {
-    if (error instanceof ProgramRevert) return ended(errors.REVERT, error.data);
+    if (error instanceof ProgramRevertError) return ended(errors.REVERT, error.data);
     if (error instanceof OutOfGasError) return ended(errors.OUT_OF_GAS);
     if (error instanceof StaticCallError) return ended(errors.STATIC_STATE_CHANGE);
     throw error;

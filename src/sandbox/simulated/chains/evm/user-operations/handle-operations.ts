@@ -24,7 +24,7 @@ import {
   revertReason,
   userOperationEvent,
 } from './events.ts';
-import { type Frame, ProgramRevert } from './frames.ts';
+import { type Frame, ProgramRevertError } from './frames.ts';
 import { hashOfPacked, isDelegateMarker, type Limits, limitsOf, uint128s } from './packed-operation.ts';
 
 /* The operations of `handleOps`. Source: account-abstraction 0.7 and 0.8, EntryPoint.sol. */
@@ -106,16 +106,16 @@ export async function handleOperations(
   await pay(frame, beneficiary, collected, 'AA91 failed send to beneficiary');
 }
 
-function failed(index: number, reason: string, data?: Uint8Array): ProgramRevert {
+function failed(index: number, reason: string, data?: Uint8Array): ProgramRevertError {
   const text = bytesToHex(utf8ToBytes(reason));
   const tail = (digits: string): string =>
     wordOf(digits.length / 2) + digits.padEnd(Math.ceil(digits.length / 64) * 64, '0');
   if (data === undefined) {
-    return new ProgramRevert(hexToBytes(FAILED_OP + wordOf(index) + wordOf(64) + tail(text)));
+    return new ProgramRevertError(hexToBytes(FAILED_OP + wordOf(index) + wordOf(64) + tail(text)));
   }
   const first = tail(text);
   const head = wordOf(index) + wordOf(96) + wordOf(96 + first.length / 2);
-  return new ProgramRevert(hexToBytes(FAILED_OP_WITH_REVERT + head + first + tail(bytesToHex(data))));
+  return new ProgramRevertError(hexToBytes(FAILED_OP_WITH_REVERT + head + first + tail(bytesToHex(data))));
 }
 
 async function validate(
@@ -206,7 +206,7 @@ async function prepareSender(
 function charge(
   { address }: Frame,
   state: EvmState,
-  { account, prefund, fault }: { account: string; prefund: bigint; fault: ProgramRevert },
+  { account, prefund, fault }: { account: string; prefund: bigint; fault: ProgramRevertError },
 ): void {
   // The paymaster of the sandbox has no deposit: it pays from its balance.
   if (account === PAYMASTER_ADDRESS) {
@@ -233,7 +233,7 @@ function giveBack({ address }: Frame, state: EvmState, account: string, amount: 
 function useNonce(
   { address }: Frame,
   { accounts }: EvmState,
-  fault: ProgramRevert,
+  fault: ProgramRevertError,
   { sender, nonce }: PackedOperation,
 ): void {
   const account = sender.toLowerCase();
@@ -247,7 +247,7 @@ function useNonce(
 function requireValid(
   word: Uint8Array,
   { block, estimate }: Context,
-  fault: (reason: string) => ProgramRevert,
+  fault: (reason: string) => ProgramRevertError,
   reasons: { readonly signature: string; readonly time: string },
 ): void {
   const data = numberIn(bytesToHex(word));
@@ -299,7 +299,10 @@ async function validatePaymaster(
   return { gasUsed: called.gasUsed, context: wanted };
 }
 
-function readContext(returned: Uint8Array, fault: ProgramRevert): { wanted: Uint8Array; word: Uint8Array } {
+function readContext(
+  returned: Uint8Array,
+  fault: ProgramRevertError,
+): { wanted: Uint8Array; word: Uint8Array } {
   try {
     const [wanted, word] = AbiParameters.decode(contextAndData, bytesTo0xHex(returned));
     return { wanted: hexToBytes(wanted.slice(2)), word: hexToBytes(wordOf(word)) };

@@ -1,0 +1,37 @@
+import { signal } from '@preact/signals';
+import { control } from './control.ts';
+import { shortened } from './names.ts';
+
+const MOST_WALLETS = 1000;
+
+/** The names of wallets by their ids, and by `ext_wal_` with their external ids. */
+const names = signal<ReadonlyMap<string, string>>(new Map());
+let isReading = false;
+
+/** Reads the names of the newest thousand wallets. Names that are known stay when the sandbox does not respond. */
+export async function readWalletNames(): Promise<void> {
+  if (isReading) return;
+  isReading = true;
+  try {
+    const { data } = await control('listSandboxWallets', { query: { limit: MOST_WALLETS } });
+    names.value = new Map(
+      data.flatMap(({ id, name, external_id: external }): [string, string][] => {
+        const shown = name ?? external;
+        if (shown === null) return [];
+        return [
+          [id, shown],
+          ...(external === null ? [] : [[`ext_wal_${external}`, shown] as [string, string]]),
+        ];
+      }),
+    );
+  } catch {
+    // Ids are shown in place of names.
+  } finally {
+    isReading = false;
+  }
+}
+
+/** The name of a wallet, or its shortened id. */
+export function walletName(id: string): string {
+  return names.value.get(id) ?? shortened(id);
+}
