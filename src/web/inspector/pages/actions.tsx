@@ -165,8 +165,20 @@ function ActionFacts({ action, whole }: FactsProps) {
       <Timeline label="Steps" steps={steps.map(shownStep)} />
       <dl>
         <Fact name="Wallet">
-          <Named id={action.wallet_id} what="the wallet's id" href={hrefOf('wallets', [action.wallet_id])} />
+          <Named id={action.wallet_id} what="the wallet's id" href={hrefOf('wallets', [action.wallet_id])}>
+            {action.wallet_name ?? undefined}
+          </Named>
         </Fact>
+        {action.to !== null && (
+          <Fact name="To">
+            <Named id={action.to} what="the receiver" />
+          </Fact>
+        )}
+        {action.request_id !== null && (
+          <Fact name="Request">
+            <a href={hrefOf('requests', [action.request_id])}>the request that caused it</a>
+          </Fact>
+        )}
         <Fact name="Started">
           <ExactTime ms={action.created_at_ms} />
         </Fact>

@@ -187,7 +187,11 @@ function TransactionDetail({ id, row, back, steps }: DetailProps) {
       what="Transaction"
       id={id}
       back={back}
-      title={<>Transaction {status !== '' && <Status of={status} />}</>}
+      title={
+        <>
+          {row === undefined ? 'Transaction' : <What row={row} />} {status !== '' && <Status of={status} />}
+        </>
+      }
       sub={row === undefined ? undefined : <Chain id={row.caip2} />}
       error={error.value}
       tabs={tabs}

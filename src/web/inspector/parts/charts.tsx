@@ -97,7 +97,7 @@ export function StackedBars({ label, bars, names, chosen, choose }: StackedBarsP
         {bars
           .filter((_, index) => index % LABELS_EVERY === 0)
           .map(({ title }) => (
-            <span key={title}>{title}</span>
+            <span key={title}>{title.slice(0, 5)}</span>
           ))}
       </div>
       <table class="hidden">
