@@ -23,7 +23,7 @@ export async function listActionViews(
     };
   });
   const actions = page.map((row) => {
-    const shown = (steps.get(row.id) ?? []).map((step) => stepView(step) as unknown as StepFields);
+    const shown = (steps.get(row.id) ?? []).map((step) => stepView(step) as object as StepFields);
     // The amount of a swap is known when it ends.
     const details = { ...JSON.parse(row.details), ...JSON.parse(row.outcome ?? '{}') } as Details;
     return { row, steps: shown, details, caip2: shown[0]?.caip2 };

@@ -122,7 +122,7 @@ function Findings({ lint, add }: { lint: PolicyLint | undefined; add: (rule: Rul
           </details>
           {remedy?.setting !== undefined && <p>The app setting {remedy.setting} denies it.</p>}
           {remedy?.rule !== undefined && (
-            <button type="button" onClick={() => add(remedy.rule as unknown as Rule)}>
+            <button type="button" onClick={() => add(remedy.rule as object as Rule)}>
               Add the rule that denies it
             </button>
           )}

@@ -8,11 +8,10 @@ import type {
   SentRequest,
 } from '../../../sandbox/generated/schemas.ts';
 import { control } from '../control.ts';
-import { inWords } from '../names.ts';
 import { Copy } from '../parts/copy.tsx';
 import { Fact } from '../parts/fact.tsx';
 import { Icon } from '../parts/icon.tsx';
-import { Prose } from '../parts/prose.tsx';
+import { Marked, Prose } from '../parts/prose.tsx';
 import { type Sending, SentResult, useSending } from '../parts/sent-result.tsx';
 import { setQuery } from '../router.tsx';
 
@@ -69,7 +68,9 @@ function Problem({ problem }: { readonly problem: RefusalProblem }) {
   const { subject, expected, came, at_fault: place, text, next_step: next } = problem;
   return (
     <div class="problem">
-      <h3>{inWords(subject)}</h3>
+      <h3>
+        <Marked text={subject[0]!.toUpperCase() + subject.slice(1)} />
+      </h3>
       <Prose text={text} />
       <dl>
         <Fact name="Expected">
