@@ -289,21 +289,21 @@ export function textOf(object: BridgeObject, name: string): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** Returns a nested object. Empty if there is none. */
+/** Returns a nested object, or an empty one if the member is not an object. */
 export function objectOf(object: BridgeObject, name: string): BridgeObject {
   const value = object[name];
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   return isObject ? (value as BridgeObject) : {};
 }
 
-/** Returns a list of objects. Empty if there is none. */
+/** Returns the objects of a list, or an empty list if the member is not a list. */
 export function objectsOf(object: BridgeObject, name: string): readonly BridgeObject[] {
   const value = object[name];
   if (!Array.isArray(value)) return [];
   return value.filter((item): item is BridgeObject => typeof item === 'object' && item !== null);
 }
 
-/** Returns a list of texts. Empty if there is none. */
+/** Returns the texts of a list, or an empty list if the member is not a list. */
 export function textsOf(object: BridgeObject, name: string): readonly string[] {
   const value = object[name];
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];

@@ -37,7 +37,10 @@ const next: readonly (readonly [string, string])[] = [
   ['custos --help', 'all commands'],
 ];
 
-/** What `custos` alone prints: the running sandboxes, that of the current folder first, and useful commands. */
+/**
+ * Returns what `custos` without a command prints: the running sandboxes and useful commands. The sandbox of the
+ * current folder comes first.
+ */
 export async function overview(screen: Screen = screenOf()): Promise<string> {
   const { isStartedHere, listRunningSandboxes } = await import('../../tools/client/running-sandboxes.ts');
   const running = listRunningSandboxes()

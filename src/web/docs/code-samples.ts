@@ -171,7 +171,7 @@ function asTypeScript(request: SampleRequest): string {
     ...(credentials === 'secret'
       ? [`    authorization: \`Basic \${btoa(\`\${appId}:\${${secret}}\`)}\`,`]
       : []),
-    ...(credentials === 'user' ? ['    authorization: `Bearer ${process.env.USER_TOKEN}`,'] : []),
+    ...(credentials === 'user' ? [`    authorization: \`Bearer \${process.env.USER_TOKEN}\`,`] : []),
     ...(isSigned ? ['    ...signed,'] : own),
     ...others.filter((line) => !isSigned || !signed.has(line)),
     ...(value === undefined ? [] : [`    'content-type': '${contentType(request)}',`]),

@@ -1,64 +1,24 @@
 import type { SandboxConnection } from '../../sandbox/generated/schemas.ts';
+import { sampleLanguages } from '../docs/code-samples.ts';
 
-/** The ways in which Home shows the connection: the name of the tab, and its text. */
+const CA_FILE = '.custos/ca.pem';
+
+/** The ways in which Home shows the connection: the name of the tab, and its text with the app's secret. */
 export function connectionTexts(connection: SandboxConnection): readonly (readonly [string, string])[] {
-  const {
-    base_url: url,
-    app_id: id,
-    app_secret: secret,
-    ca_file: caFile,
-    header_prefix: prefix,
-  } = connection;
-  const ca = caFile ?? '.custos/ca.pem';
-  const header = `${prefix}-app-id`;
-  return [
-    [
-      'Environment',
-      [
-        `export SERVICE_BASE_URL=${url}`,
-        `export SERVICE_APP_ID=${id}`,
-        `export SERVICE_APP_SECRET=${secret}`,
-        `export NODE_EXTRA_CA_CERTS=${ca}`,
-      ].join('\n'),
-    ],
-    [
-      'curl',
-      [`curl --cacert ${ca} -u ${id}:${secret}`, `-H '${header}: ${id}'`, `${url}/v1/wallets`].join(
-        ' \\\n  ',
-      ),
-    ],
-    [
-      'TypeScript',
-      [
-        '// NODE_EXTRA_CA_CERTS must name the certificate before Node starts:',
-        `//   NODE_EXTRA_CA_CERTS=${ca} node example.ts`,
-        `const response = await fetch('${url}/v1/wallets', {`,
-        '  headers: {',
-        `    authorization: \`Basic \${btoa('${id}:${secret}')}\`,`,
-        `    '${header}': '${id}',`,
-        '  },',
-        '});',
-        'console.log(await response.json());',
-      ].join('\n'),
-    ],
-    [
-      'Python',
-      [
-        'import base64, ssl, urllib.request',
-        '',
-        `credentials = base64.b64encode(b"${id}:${secret}").decode()`,
-        `request = urllib.request.Request("${url}/v1/wallets", headers={`,
-        '    "authorization": f"Basic {credentials}",',
-        `    "${header}": "${id}",`,
-        '})',
-        `trust = ssl.create_default_context(cafile="${ca}")`,
-        'print(urllib.request.urlopen(request, context=trust).read().decode())',
-      ].join('\n'),
-    ],
+  const { base_url: url, app_id: appId, app_secret: appSecret, header_prefix: prefix } = connection;
+  const caFile = connection.ca_file ?? CA_FILE;
+  const request = {
+    ...{ method: 'GET', url: `${url}/v1/wallets`, headers: {}, value: undefined, isForm: false },
+    ...{ prefix, appId, appSecret, credentials: 'secret' as const, keyFiles: [], caFile },
+  };
+  const environment = [
+    `export SERVICE_BASE_URL=${url}`,
+    `export SERVICE_APP_ID=${appId}`,
+    `export SERVICE_APP_SECRET=${appSecret}`,
+    `export NODE_EXTRA_CA_CERTS=${caFile}`,
   ];
-}
-
-/** Puts dots in place of a secret, for display. */
-export function withoutSecret(text: string, secret: string): string {
-  return text.replaceAll(secret, '••••••••');
+  return [
+    ['Environment', environment.join('\n')],
+    ...sampleLanguages.map(({ title, write }) => [title, write(request)] as const),
+  ];
 }

@@ -1,36 +1,25 @@
+import { chainOfCaip2 } from '../../engine/assets/known-chains.ts';
+
 /** What a colour says: it went well, it needs a look, it failed, it is under way, or nothing. */
 export type Tone = 'good' | 'warn' | 'bad' | 'info' | 'none';
 
-/** The names and colours of the chains that people know. */
-const chains: Readonly<Record<string, readonly [name: string, color: string]>> = {
-  'eip155:1': ['Ethereum', '#5b6ee1'],
-  'eip155:10': ['Optimism', '#e0263c'],
-  'eip155:56': ['BNB Chain', '#a97a06'],
-  'eip155:130': ['Unichain', '#d0147c'],
-  'eip155:137': ['Polygon', '#7b3fe4'],
-  'eip155:8453': ['Base', '#1453e6'],
-  'eip155:42161': ['Arbitrum', '#1b6fb5'],
-  'eip155:43114': ['Avalanche', '#c93536'],
-  'eip155:80002': ['Polygon Amoy', '#7b3fe4'],
-  'eip155:84532': ['Base Sepolia', '#1453e6'],
-  'eip155:421614': ['Arbitrum Sepolia', '#1b6fb5'],
-  'eip155:11155111': ['Sepolia', '#5b6ee1'],
-  'eip155:11155420': ['Optimism Sepolia', '#e0263c'],
-  'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp': ['Solana', '#7d37e0'],
-  'solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1': ['Solana devnet', '#7d37e0'],
-  'solana:4uhcVJyU9pJkvQyS88uRDiswHXSCkY3z': ['Solana testnet', '#7d37e0'],
-  'tron:0x2b6653dc': ['Tron', '#c8102e'],
-};
+/** Names that are not the words of the contract's name. */
+const names: Readonly<Record<string, string>> = { bsc: 'BNB Chain', zksync_era: 'ZKsync Era' };
 
-/** The colours of chain types, which also mark chains that are not in the table. */
-const families: Readonly<Record<string, string>> = {
+/** The colours of chains by their names, of test networks by their main network, and of chain types. */
+const colors: Readonly<Record<string, string>> = {
   ethereum: '#5b6ee1',
-  eip155: '#56637a',
+  sepolia: '#5b6ee1',
+  optimism: '#e0263c',
+  bsc: '#a97a06',
+  unichain: '#d0147c',
+  polygon: '#7b3fe4',
+  base: '#1453e6',
+  arbitrum: '#1b6fb5',
+  avalanche: '#c93536',
   solana: '#7d37e0',
   tron: '#c8102e',
   bitcoin: '#b8650a',
-  'bitcoin-segwit': '#b8650a',
-  'bitcoin-taproot': '#b8650a',
   cosmos: '#4a4e7c',
   stellar: '#3d5a80',
   sui: '#2a76c9',
@@ -41,19 +30,17 @@ const families: Readonly<Record<string, string>> = {
   near: '#2d7d46',
   spark: '#a14a00',
 };
+const OTHER_COLOR = '#56637a';
 
 /**
  * Returns the name and the colour of a chain, from its CAIP-2 id, its name in the API or its type, such as
  * `eip155:8453`, `base` or `bitcoin-segwit`.
  */
 export function chainOf(id: string): { readonly name: string; readonly color: string } {
-  const known = chains[id];
-  if (known !== undefined) return { name: known[0], color: known[1] };
-  const words = id.replaceAll(/[_-]/g, ' ');
-  const name = id.includes(':') ? id : words[0]!.toUpperCase() + words.slice(1);
-  const same = Object.values(chains).find(([each]) => each.toLowerCase() === words.toLowerCase());
-  if (same !== undefined) return { name: same[0], color: same[1] };
-  return { name, color: families[id] ?? families[id.split(':')[0]!] ?? '#56637a' };
+  const known = chainOfCaip2(id)?.name ?? id;
+  const name = names[known] ?? (known.includes(':') ? known : inWords(known.replaceAll('-', '_')));
+  const [family = ''] = known.split(/[_-]/);
+  return { name, color: colors[known] ?? colors[family] ?? OTHER_COLOR };
 }
 
 /** Shortens an id, a hash, a key or an address to its first and last characters. */

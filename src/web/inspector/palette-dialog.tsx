@@ -17,13 +17,19 @@ addEventListener('keydown', (event) => {
 /** The dialog that finds pages, wallets, requests and operations, and runs actions. Ctrl+K or Cmd+K opens it. */
 export function PaletteDialog() {
   const dialog = useRef<HTMLDialogElement>(null);
-  // Its list of operations is only loaded when it is opened.
+  // Its code is loaded when it is opened for the first time.
   const content = useSignal<typeof Palette | undefined>(undefined);
   useEffect(() => {
     if (isOpen.value && content.value === undefined) {
-      void import('./palette.tsx').then((loaded) => {
-        content.value = loaded.Palette;
-      });
+      import('./palette.tsx').then(
+        (loaded) => {
+          content.value = loaded.Palette;
+        },
+        () => {
+          // The sandbox does not respond, which the foot of the menu says. The next press tries again.
+          isOpen.value = false;
+        },
+      );
     }
     if (isOpen.value) dialog.current?.showModal();
     else dialog.current?.close();

@@ -134,7 +134,7 @@ describe.skipIf(isSkipped)('pages of the inspector in a browser', () => {
         },
       });
       const { transaction_id: id } = (sent as { data: { transaction_id: string } }).data;
-      await page.locator(`[id="row-${id}"] .dim`).click();
+      await page.locator(`[id="row-${id}"] .age`).click();
       const progress = page.getByRole('list', { name: 'Progress' });
       await progress.getByText('Broadcasted').waitFor();
       await button(page, 'Drop').click();

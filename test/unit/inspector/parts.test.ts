@@ -4,7 +4,7 @@ import type {
   RecordedRequest,
   SandboxConnection,
 } from '../../../src/sandbox/generated/schemas.ts';
-import { connectionTexts, withoutSecret } from '../../../src/web/inspector/connect.ts';
+import { connectionTexts } from '../../../src/web/inspector/connect.ts';
 import { coverageMap, strengthOf } from '../../../src/web/inspector/coverage-map.ts';
 import { flowOf } from '../../../src/web/inspector/money-flow.ts';
 import { chainOf, inWords, shortened, toneOf, usdText } from '../../../src/web/inspector/names.ts';
@@ -53,6 +53,7 @@ test('requests are counted in the quarter of a minute in which they arrived, by 
 test('a request is repeated in each language, with variables in place of what was not recorded', () => {
   const exchange = {
     ...{ id: '1', method: 'POST', path: '/v1/wallets', operation: 'createWallet', status: 200, code: null },
+    ...{ user_id: null, signatures_sent: 0 },
     request: {
       headers: [
         { name: 'authorization', value: '[removed]' },
@@ -63,7 +64,7 @@ test('a request is repeated in each language, with variables in place of what wa
     },
   } as unknown as RecordedExchange;
   const code = new Map(codeOf(exchange, 'https://127.0.0.1:4010'));
-  expect([...code.keys()]).toEqual(['curl', 'TypeScript', 'Python', 'Go', 'Test']);
+  expect([...code.keys()]).toEqual(['curl', 'TypeScript', 'Python', 'Go', 'Java', 'Test']);
   for (const text of code.values()) {
     expect(text).toContain('https://127.0.0.1:4010/v1/wallets');
     expect(text).toContain('service-app-id');
@@ -73,14 +74,16 @@ test('a request is repeated in each language, with variables in place of what wa
   }
 });
 
-test('the connection is shown without its secret, and copied with it', () => {
+test('the connection is written in every language, with its credentials', () => {
   const connection = {
     ...{ base_url: 'https://127.0.0.1:4010', app_id: 'app', app_secret: 'tell-nobody' },
     ...{ header_prefix: 'service', ca_file: null },
   } as unknown as SandboxConnection;
-  for (const [, text] of connectionTexts(connection)) {
+  const texts = new Map(connectionTexts(connection));
+  expect([...texts.keys()]).toEqual(['Environment', 'curl', 'TypeScript', 'Python', 'Go', 'Java']);
+  for (const text of texts.values()) {
+    expect(text).toContain('https://127.0.0.1:4010');
     expect(text).toContain('tell-nobody');
-    expect(withoutSecret(text, 'tell-nobody')).not.toContain('tell-nobody');
   }
 });
 

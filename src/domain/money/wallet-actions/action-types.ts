@@ -29,7 +29,7 @@ function gasPaid(steps: readonly StoredStep[]): Gas | null {
   );
 }
 
-/** The wire fields that the external step of an action sets on delivery; undefined if there is none. */
+/** The members that the external step of an action sets on delivery. Undefined for actions without such a step. */
 function deliveryOf(steps: readonly StoredStep[]): object | undefined {
   const external = steps.find((step) => 'external' in step);
   return external?.external.delivery;

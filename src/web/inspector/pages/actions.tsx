@@ -1,5 +1,4 @@
 import { ListChecks } from 'lucide';
-import { useEffect } from 'preact/hooks';
 import type { WalletActionResponse, WalletActionStep } from '../../../generated/schemas.ts';
 import type { SandboxAction } from '../../../sandbox/generated/schemas.ts';
 import { readApi } from '../api.ts';
@@ -15,7 +14,7 @@ import { Empty } from '../parts/states.tsx';
 import { Age, ExactTime } from '../parts/time.tsx';
 import { Timeline } from '../parts/timeline.tsx';
 import { useEventFeed } from '../parts/use-event-feed.tsx';
-import { everyPage, useLoaded } from '../parts/use-loaded.tsx';
+import { everyPage, useLoaded, useReload } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
 import { hrefOf } from '../routes.ts';
 
@@ -76,13 +75,11 @@ function StepsBar({ steps }: Pick<SandboxAction, 'steps'>) {
 /** The wallet actions of all wallets, which their events keep up to date, and the steps of the open action. */
 export function Page() {
   const { events, interruption } = useEventFeed('wallet_action.*');
-  const { value, error, reload } = useLoaded(
+  const { value, error, isLoading, reload } = useLoaded(
     (signal) => everyPage((query) => control('listSandboxActions', { query }, signal)),
     [],
   );
-  useEffect(() => {
-    if (value.peek() !== undefined) reload();
-  }, [events.value.length]);
+  useReload({ isLoading, reload }, events.value);
   return (
     <SearchableList
       page="actions"

@@ -97,7 +97,7 @@ function Upcoming({ upcoming: { now_ms: nowMs, data }, set, reload }: UpcomingPr
               <button
                 type="button"
                 class="plain"
-                aria-label={`Go to ${dateAndTime(entry.at_ms)} UTC`}
+                aria-label={`Go there, ${dateAndTime(entry.at_ms)} UTC`}
                 onClick={() => set({ now_ms: entry.at_ms })}
               >
                 Go there

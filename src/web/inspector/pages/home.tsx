@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { CircleCheck, CircleDashed, Play, ShieldCheck, TriangleAlert } from 'lucide';
+import { useEffect } from 'preact/hooks';
 import type { RecordedRequest, SandboxConnection } from '../../../sandbox/generated/schemas.ts';
 import { absence, clock } from '../clock-feed.ts';
-import { connectionTexts, withoutSecret } from '../connect.ts';
 import { control } from '../control.ts';
 import { inWords } from '../names.ts';
 import { StackedBars } from '../parts/charts.tsx';
@@ -17,17 +17,18 @@ import { Age, MachineAge } from '../parts/time.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { quickActions } from '../quick-actions.ts';
 import { requestsOverTime } from '../requests/over-time.ts';
-import { interruption, requests, useRequests } from '../requests/request-feed.tsx';
+import { interruption, requests } from '../requests/request-feed.tsx';
 import { goTo } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
 import { dateAndTime } from '../texts.ts';
 
 const MOST_REFUSALS = 5;
 const MOST_UPCOMING = 5;
+/** What is next is read again when the sandbox's clock has moved by this. */
+const UPCOMING_MS = 10_000;
 
 /** What is going on: health, connection, the first steps, the last refusals, what happens next, and quick actions. */
 export function Page() {
-  useRequests();
   const connection = useLoaded((signal) => control('getConnection', {}, signal), []);
   const hasSigned = requests.value.some(isSigning);
   return (
@@ -175,9 +176,14 @@ function Refusals() {
 }
 
 function Connect({ connection }: { readonly connection: SandboxConnection }) {
-  const texts = connectionTexts(connection);
+  // The texts of the languages are loaded after the page.
+  const loaded = useLoaded(
+    async () => (await import('../connect.ts')).connectionTexts(connection),
+    [connection.base_url],
+  );
   const chosen = useSignal(0);
-  const [name, text] = texts[chosen.value]!;
+  const texts = loaded.value.value ?? [];
+  const [name = '', text = ''] = texts[chosen.value] ?? [];
   return (
     <>
       <dl>
@@ -215,7 +221,7 @@ function Connect({ connection }: { readonly connection: SandboxConnection }) {
         </Copy>
       </div>
       <pre tabIndex={0} role="region" aria-label={`Connection for ${name}`}>
-        {withoutSecret(text, connection.app_secret)}
+        {text.replaceAll(connection.app_secret, '••••••••')}
       </pre>
     </>
   );
@@ -252,10 +258,11 @@ function QuickActions() {
 }
 
 function Upcoming() {
-  const { value, error } = useLoaded(
+  const { value, error, reload } = useLoaded(
     (signal) => control('listUpcoming', { query: { limit: MOST_UPCOMING } }, signal),
-    [Math.floor((clock.value?.now_ms ?? 0) / 10_000)],
+    [],
   );
+  useEffect(reload, [Math.floor((clock.value?.now_ms ?? 0) / UPCOMING_MS)]);
   return (
     <section class="card" aria-label="Next on the clock">
       <h2>

@@ -19,7 +19,6 @@ import {
   interruption,
   requests,
   seeRequests,
-  useRequests,
 } from '../requests/request-feed.tsx';
 import { goTo, route, setQuery } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
@@ -68,7 +67,6 @@ function Took({ request: { duration_ms: ms } }: { readonly request: RecordedRequ
 
 /** The requests of the sandbox as they arrive, and the open request. */
 export function Page() {
-  useRequests();
   useEffect(seeRequests, [requests.value.length]);
   useEffect(() => {
     void readWalletNames();

@@ -17,7 +17,7 @@ import type { Tab } from '../parts/tabs.tsx';
 import { Age } from '../parts/time.tsx';
 import { Timeline } from '../parts/timeline.tsx';
 import { useEventFeed } from '../parts/use-event-feed.tsx';
-import { everyPage, useLoaded } from '../parts/use-loaded.tsx';
+import { everyPage, useLoaded, useReload } from '../parts/use-loaded.tsx';
 import type { Column } from '../parts/virtual-table.tsx';
 import { hrefOf } from '../routes.ts';
 import { stepsOf, type TransactionStep } from '../transaction-steps.ts';
@@ -76,13 +76,11 @@ function FromTo({ row }: { readonly row: SandboxTransaction }) {
 /** The transactions of all wallets, which their events keep up to date, and the open transaction. */
 export function Page() {
   const { events, interruption } = useEventFeed('transaction.*');
-  const { value, error, reload } = useLoaded(
+  const { value, error, isLoading, reload } = useLoaded(
     (signal) => everyPage((query) => control('listSandboxTransactions', { query }, signal)),
     [],
   );
-  useEffect(() => {
-    if (value.peek() !== undefined) reload();
-  }, [events.value.length]);
+  useReload({ isLoading, reload }, events.value);
   return (
     <SearchableList
       page="transactions"

@@ -1,8 +1,11 @@
 import type { RecordedExchange } from '../../../sandbox/generated/schemas.ts';
+import { sampleLanguages } from '../../docs/code-samples.ts';
+import type { SampleRequest } from '../../docs/sample-request.ts';
 
 type Sent = Pick<RecordedExchange, 'method' | 'path' | 'request'>;
 
 const REMOVED = '[removed]';
+const CA_FILE = '.custos/ca.pem';
 /** Headers that the client sets itself. */
 const ownHeaders =
   /^(host|connection|content-length|accept|accept-encoding|accept-language|user-agent|transfer-encoding|expect|sec-.*|keep-alive)$/i;
@@ -12,7 +15,7 @@ const ownHeaders =
  * `$APP_SECRET`, and other values under the name of their header.
  */
 export function curlCommand({ method, path, request }: Sent, baseUrl: string): string {
-  const lines = [`curl --cacert .custos/ca.pem -X ${method} ${quote(baseUrl + path)}`];
+  const lines = [`curl --cacert ${CA_FILE} -X ${method} ${quote(baseUrl + path)}`];
   for (const { name, value } of headersToSend(request.headers)) {
     if (value !== REMOVED) lines.push(`-H ${quote(`${name}: ${value}`)}`);
     else if (name.toLowerCase() === 'authorization') lines.push('-u "$APP_ID:$APP_SECRET"');
@@ -59,116 +62,37 @@ export function testOf(
   ].join('\n');
 }
 
-/** The code in TypeScript that repeats a request with `fetch`. */
-function typescriptOf({ method, path, request }: Sent, baseUrl: string): string {
-  const headers = headersToSend(request.headers).map(({ name, value }) => {
-    const text = value === REMOVED ? valueInTest(name) : JSON.stringify(value);
-    return `    ${JSON.stringify(name)}: ${text},`;
-  });
-  return [
-    "import { env } from 'node:process';",
-    '',
-    '// Node trusts the certificate of the sandbox with NODE_EXTRA_CA_CERTS=.custos/ca.pem',
-    `const response = await fetch(${JSON.stringify(baseUrl + path)}, {`,
-    `  method: ${JSON.stringify(method)},`,
-    '  headers: {',
-    ...headers,
-    '  },',
-    ...(request.body === null ? [] : [`  body: ${bodyInScript(request.body)},`]),
-    '});',
-    'console.log(response.status, await response.json());',
-  ].join('\n');
-}
-
-/** The code in Python that repeats a request with the standard library. */
-function pythonOf({ method, path, request }: Sent, baseUrl: string): string {
-  const headers = headersToSend(request.headers);
-  const isBasic = ({ name, value }: { name: string; value: string }) =>
-    value === REMOVED && name.toLowerCase() === 'authorization';
-  return [
-    ...(headers.some(isBasic) ? ['import base64'] : []),
-    'import os',
-    'import ssl',
-    'import urllib.request',
-    '',
-    'trust = ssl.create_default_context(cafile=".custos/ca.pem")',
-    ...(headers.some(isBasic)
-      ? ["credentials = f\"{os.environ['APP_ID']}:{os.environ['APP_SECRET']}\""]
-      : []),
-    'request = urllib.request.Request(',
-    `    ${JSON.stringify(baseUrl + path)},`,
-    `    method=${JSON.stringify(method)},`,
-    '    headers={',
-    ...headers.map((header) => {
-      const { name, value } = header;
-      const text = isBasic(header)
-        ? '"Basic " + base64.b64encode(credentials.encode()).decode()'
-        : value === REMOVED
-          ? `os.environ[${JSON.stringify(variableOf(name))}]`
-          : JSON.stringify(value);
-      return `        ${JSON.stringify(name)}: ${text},`;
-    }),
-    '    },',
-    ...(request.body === null ? [] : [`    data=${JSON.stringify(textOf(request.body))}.encode(),`]),
-    ')',
-    'with urllib.request.urlopen(request, context=trust) as response:',
-    '    print(response.status, response.read().decode())',
-  ].join('\n');
-}
-
-/** The code in Go that repeats a request with the standard library. */
-function goOf({ method, path, request }: Sent, baseUrl: string): string {
-  const headers = headersToSend(request.headers);
-  const needsOs = headers.some(({ value }) => value === REMOVED);
-  const body = request.body === null ? 'nil' : `strings.NewReader(${JSON.stringify(textOf(request.body))})`;
-  const imports = [
-    'fmt',
-    'io',
-    'net/http',
-    ...(needsOs ? ['os'] : []),
-    ...(body === 'nil' ? [] : ['strings']),
-  ];
-  return [
-    'package main',
-    '',
-    'import (',
-    ...imports.map((name) => `\t"${name}"`),
-    ')',
-    '',
-    '// Go trusts the certificate of the sandbox with SSL_CERT_FILE=.custos/ca.pem',
-    'func main() {',
-    `\trequest, _ := http.NewRequest(${JSON.stringify(method)}, ${JSON.stringify(baseUrl + path)}, ${body})`,
-    ...headers.map(({ name, value }) => {
-      if (value !== REMOVED) return `\trequest.Header.Set(${JSON.stringify(name)}, ${JSON.stringify(value)})`;
-      if (name.toLowerCase() === 'authorization') {
-        return '\trequest.SetBasicAuth(os.Getenv("APP_ID"), os.Getenv("APP_SECRET"))';
-      }
-      return `\trequest.Header.Set(${JSON.stringify(name)}, os.Getenv(${JSON.stringify(variableOf(name))}))`;
-    }),
-    '\tresponse, err := http.DefaultClient.Do(request)',
-    '\tif err != nil {',
-    '\t\tpanic(err)',
-    '\t}',
-    '\tdefer response.Body.Close()',
-    '\tbody, _ := io.ReadAll(response.Body)',
-    '\tfmt.Println(response.Status, string(body))',
-    '}',
-  ].join('\n');
-}
-
-/** The code that repeats a request, by the name of its language. */
+/** The code that repeats a request, by the name of its language. Only the form for curl is as it was sent. */
 export function codeOf(exchange: RecordedExchange, baseUrl: string): readonly (readonly [string, string])[] {
+  const request = sampleOf(exchange, baseUrl);
   return [
     ['curl', curlCommand(exchange, baseUrl)],
-    ['TypeScript', typescriptOf(exchange, baseUrl)],
-    ['Python', pythonOf(exchange, baseUrl)],
-    ['Go', goOf(exchange, baseUrl)],
+    ...sampleLanguages
+      .filter(({ id }) => id !== 'sh')
+      .map(({ title, write }) => [title, write(request)] as const),
     ['Test', testOf(exchange, baseUrl)],
   ];
 }
 
-function bodyInScript(body: unknown): string {
-  return typeof body === 'string' ? JSON.stringify(body) : stringified(body);
+/** Headers that the samples write themselves. */
+const written = /^(authorization|content-type|.*-app-id|.*-authorization-signature)$/i;
+
+/** The request of the samples. A file in place of the private key stands for a signature, which is made again. */
+function sampleOf(exchange: RecordedExchange, baseUrl: string): SampleRequest {
+  const { method, path, request, user_id: user, signatures_sent: signatures } = exchange;
+  const others = headersToSend(request.headers).filter(({ name }) => !written.test(name));
+  const app = request.headers.find(({ name }) => /-app-id$/i.test(name));
+  const hasCredentials = request.headers.some(({ name }) => name.toLowerCase() === 'authorization');
+  return {
+    ...{ method, url: baseUrl + path, value: request.body ?? undefined, isForm: false },
+    headers: Object.fromEntries(others.map(({ name, value }) => [name, value])),
+    prefix: app === undefined ? 'service' : app.name.toLowerCase().slice(0, -'-app-id'.length),
+    appId: app?.value ?? '',
+    appSecret: undefined,
+    credentials: !hasCredentials ? 'none' : user === null ? 'secret' : 'user',
+    keyFiles: signatures === 0 ? [] : ['owner.pem'],
+    caFile: CA_FILE,
+  };
 }
 
 function headersToSend(headers: RecordedExchange['request']['headers']) {

@@ -7,13 +7,13 @@ import { DetailPanel } from '../parts/detail-panel.tsx';
 import { Fact } from '../parts/fact.tsx';
 import { JsonTree } from '../parts/json-tree.tsx';
 import { HttpStatus, Label } from '../parts/label.tsx';
+import { Failure } from '../parts/states.tsx';
 import type { Tab } from '../parts/tabs.tsx';
 import { ExactTime } from '../parts/time.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { hrefOf } from '../routes.ts';
 import { dateAndTime, shortAddress } from '../texts.ts';
 import { walletName } from '../wallet-names.ts';
-import { codeOf } from './as-code.ts';
 import { PolicyTree } from './policy-tree.tsx';
 import { Refusal } from './refusal.tsx';
 import { ReplayBox } from './replay-box.tsx';
@@ -195,8 +195,14 @@ function Effects({
 }
 
 function Code({ exchange }: { readonly exchange: RecordedExchange }) {
-  const languages = codeOf(exchange, location.origin);
+  // The texts of the languages are only loaded here.
+  const loaded = useLoaded(
+    async () => (await import('./as-code.ts')).codeOf(exchange, location.origin),
+    [exchange.id],
+  );
   const chosen = useSignal(0);
+  const languages = loaded.value.value;
+  if (languages === undefined) return <Failure message={loaded.error.value} />;
   const [name, text] = languages[chosen.value]!;
   return (
     <section aria-label="Code">

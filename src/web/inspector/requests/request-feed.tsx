@@ -1,5 +1,4 @@
 import { signal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
 import type { RecordedRequest } from '../../../sandbox/generated/schemas.ts';
 import { ControlError, control } from '../control.ts';
 import { archiveOf, withNewer } from './filters.ts';
@@ -10,7 +9,7 @@ const PAGE = 1000;
 const WAIT_MS = 20_000;
 const RETRY_MS = 1000;
 
-/** The requests of the sandbox, oldest first. They stay in memory while another page is open. */
+/** The requests of the sandbox, oldest first. Every page uses them. */
 export const requests = signal<readonly RecordedRequest[]>([]);
 /** The reason why no further requests arrive. Empty while the sandbox responds. */
 export const interruption = signal('');
@@ -20,46 +19,28 @@ export const unseen = signal(0);
 
 let cursor = 'start';
 let isRead = false;
-let followers = 0;
-let stop = new AbortController();
-
-/** Follows the requests while a component that needs them is shown. */
-export function useRequests(): void {
-  useEffect(() => {
-    followers += 1;
-    if (followers === 1) {
-      stop = new AbortController();
-      void followRequests(stop.signal);
-    }
-    return () => {
-      followers -= 1;
-      if (followers === 0) stop.abort();
-    };
-  }, []);
-}
 
 /** Sets the number of unseen requests to 0. */
 export function seeRequests(): void {
   unseen.value = 0;
 }
 
-/** Adds requests as they arrive, until `leaving` is aborted. */
-async function followRequests(leaving: AbortSignal): Promise<void> {
-  while (!leaving.aborted) {
+/** Adds requests as they arrive, for as long as the window is open. */
+export async function followRequests(): Promise<void> {
+  for (;;) {
     try {
       const query = { after: cursor, limit: PAGE, wait_ms: WAIT_MS };
-      const page = await control('listRequests', { query }, leaving);
+      const page = await control('listRequests', { query });
       requests.value = withNewer(page.began_anew ? [] : requests.value, page.data, MOST_REQUESTS);
       cursor = page.cursor;
       if (isRead) unseen.value += page.data.length;
       isRead = page.data.length < PAGE;
       interruption.value = '';
     } catch (error) {
-      if (leaving.aborted) return;
       interruption.value = (error as Error).message;
       // The log to which the cursor belongs may no longer exist.
       if (error instanceof ControlError && error.status > 0) cursor = 'start';
-      await pause(RETRY_MS, leaving);
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     }
   }
 }
@@ -82,14 +63,4 @@ export async function downloadArchive(chosen: readonly RecordedRequest[]): Promi
   } catch (error) {
     interruption.value = (error as Error).message;
   }
-}
-
-function pause(ms: number, leaving: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    leaving.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }
