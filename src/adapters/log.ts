@@ -34,7 +34,9 @@ const RETRY_MS = 1_000;
 const BUSY_MS = 50;
 
 /** CHOICE: the time that the end of the process waits for a slow reader of its last lines. */
-const MAX_EXIT_MS = 1_000;
+const MAX_EXIT_MS = 5_000;
+/** CHOICE: the time after which a reader that accepts no byte at the end of the process counts as hung. */
+const MAX_EXIT_SILENCE_MS = 1_000;
 const EXIT_RETRY_MS = 2;
 
 /** The message of the note about dropped lines. */
@@ -175,16 +177,20 @@ function makeNonBlocking(descriptor: Descriptor): void {
   void (descriptor === 1 ? process.stdout : process.stderr);
 }
 
-/** Writes synchronously until all bytes are written, a write fails, or the reader accepts nothing for too long. */
+/** Writes synchronously until all bytes are written, a write fails, or the reader is too slow. */
 function writeAtOnce(descriptor: Descriptor, bytes: Buffer): void {
   const never = new Int32Array(new SharedArrayBuffer(4));
-  const endMs = performance.now() + MAX_EXIT_MS;
+  const startMs = performance.now();
+  let progressMs = startMs;
   let left = bytes;
   while (left.length > 0) {
     try {
       left = left.subarray(writeSync(descriptor, left));
+      progressMs = performance.now();
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN' || performance.now() >= endMs) return;
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return;
+      const nowMs = performance.now();
+      if (nowMs - progressMs >= MAX_EXIT_SILENCE_MS || nowMs - startMs >= MAX_EXIT_MS) return;
       Atomics.wait(never, 0, 0, EXIT_RETRY_MS);
     }
   }
