@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { cpus, loadavg, tmpdir, totalmem } from 'node:os';
 import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
+import { readProgress } from './figure.ts';
 import { pageText } from './page.ts';
 import { folder, type Result, readResult, resultFile, root } from './results.ts';
 import { type Figure, figures } from './rows.ts';
@@ -11,6 +12,7 @@ import { type Figure, figures } from './rows.ts';
  * npm run figures                         lists the figures and their last results
  * npm run figures -- kills                runs one in its long form, and keeps the result
  * npm run figures -- kills --size 50      with another size
+ * npm run figures -- equal-to-anvil            goes on where an interrupted run of the same commit and size ended
  * npm run figures -- simulation --minutes 30   as many as there is time for
  * npm run figures -- simulation -- --workers 2   with more arguments for its program
  * npm run figures -- --page               writes docs/figures/README.md again
@@ -36,13 +38,22 @@ type Measured = Pick<Result, 'outcome' | 'tests' | 'measured' | 'failures' | 'si
 interface Scratch {
   readonly notes: string;
   readonly report: string;
+  /** What a run keeps that does not end; absent where the tree has changes, which a later run may not have. */
+  readonly progress?: string;
 }
 
 async function run(figure: Figure, size: number | undefined): Promise<Result> {
   const scratchFolder = mkdtempSync(join(tmpdir(), 'custos-figures-'));
-  const scratch = { notes: join(scratchFolder, 'notes'), report: join(scratchFolder, 'report.json') };
   const [began, beganMs, loadBefore] = [new Date().toISOString(), performance.now(), loadOfMinute()];
   const state = treeState();
+  const progress = join(root, 'reports', 'figures', `${figure.name}-${size ?? 'all'}-${state.commit}.json`);
+  const earlier = state.isClean ? readProgress(progress) : undefined;
+  if (earlier !== undefined)
+    process.stderr.write(`goes on after ${earlier.seconds} s: ${JSON.stringify(earlier.state)}\n`);
+  const scratch = {
+    ...{ notes: join(scratchFolder, 'notes'), report: join(scratchFolder, 'report.json') },
+    ...(state.isClean ? { progress } : {}),
+  };
   try {
     const done = await measure(figure, size, scratch);
     return {
@@ -53,7 +64,7 @@ async function run(figure: Figure, size: number | undefined): Promise<Result> {
       command: commandOf(figure, size),
       ...(size === undefined ? {} : { size }),
       ...done,
-      seconds: Math.round((performance.now() - beganMs) / 1000),
+      seconds: Math.round((performance.now() - beganMs) / 1000) + (earlier?.seconds ?? 0),
     };
   } finally {
     rmSync(scratchFolder, { recursive: true, force: true });
@@ -76,7 +87,7 @@ function measure(figure: Figure, size: number | undefined, scratch: Scratch): Pr
 async function runTests(
   { files, filter, isShort = false }: Extract<Figure['measurement'], { by: 'tests' }>,
   size: number | undefined,
-  { notes, report }: Scratch,
+  { notes, report, progress }: Scratch,
 ): Promise<Measured> {
   const args = [
     ...['run', ...files, ...(files.length === 0 ? [] : ['--maxWorkers=1']), '--reporter=default'],
@@ -87,6 +98,7 @@ async function runTests(
   const env = {
     ...{ FIGURE_FILE: notes, ...(isShort ? {} : { TEST_LONG: '1' }) },
     ...(size === undefined ? {} : { FIGURE_SIZE: String(size) }),
+    ...(progress === undefined ? {} : { FIGURE_PROGRESS: progress }),
   };
   const code = await start(join(root, 'node_modules', 'vitest', 'vitest.mjs'), args, env);
   const { numPassedTests, numFailedTests, numPendingTests, testResults } = existsSync(report)
@@ -100,6 +112,8 @@ async function runTests(
     return failed.map(({ fullName, failureMessages }) => `${fullName}: ${firstLine(failureMessages[0])}`);
   });
   const hasPassed = code === 0 && numFailedTests === 0 && numPassedTests > 0;
+  // A run that failed begins with the case that failed.
+  if (hasPassed && progress !== undefined) rmSync(progress, { force: true });
   return {
     outcome: hasPassed ? 'passed' : 'failed',
     tests: { passed: numPassedTests, failed: numFailedTests, skipped: numPendingTests },

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { figureSize, noteFigure } from '../figures/figure.ts';
+import { expect, test } from 'vitest';
+import { figureProgress, figureSize, noteFigure } from '../figures/figure.ts';
 import { randomOf } from '../simulation/random.ts';
 import { randomCase } from '../support/evm/cases.ts';
 import { comparable } from '../support/evm/comparable.ts';
@@ -11,11 +11,8 @@ import { type Answer, openPair, type Pair } from '../support/evm/pair.ts';
 
 const transactions = figureSize({ short: 50, long: 5_000 });
 
-let pair: Pair;
-beforeAll(async () => {
-  pair = await openPair();
-});
-afterAll(() => pair[Symbol.asyncDispose]());
+/** Anvil keeps the steps of everything that it has executed, and slows down with them. */
+const CASES_OF_A_PAIR = 200;
 
 /** Anvil estimates more gas than a transaction may have (EIP-7825), where geth fails as we do. */
 const GAS_CAP = 16_777_216n;
@@ -39,18 +36,16 @@ function expectEstimate(here: Seen, there: Seen, withEstimate: readonly Answer[]
 test(
   `${transactions} transactions have equal results, receipts, traces and effects`,
   async () => {
-    const counts = { cases: 0, transactions: 0, succeeded: 0, reverted: 0, created: 0, logs: 0, steps: 0 };
+    const none = { cases: 0, transactions: 0, succeeded: 0, reverted: 0, created: 0, logs: 0, steps: 0 };
+    const progress = figureProgress(none);
+    const counts = { ...progress.state };
     while (counts.transactions < transactions) {
-      const what = `case ${counts.cases}`;
-      const one = await randomCase(randomOf(what));
-      const { seen, withEstimate } = await bothSee(pair, one);
-      for (const [subject, [ours, theirs]] of Object.entries(comparable(one, seen))) {
-        expect({ what, subject, is: ours }).toEqual({ what, subject, is: theirs });
+      await using pair = await openPair();
+      const end = counts.cases + CASES_OF_A_PAIR;
+      while (counts.cases < end && counts.transactions < transactions) {
+        await compareNext(pair, counts);
+        progress.save(counts);
       }
-      if (one.isEstimated) expectEstimate(...seen, withEstimate, what);
-      counts.cases += 1;
-      counts.transactions += one.transactions.length;
-      count(seen[0], counts);
     }
     expect(counts.succeeded).toBeGreaterThan(transactions / 4);
     noteFigure(counts);
@@ -58,9 +53,27 @@ test(
   4 * 3_600_000,
 );
 
-function count({ receipts, steps }: Seen, counts: Record<string, number>): void {
-  const add = (name: string, amount: number): void => {
-    counts[name] = (counts[name] ?? 0) + amount;
+type Counts = Record<
+  'cases' | 'transactions' | 'succeeded' | 'reverted' | 'created' | 'logs' | 'steps',
+  number
+>;
+
+async function compareNext(pair: Pair, counts: Counts): Promise<void> {
+  const what = `case ${counts.cases}`;
+  const one = await randomCase(randomOf(what));
+  const { seen, withEstimate } = await bothSee(pair, one);
+  for (const [subject, [ours, theirs]] of Object.entries(comparable(one, seen))) {
+    expect({ what, subject, is: ours }).toEqual({ what, subject, is: theirs });
+  }
+  if (one.isEstimated) expectEstimate(...seen, withEstimate, what);
+  counts.cases += 1;
+  counts.transactions += one.transactions.length;
+  count(seen[0], counts);
+}
+
+function count({ receipts, steps }: Seen, counts: Counts): void {
+  const add = (name: keyof Counts, amount: number): void => {
+    counts[name] += amount;
   };
   for (const answer of receipts) {
     if (!('result' in answer) || answer.result === null) continue;
