@@ -109,6 +109,8 @@ export const MAX_SIGNATURES = 100;
 const RECOVERY_COST = 6;
 // Hashing this many bytes takes as long as one verification.
 const BYTES_PER_VERIFICATION = 128 * 1024;
+// The caller has parsed and written a payload, which takes much longer than to hash it.
+const BYTES_WRITTEN_PER_VERIFICATION = 8 * 1024;
 
 /** The outcome of verifying the signatures of one request. */
 export interface VerifiedSignatures {
@@ -147,8 +149,8 @@ interface Search {
  * Finds the key behind each signature. All signatures of one request usually cover the same payload, so the payload
  * of the first verified signature is tried first for the others.
  *
- * Yields after each signature its cost, in verifications, so that the caller can let other work run. Never throws: a
- * malformed signature verifies under no key.
+ * Yields the cost of writing the payloads, then the cost of each signature, in verifications, so that the caller can
+ * let other work run. Never throws: a malformed signature verifies under no key.
  *
  * INVARIANT: the cost of a signature does not depend on the number of keys. Each payload is hashed once, and once
  * more for a key that is found.
@@ -167,6 +169,7 @@ export function* verifySignatures(search: Search): Generator<number, VerifiedSig
   let order = payloads.map((_, index) => index);
   const payloadIndices = new Set<number>();
 
+  yield payloads.reduce((sum, { length }) => sum + length, 0) / BYTES_WRITTEN_PER_VERIFICATION;
   for (const [position, text] of signatures.entries()) {
     const signature = decodeCanonicalBase64(text);
     if (signature === undefined) continue;

@@ -7,7 +7,7 @@ import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
 
 // Requests of the greatest size that are accepted, and those that are refused late: none keeps the thread from others.
 const MAX_SLICE_MS = 50;
-const ATTEMPTS = 40;
+const ATTEMPTS = 10;
 /** A little less than a body may have. */
 const LARGE = 900_000;
 
