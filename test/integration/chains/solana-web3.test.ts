@@ -1,9 +1,11 @@
 import {
   Connection,
+  type Finality,
   Keypair,
   LAMPORTS_PER_SOL,
   PublicKey,
   SendTransactionError,
+  type SignaturesForAddressOptions,
   SystemProgram,
   sendAndConfirmTransaction,
   Transaction,
@@ -12,6 +14,7 @@ import {
   VersionedTransaction,
 } from '@solana/web3.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { bytesToBase58 } from '../../../src/engine/crypto/encoding.ts';
 import { startSandbox, type TestSandbox } from '../../../src/testing/testing.ts';
 
 // The usual flows of @solana/web3.js, unmodified, against the URL of a chain.
@@ -77,6 +80,44 @@ test('an airdrop, a transfer with a memo, and the parsed transaction', async () 
   expect(block?.transactions[0]?.transaction.signatures).toEqual([signature]);
   expect(await connection.getBlocks(slot - 2, slot)).toEqual([slot - 2, slot - 1, slot]);
   expect(await connection.getBlockTime(slot)).toBe(parsed?.blockTime);
+});
+
+test('the signatures of an address, page by page', async () => {
+  const [alice, bob] = [await funded(20), Keypair.generate().publicKey];
+  const sent: string[] = [];
+  for (let count = 1; count <= 5; count += 1) {
+    const instructions = new Transaction().add(transfer(alice, bob, count * LAMPORTS_PER_SOL));
+    sent.unshift(await sendAndConfirmTransaction(connection, instructions, [alice]));
+  }
+  const listed = async (options?: SignaturesForAddressOptions, level?: Finality): Promise<string[]> => {
+    const infos = await connection.getSignaturesForAddress(bob, options, level);
+    return infos.map(({ signature }) => signature);
+  };
+  const [newest, second, third, fourth, oldest] = sent as [string, string, string, string, string];
+  expect(await listed()).toEqual(sent);
+  expect(await listed({ limit: 2 })).toEqual([newest, second]);
+  expect(await listed({ limit: 2, before: second })).toEqual([third, fourth]);
+  expect(await listed({ before: fourth })).toEqual([oldest]);
+  expect(await listed({ before: oldest })).toEqual([]);
+  expect(await listed({ until: fourth })).toEqual([newest, second, third]);
+  expect(await listed({ before: newest, until: fourth, limit: 1 })).toEqual([second]);
+  expect(await listed({ before: fourth, until: newest })).toEqual([]);
+  // Agave lists nothing before a signature that it does not know, and ignores an end that it does not know.
+  const unknown = bytesToBase58(new Uint8Array(64).fill(7));
+  expect(await listed({ before: unknown })).toEqual([]);
+  expect(await listed({ until: unknown })).toEqual(sent);
+  // The airdrop of another account ends the list, although it does not name this one.
+  const [airdrop] = await connection.getSignaturesForAddress(alice.publicKey, { before: oldest });
+  expect(await listed({ before: airdrop!.signature })).toEqual([]);
+  expect(await listed({ until: airdrop!.signature })).toEqual(sent);
+  // No block of them is final yet.
+  expect(await listed({}, 'finalized')).toEqual([]);
+  expect(await listed({ before: newest }, 'finalized')).toEqual([]);
+  await sandbox.mine(32, 'solana');
+  expect(await listed({ before: newest }, 'finalized')).toEqual(sent.slice(1));
+  await expect(listed({ limit: 1_001 })).rejects.toThrow('Invalid limit; max 1000');
+  await expect(listed({ limit: 0 })).rejects.toThrow('Invalid limit; max 1000');
+  await expect(listed({ before: 'short' })).rejects.toThrow('Invalid param');
 });
 
 test('signatures, accounts, logs and slots by subscription', async () => {

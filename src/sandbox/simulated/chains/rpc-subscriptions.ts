@@ -20,7 +20,7 @@ export interface Subscriptions<Id, Content> {
   add(connection: RpcConnection, id: Id, content: Content): void;
   /** Whether the connection had the subscription. */
   remove(connection: RpcConnection, id: Id): boolean;
-  contents(): Iterable<Content>;
+  contents(): readonly Content[];
   isEmpty(): boolean;
   /** Calls `tell` for each subscription, with pauses for other work. */
   forEach(tell: (id: Id, content: Content, connection: RpcConnection) => unknown): Promise<void>;
@@ -76,9 +76,7 @@ export function makeSubscriptions<Id, Content>(
     remove(connection, id) {
       return byConnection.get(connection)?.delete(id) === true && subscriptions.delete(id);
     },
-    *contents() {
-      for (const { content } of subscriptions.values()) yield content;
-    },
+    contents: () => Array.from(subscriptions.values(), ({ content }) => content),
     isEmpty: () => subscriptions.size === 0,
     async forEach(tell) {
       const turn = makeTurns();

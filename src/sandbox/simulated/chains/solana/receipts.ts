@@ -125,12 +125,12 @@ export function hashesIn({ store, caip2 }: Place, block: number, limit: number):
     .map(({ hash }) => hash);
 }
 
-/** Returns the position of the latest transaction. Undefined if there is none. */
-export function latestReceipt({ store, caip2 }: Place): Position | undefined {
+/** Returns the position of the latest transaction up to a block. Undefined if there is none. */
+export function latestReceipt({ store, caip2 }: Place, upTo: number): Position | undefined {
   return store.first(
     `select block_number as block, position as "index" from solana_receipts
-     where caip2 = ? order by block_number desc, position desc limit 1`,
-    caip2,
+     where caip2 = ? and block_number <= ? order by block_number desc, position desc limit 1`,
+    ...[caip2, upTo],
   );
 }
 

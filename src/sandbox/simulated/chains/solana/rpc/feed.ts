@@ -1,10 +1,13 @@
 import { sha256 } from '@noble/hashes/sha2.js';
-import { bytesToHex } from '../../../../../engine/crypto/encoding.ts';
+import { base64ToBytes, bytesToHex } from '../../../../../engine/crypto/encoding.ts';
+import { once } from '../../../../../engine/load-once.ts';
 import { invalid, isRecord, type RpcConnection } from '../../rpc-calls.ts';
 import { makeSubscriptions } from '../../rpc-subscriptions.ts';
+import type { SolanaAccount } from '../accounts.ts';
 import type { TransactionError } from '../failures.ts';
 import type { SolanaParts } from '../parts.ts';
-import { findReceipt, latestReceipt, mentionsBefore, type Position, receiptsAfter } from '../receipts.ts';
+import { decodeSolana } from '../plan.ts';
+import { latestReceipt, type Position, type Receipt, receiptsAfter } from '../receipts.ts';
 import { notifiedView, shapeOf } from './accounts.ts';
 import {
   addressOf,
@@ -18,18 +21,21 @@ import {
 } from './params.ts';
 
 /*
- * The subscriptions of one chain. Each stores the last transaction that its client was notified of, at the client's
- * commitment level.
+ * The subscriptions of one chain. A push reads the new transactions and the accounts that they name once, for all
+ * subscriptions together. The number of subscriptions therefore does not change how often the store is read, except for
+ * accounts that have changed and for signatures that no block has included yet.
  */
 
 /** CHOICE: when the clock moves far, a subscriber receives only the latest 256 slots. */
 const MOST_SLOTS = 256;
-/** The maximum number of transactions that one push reads for a subscription to logs. */
+/** The maximum number of transactions that one push reads at a commitment level. */
 const MOST_RECEIPTS = 200;
 /** The object that a subscription observes. */
 interface Subject {
   /** The JSON-RPC method of its notifications. */
   readonly method: string;
+  /** The level at which it waits for transactions. Undefined when it does not look at them. */
+  readonly level?: Level;
   /** Calls `tell` for each change. Returns whether the subscription has ended. */
   check(news: News, tell: (value: unknown, slot: number) => void): boolean;
   /** Starts again, after the whole content was replaced. */
@@ -41,7 +47,28 @@ interface News {
   readonly head: number;
   /** Changes when a transaction is received or included. */
   readonly transactions: string;
-  readonly latest: Position;
+  /** Returns the transactions that the level has reached since the last push. */
+  reached(level: Level): Reached;
+  /** Returns an account, which is read once for all subscriptions. */
+  account(address: string): Fingerprinted;
+}
+
+/** CHOICE: a block is confirmed as soon as it is processed. */
+type Level = 'confirmed' | 'finalized';
+
+const levelOf = (level: Commitment): Level => (level === 'finalized' ? level : 'confirmed');
+
+interface Reached {
+  /** In order, each with the accounts that it names. */
+  readonly transactions: readonly { readonly receipt: Receipt; readonly accounts: ReadonlySet<string> }[];
+  /** For each account that they name, the position of the last of them. */
+  readonly positions: ReadonlyMap<string, Position>;
+}
+
+interface Fingerprinted {
+  readonly account: SolanaAccount;
+  /** Changes with the account. */
+  readonly fingerprint: string;
 }
 
 type SubscriptionMethod = (connection: RpcConnection, params: readonly unknown[]) => unknown;
@@ -62,6 +89,8 @@ export function makeFeed(
   const { world, caip2, state, pool, blocks } = parts;
   const place = { store: world.store, caip2 };
   const subscriptions = makeSubscriptions<number, Subject>(push, { caip2, log: world.log });
+  /** The last transactions that were read for the subscriptions. */
+  const cursors: Record<Level, Position> = { confirmed: START, finalized: START };
   let content = world.store.content();
   let lastId = 0;
   let seen = '';
@@ -72,15 +101,53 @@ export function makeFeed(
       caip2,
     )?.id ?? 0;
 
+  function fingerprinted(address: string): Fingerprinted {
+    const account = state.account(address);
+    const { lamports, owner, data } = account;
+    return { account, fingerprint: `${lamports} ${owner} ${bytesToHex(sha256(data))}` };
+  }
+
+  const latestAt = (level: Level): Position => latestReceipt(place, slotAt(parts, level)) ?? START;
+
+  /** Reads the next transactions up to the newest slot at a level. */
+  function reach(level: Level): Reached {
+    const page = { ...cursors[level], upTo: slotAt(parts, level), limit: MOST_RECEIPTS };
+    const transactions = receiptsAfter(place, page).map((receipt) => {
+      const { keys } = decodeSolana(base64ToBytes(receipt.wire));
+      const { writable, readonly } = receipt.loaded;
+      return { receipt, accounts: new Set([...keys, ...writable, ...readonly]) };
+    });
+    const positions = new Map<string, Position>();
+    for (const { receipt, accounts } of transactions) {
+      cursors[level] = positionOf(receipt);
+      for (const address of accounts) positions.set(address, cursors[level]);
+    }
+    // The next push reads the rest, even if nothing changes until then.
+    if (transactions.length === MOST_RECEIPTS) seen = '';
+    return { transactions, positions };
+  }
+
   function newsNow(): News {
-    const latest = latestReceipt(place) ?? START;
+    const latest = latestReceipt(place, blocks.head().number) ?? START;
     const transactions = [content, latest.block, latest.index, lastReceived()].join(' ');
-    return { head: blocks.head().number, transactions, latest };
+    const byLevel = { confirmed: once(() => reach('confirmed')), finalized: once(() => reach('finalized')) };
+    const accounts = new Map<string, Fingerprinted>();
+    return {
+      ...{ head: blocks.head().number, transactions },
+      reached: (level) => byLevel[level](),
+      account(address) {
+        const found = accounts.get(address) ?? fingerprinted(address);
+        accounts.set(address, found);
+        return found;
+      },
+    };
   }
 
   async function push(): Promise<void> {
     if (content !== world.store.content()) {
       content = world.store.content();
+      cursors.confirmed = latestAt('confirmed');
+      cursors.finalized = latestAt('finalized');
       for (const subject of subscriptions.contents()) subject.restart();
     }
     await blocks.catchUp();
@@ -99,6 +166,10 @@ export function makeFeed(
   }
 
   function subscribe(connection: RpcConnection, subject: Subject): number {
+    const { level } = subject;
+    const isFirst = level !== undefined && !subscriptions.contents().some((each) => each.level === level);
+    // Nobody has read the transactions that this level has reached since its last subscription ended.
+    if (isFirst) cursors[level] = latestAt(level);
     lastId += 1;
     subscriptions.add(connection, lastId, subject);
     // A subscription may have a notification immediately.
@@ -138,6 +209,7 @@ export function makeFeed(
         // A transaction that no block included is searched for again only after other transactions arrived.
         if (slot === undefined && checked === transactions) return false;
         checked = transactions;
+        if (slot !== undefined && slot > slotAt(parts, level)) return false;
         const found = inclusionOf(hash);
         slot = found?.slot;
         if (!isTold && (found !== undefined || pool.isKnown(hash))) {
@@ -155,68 +227,50 @@ export function makeFeed(
     };
   }
 
-  function accountSubject(address: string, level: Commitment, shape: ReturnType<typeof shapeOf>): Subject {
-    let position = latestReceipt(place) ?? START;
-    const fingerprint = (): string => {
-      const { lamports, owner, data } = state.account(address);
-      return `${lamports} ${owner} ${bytesToHex(sha256(data))}`;
-    };
-    let last = fingerprint();
+  function accountSubject(address: string, level: Level, shape: ReturnType<typeof shapeOf>): Subject {
+    let position = latestAt(level);
+    /** Undefined when a transaction that has not reached the level may have changed the account. */
+    const current = (): string | undefined =>
+      isAfter(latestAt('confirmed'), position) ? undefined : fingerprinted(address).fingerprint;
+    let last = current();
     return {
-      method: 'accountNotification',
-      check({ latest }, tell) {
-        if (isAt(position, latest)) return false;
-        const upTo = slotAt(parts, level);
-        const [hash] = mentionsBefore(place, address, {
-          ...{ before: { block: upTo + 1, index: -1 }, until: position, limit: 1 },
-        });
-        const receipt = hash === undefined ? undefined : findReceipt(place, hash);
-        if (receipt === undefined) {
-          if (latest.block <= upTo) position = latest;
-          return false;
-        }
-        position = { block: receipt.block.number, index: receipt.index };
-        const now = fingerprint();
-        if (now === last) return false;
-        last = now;
-        tell(notifiedView(parts, state.account(address), shape), position.block);
+      ...{ method: 'accountNotification', level },
+      check(news, tell) {
+        const found = news.reached(level).positions.get(address);
+        if (found === undefined || !isAfter(found, position)) return false;
+        position = found;
+        const { account, fingerprint } = news.account(address);
+        if (fingerprint === last) return false;
+        last = fingerprint;
+        tell(notifiedView(parts, account, shape), position.block);
         return false;
       },
       restart() {
-        position = latestReceipt(place) ?? START;
-        last = fingerprint();
+        position = latestAt(level);
+        last = current();
       },
     };
   }
 
-  function logsSubject(address: string | undefined, level: Commitment): Subject {
-    let position = latestReceipt(place) ?? START;
+  function logsSubject(address: string | undefined, level: Level): Subject {
+    let position = latestAt(level);
     return {
-      method: 'logsNotification',
-      check({ latest }, tell) {
-        if (isAt(position, latest)) return false;
-        const page = { ...position, upTo: slotAt(parts, level), limit: MOST_RECEIPTS };
-        const receipts = receiptsAfter(place, page);
-        // The next push reads the rest, even if nothing changes until then.
-        if (receipts.length === MOST_RECEIPTS) seen = '';
-        for (const receipt of receipts) {
-          position = { block: receipt.block.number, index: receipt.index };
+      ...{ method: 'logsNotification', level },
+      check(news, tell) {
+        for (const { receipt, accounts } of news.reached(level).transactions) {
+          if (!isAfter(positionOf(receipt), position)) continue;
+          position = positionOf(receipt);
           const { hash, error, logs, block } = receipt;
-          if (address !== undefined && !isNamed(address, position)) continue;
+          if (address !== undefined && !accounts.has(address)) continue;
           tell({ signature: hash, err: error, logs }, block.number);
         }
         return false;
       },
       restart() {
-        position = latestReceipt(place) ?? START;
+        position = latestAt(level);
       },
     };
   }
-
-  const isNamed = (address: string, { block, index }: Position): boolean =>
-    mentionsBefore(place, address, {
-      ...{ before: { block, index: index + 1 }, until: { block, index: index - 1 }, limit: 1 },
-    }).length > 0;
 
   return {
     methods: {
@@ -229,11 +283,12 @@ export function makeFeed(
       },
       accountSubscribe(connection, [address, second]) {
         const options = optionsOf(second);
-        const subject = accountSubject(addressOf(address), commitmentOf(options), shapeOf(options));
+        const level = levelOf(commitmentOf(options));
+        const subject = accountSubject(addressOf(address), level, shapeOf(options));
         return subscribe(connection, subject);
       },
       logsSubscribe(connection, [filter, second]) {
-        const level = commitmentOf(optionsOf(second));
+        const level = levelOf(commitmentOf(optionsOf(second)));
         return subscribe(connection, logsSubject(mentionedIn(filter), level));
       },
       ...{ slotUnsubscribe: unsubscribe, signatureUnsubscribe: unsubscribe },
@@ -242,9 +297,11 @@ export function makeFeed(
   };
 }
 
-function isAt(one: Position, other: Position): boolean {
-  return one.block === other.block && one.index === other.index;
+function isAfter(one: Position, other: Position): boolean {
+  return one.block > other.block || (one.block === other.block && one.index > other.index);
 }
+
+const positionOf = ({ block, index }: Receipt): Position => ({ block: block.number, index });
 
 /** Returns the address that a filter of logs names. Undefined for all transactions. */
 function mentionedIn(filter: unknown): string | undefined {

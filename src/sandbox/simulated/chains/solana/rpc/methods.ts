@@ -306,16 +306,19 @@ async function signaturesFor(parts: SolanaParts, address: string, options: Optio
   requireSlot(newest, options);
   const limit = options.limit == null ? MOST_LISTED : integerOf(options.limit, 'limit');
   if (limit === 0 || limit > MOST_LISTED) throw invalid(`Invalid limit; max ${MOST_LISTED}`);
+  /** Null for a signature that is unknown at the commitment level. */
   const positionOf = (hash: unknown) => {
     if (hash === undefined || hash === null) return undefined;
     const receipt = findReceipt(place, signatureOf(hash));
-    return receipt && { block: receipt.block.number, index: receipt.index };
+    if (receipt === undefined || receipt.block.number > newest) return null;
+    return { block: receipt.block.number, index: receipt.index };
   };
-  const top = { block: newest + 1, index: -1 };
-  const before = positionOf(options.before) ?? top;
+  const [before, until] = [positionOf(options.before), positionOf(options.until)];
+  // Source: agave, blockstore.rs, get_confirmed_signatures_for_address2. An unknown `until` is ignored.
+  if (before === null) return [];
   const hashes = mentionsBefore(place, address, {
-    before: before.block < top.block ? before : top,
-    until: positionOf(options.until) ?? { block: -1, index: -1 },
+    before: before ?? { block: newest + 1, index: -1 },
+    until: until ?? { block: -1, index: -1 },
     limit,
   });
   const turn = makeTurns();
