@@ -1,0 +1,248 @@
+"""The client: credentials, signatures, retries and errors below the generated functions."""
+
+import asyncio
+import base64
+import random
+import re
+import ssl
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import httpx
+
+from .client import Client
+from .keys import Recipient, Signer, key_signer, seal, signed_payload
+from .models import Wallet
+from .operations import OPERATIONS
+
+_NOT_EXECUTED = (429, 503)
+_UNCERTAIN = (502, 504)
+_REPEATABLE = ("GET", "PUT", "DELETE")
+_LONGEST_WAIT_S = 60
+
+_Outcome = httpx.Response | httpx.TransportError
+
+
+class ApiError(Exception):
+    """An answer of the service with a status of 400 or more."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        try:
+            body = response.json()
+            message = body["error"]
+        except (ValueError, KeyError, TypeError):
+            body, message = {}, response.reason_phrase
+        self.status = response.status_code
+        self.code: str | None = body.get("code")
+        self.message: str = message
+        self.data: dict[str, Any] | None = body.get("data")
+        self.request_id: str | None = response.headers.get("x-request-id")
+        super().__init__(f"{self.status} {self.code or ''}: {message} (request {self.request_id})")
+
+
+@dataclass(frozen=True)
+class Options:
+    app_id: str
+    app_secret: str | None = None
+    # The access token of a user, instead of the app secret.
+    user_token: str | None = None
+    prefix: str = "service"
+    # The owners who sign.
+    signers: Sequence[Signer] = ()
+    idempotency_key: str | None = None
+    request_expiry_ms: int | None = None
+    retries: int = 3
+    # These can be replaced in tests.
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    random: Callable[[], float] = random.random
+    new_key: Callable[[], str] = lambda: str(uuid.uuid4())
+    sleep: Callable[[float], Any] = time.sleep
+    sleep_async: Callable[[float], Any] = asyncio.sleep
+
+
+class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
+    """Prepares each request, sends it until there is an answer, and raises ApiError."""
+
+    def __init__(self, options: Options, base_path: str, sync: httpx.BaseTransport, unblocking: httpx.AsyncBaseTransport):
+        self.options, self.base_path, self.sync, self.unblocking = options, base_path, sync, unblocking
+        self._skew_ms = 0
+
+    def prepare(self, request: httpx.Request) -> bytes:
+        """Adds the service headers and signatures. Returns the payload that was signed."""
+        options, headers = self.options, request.headers
+        credentials = base64.b64encode(f"{options.app_id}:{options.app_secret}".encode()).decode()
+        headers["authorization"] = f"Bearer {options.user_token}" if options.user_token else f"Basic {credentials}"
+        accepted = self._accepted(request)
+        signed = {f"{options.prefix}-app-id": options.app_id}
+        if "idempotency-key" in accepted:
+            signed[f"{options.prefix}-idempotency-key"] = options.idempotency_key or options.new_key()
+        if "request-expiry" in accepted and options.request_expiry_ms is not None:
+            deadline_ms = options.now_ms() + self._skew_ms + options.request_expiry_ms
+            signed[f"{options.prefix}-request-expiry"] = str(deadline_ms)
+        headers.update(signed)
+        if "authorization-signature" not in accepted or not options.signers:
+            return b""
+        payload = signed_payload(request.method, str(request.url), request.content, signed)
+        headers[f"{options.prefix}-authorization-signature"] = ",".join(sign(payload) for sign in options.signers)
+        return payload
+
+    def _accepted(self, request: httpx.Request) -> Sequence[str]:
+        """The service headers that the operation lists, without their prefix. It refuses others."""
+        path = request.url.raw_path.decode().split("?")[0].removeprefix(self.base_path)
+        for method, pattern, names in OPERATIONS:
+            if method == request.method and re.fullmatch(pattern, path):
+                return names
+        return ()
+
+    def _attempts(self, request: httpx.Request) -> Generator[float, _Outcome, httpx.Response]:
+        """Yields the seconds to wait before each attempt, and receives its outcome."""
+        self.prepare(request)
+        has_key = f"{self.options.prefix}-idempotency-key" in request.headers
+        is_repeatable = has_key or request.method in _REPEATABLE
+        failures, was_corrected = 0, False
+        outcome = yield 0
+        while not (isinstance(outcome, httpx.Response) and outcome.status_code < 400):
+            if not was_corrected and self._corrects_clock(outcome):
+                was_corrected = True
+                self.prepare(request)
+                outcome = yield 0
+                continue
+            failures += 1
+            wait = self._wait(outcome, failures, is_repeatable)
+            if wait is None:
+                raise ApiError(outcome) if isinstance(outcome, httpx.Response) else outcome
+            outcome = yield wait
+        return outcome
+
+    def _wait(self, outcome: _Outcome, failures: int, is_repeatable: bool) -> float | None:
+        """The seconds before the next attempt; None if there is none."""
+        status = outcome.status_code if isinstance(outcome, httpx.Response) else None
+        is_uncertain = status is None or status in _UNCERTAIN
+        if failures > self.options.retries or not (status in _NOT_EXECUTED or is_uncertain and is_repeatable):
+            return None
+        after = outcome.headers.get("retry-after", "") if isinstance(outcome, httpx.Response) else ""
+        if not after.isdecimal():
+            return int(min(8000, 500 * 2 ** (failures - 1)) * (0.5 + 0.5 * self.options.random())) / 1000
+        return None if int(after) > _LONGEST_WAIT_S else int(after) + int(250 * self.options.random()) / 1000
+
+    def _corrects_clock(self, outcome: _Outcome) -> bool:
+        if not isinstance(outcome, httpx.Response) or ApiError(outcome).code != "request_expired":
+            return False
+        server_ms = parsedate_to_datetime(outcome.headers["date"]).timestamp() * 1000
+        previous_ms, self._skew_ms = self._skew_ms, int(server_ms) - self.options.now_ms()
+        return abs(self._skew_ms - previous_ms) > 2000
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        attempts = self._attempts(request)
+        wait = next(attempts)
+        while True:
+            if wait:
+                self.options.sleep(wait)
+            outcome: _Outcome
+            try:
+                outcome = self.sync.handle_request(request)
+                outcome.read()
+            except httpx.TransportError as error:
+                outcome = error
+            try:
+                wait = attempts.send(outcome)
+            except StopIteration as end:
+                return end.value
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        attempts = self._attempts(request)
+        wait = next(attempts)
+        while True:
+            if wait:
+                await self.options.sleep_async(wait)
+            outcome: _Outcome
+            try:
+                outcome = await self.unblocking.handle_async_request(request)
+                await outcome.aread()
+            except httpx.TransportError as error:
+                outcome = error
+            try:
+                wait = attempts.send(outcome)
+            except StopIteration as end:
+                return end.value
+
+
+class Custos(Client):
+    """A client for the generated functions: `create_wallet.sync(client=Custos(…), body=…)`. Options are those above."""
+
+    def __init__(
+        self,
+        app_id: str,
+        app_secret: str | None = None,
+        *,
+        base_url: str,
+        verify: ssl.SSLContext | bool = True,
+        timeout_s: float = 30,
+        **options: Any,
+    ) -> None:
+        base_path = httpx.URL(base_url).path.rstrip("/")
+        sync, unblocking = httpx.HTTPTransport(verify=verify), httpx.AsyncHTTPTransport(verify=verify)
+        self._connect(Transport(Options(app_id, app_secret, **options), base_path, sync, unblocking), base_url, timeout_s)
+
+    def _connect(self, transport: Transport, base_url: str, timeout_s: float) -> None:
+        super().__init__(base_url=base_url, raise_on_unexpected_status=True)
+        self.transport, self.base_url, self.timeout_s = transport, base_url, timeout_s
+        self.set_httpx_client(httpx.Client(base_url=base_url, timeout=timeout_s, transport=transport))
+        self.set_async_httpx_client(httpx.AsyncClient(base_url=base_url, timeout=timeout_s, transport=transport))
+
+    def using(self, **options: Any) -> "Custos":
+        """This client with other options, such as `signers` or `idempotency_key`. The connections are shared."""
+        client = object.__new__(Custos)
+        was = self.transport
+        transport = Transport(replace(was.options, **options), was.base_path, was.sync, was.unblocking)
+        client._connect(transport, self.base_url, self.timeout_s)
+        return client
+
+    def user_signer(self, user_jwt: str) -> tuple[Signer, int]:
+        """A signer for a user with a token, and when it expires in Unix milliseconds."""
+        recipient = Recipient()
+        body = {"user_jwt": user_jwt, "encryption_type": "HPKE", "recipient_public_key": recipient.public_key}
+        answer = self.get_httpx_client().post("/v1/wallets/authenticate", json=body).json()
+        sealed = answer["encrypted_authorization_key"]
+        return key_signer(recipient.open(sealed["encapsulated_key"], sealed["ciphertext"])), answer["expires_at"]
+
+    def import_wallet(self, secret: bytes, wallet: dict[str, Any], **fields: Any) -> Wallet:
+        """Imports a private key, or a phrase. `wallet` has its `address`, `chain_type` and `entropy_type`."""
+        http, wallet = self.get_httpx_client(), {"encryption_type": "HPKE", **wallet}
+        key = http.post("/v1/wallets/import/init", json=wallet).json()["encryption_public_key"]
+        submission = {**fields, "wallet": {**wallet, **seal(secret, key)}}
+        return Wallet.from_dict(http.post("/v1/wallets/import/submit", json=submission).json())
+
+    def export_wallet(self, wallet_id: str, **fields: Any) -> str:
+        """The private key of a wallet; with `export_seed_phrase=True` its phrase. The owner signs."""
+        recipient = Recipient()
+        body = {**fields, "encryption_type": "HPKE", "recipient_public_key": recipient.public_key}
+        sealed = self.get_httpx_client().post(f"/v1/wallets/{wallet_id}/export", json=body).json()
+        return recipient.open(sealed["encapsulated_key"], sealed["ciphertext"])
+
+
+def iterate(fetch: Callable[..., Any], *, items: str = "data", **arguments: Any) -> Iterator[Any]:
+    """Everything in a list, page after page: `iterate(list_wallets.sync, client=client, limit=50)`."""
+    cursor: dict[str, str] = {}
+    while True:
+        page = fetch(**arguments, **cursor)
+        yield from getattr(page, items)
+        if not page.next_cursor:
+            return
+        cursor = {"cursor": page.next_cursor}
+
+
+async def iterate_async(fetch: Callable[..., Awaitable[Any]], *, items: str = "data", **arguments: Any) -> AsyncIterator[Any]:
+    """As `iterate`, with a function such as `list_wallets.asyncio`."""
+    cursor: dict[str, str] = {}
+    while True:
+        page = await fetch(**arguments, **cursor)
+        for item in getattr(page, items):
+            yield item
+        if not page.next_cursor:
+            return
+        cursor = {"cursor": page.next_cursor}
