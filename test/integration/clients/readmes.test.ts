@@ -1,0 +1,93 @@
+import { execFile } from 'node:child_process';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../../support/run-custos.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox.ts';
+import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
+
+// Runs the code of clients/*/README.md as a reader would: blocks become files of a folder. Only the base URL, the port
+// of the receiver and the command are substituted.
+const run = promisify(execFile);
+const clients = join(import.meta.dirname, '..', '..', '..', 'clients');
+
+interface Readme {
+  readonly language: string;
+  /** Installs what the examples need. Fails where the language or its packages cannot be had. */
+  readonly install: readonly [string, ...string[]];
+  /** Generates the client. */
+  readonly build: readonly [string, ...string[]];
+  /** Runs one example. */
+  readonly command: (file: string) => readonly [string, ...string[]];
+  /** Each example, and what it prints. */
+  readonly examples: Readonly<Record<string, RegExp | string>>;
+}
+
+const python: Readme = {
+  language: 'python',
+  install: [join(clients, 'python/generate'), '--only-install'],
+  build: [join(clients, 'python/generate'), '--if-changed'],
+  command: (file) => [join(clients, 'python/.venv/bin/python'), file],
+  examples: {
+    'first.py': /^ethereum 0x[\dA-Fa-f]{40}\n$/,
+    'sign.py': 'sign-output',
+    'retry.py': /^True\n$/,
+    'list.py': /^(\S+\n){12,20}$/,
+    'webhook.py': /^wallet\.archived True\n$/,
+    'keys.py': /^True\n$/,
+  },
+};
+
+describe.each([python])('$language', ({ language, install, build, command, examples }) => {
+  const readme = readFileSync(join(clients, language, 'README.md'), 'utf8');
+  const blocks = new Map(
+    [...readme.matchAll(/<!-- test: ([\w.-]+) -->\n```\w*\n([\s\S]*?)```/g)].map(([, name, code]) => [
+      name!,
+      code!,
+    ]),
+  );
+  let reason: string | undefined;
+  let sandbox: TestSandbox;
+  let folder: string;
+  beforeAll(async () => {
+    folder = temporaryFolder();
+    sandbox = await startSandbox({
+      seed: 'demo',
+      dataFolder: join(folder, '.custos'),
+      hints: true,
+      ticks: true,
+    });
+    await using receiver = await startWebhookReceiver();
+    const port = new URL(receiver.url).port;
+    for (const [name, code] of blocks) {
+      const adapted = code.replaceAll('https://127.0.0.1:4010', sandbox.baseUrl).replaceAll('3000', port);
+      if (name.includes('.')) writeFileSync(join(folder, name), adapted);
+    }
+    const [program, ...args] = install;
+    const installed = await run(program, args).catch((error: Error) => error);
+    if (installed instanceof Error) reason = installed.message;
+    else await run(build[0], build.slice(1));
+  }, 600_000);
+  afterAll(async () => {
+    await sandbox[Symbol.asyncDispose]();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test.each(Object.entries(examples))('%s', async (name, expected) => {
+    if (reason !== undefined) {
+      process.stderr.write(`${name} of clients/${language} did not run: ${reason}\n`);
+      return;
+    }
+    const [program, ...args] = command(name);
+    const { stdout } = await run(program, args, { cwd: folder, timeout: 80_000 });
+    if (typeof expected === 'string') expect(stdout).toBe(blocks.get(expected));
+    else expect(stdout).toMatch(expected);
+  });
+
+  test('runs every example', () => {
+    const shown = [...blocks.keys()].filter((name) => name.includes('.'));
+    const helpers = shown.filter((name) => /^(service|go\.mod)/.test(name));
+    expect(shown.sort()).toEqual([...Object.keys(examples), ...helpers].sort());
+  });
+});
