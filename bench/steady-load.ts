@@ -13,7 +13,7 @@ const { values } = parseArgs({
 const durationMs = Number(values.minutes) * 60_000;
 const clients = 8;
 const SAMPLE_MS = 5_000;
-const MOST_GROWTH = 0.1;
+const MAX_GROWTH = 0.1;
 /** Latencies are kept for so many requests, chosen evenly. */
 const KEPT = 100_000;
 
@@ -85,7 +85,7 @@ async function main(): Promise<number> {
   const growth = late / early - 1;
   const requests = Object.values(tally.counts).reduce((sum, each) => sum + each, 0);
   const failures = tally.failures.slice(0, 10);
-  if (growth >= MOST_GROWTH) failures.push(`memory grew by ${(growth * 100).toFixed(1)} %`);
+  if (growth >= MAX_GROWTH) failures.push(`memory grew by ${(growth * 100).toFixed(1)} %`);
   const report = {
     ...{ requests, requestsPerSecond: Math.round(requests / seconds), ...tally.counts },
     ...{ medianMs: at(0.5), p99Ms: at(0.99) },

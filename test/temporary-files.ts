@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** What the files and databases of a run take at once is below 2 GB. */
-const MOST_BYTES = 4 * 1024 ** 3;
+const MAX_BYTES = 4 * 1024 ** 3;
 
 /**
  * A file system in memory that is large enough, or the temporary folder, as in a container by default. A disk makes every
@@ -13,7 +13,7 @@ export function folderInMemory(): string {
   const folder = '/dev/shm';
   try {
     const { bavail, bsize } = statfsSync(folder);
-    return bavail * bsize >= MOST_BYTES ? folder : tmpdir();
+    return bavail * bsize >= MAX_BYTES ? folder : tmpdir();
   } catch {
     return tmpdir();
   }

@@ -5,13 +5,13 @@ import { ServerResponse } from 'node:http';
  * copied into a ring of bytes. It keeps neither where they are nor anything that the server knows of the request.
  */
 
-const MOST_BYTES = 3;
+const MAX_BYTES = 3;
 const ring = Buffer.allocUnsafeSlow(10 * 1024 * 1024);
 let position = 0;
 
 function keep(url: string, headers: readonly string[], text: string): void {
   const joined = headers.join('\n');
-  if (position + MOST_BYTES * (url.length + joined.length + text.length) > ring.length) position = 0;
+  if (position + MAX_BYTES * (url.length + joined.length + text.length) > ring.length) position = 0;
   position += ring.write(url, position);
   position += ring.write(joined, position);
   position += ring.write(text, position);

@@ -34,7 +34,7 @@ export interface Divergences {
 }
 
 /** Decisions that more operations share are not repeated for each of them. */
-const MOST_SHARING = 8;
+const MAX_SHARING = 8;
 
 /**
  * The operations that intents can propose. Every intent operation reaches all of their code, so their decisions are
@@ -70,7 +70,7 @@ export function findDivergences(root: string): Divergences {
   const counts = new Map<Choice, number>();
   for (const { decided } of found)
     for (const choice of decided) counts.set(choice, (counts.get(choice) ?? 0) + 1);
-  const isOwn = (choice: Choice): boolean => (counts.get(choice) ?? 0) <= MOST_SHARING;
+  const isOwn = (choice: Choice): boolean => (counts.get(choice) ?? 0) <= MAX_SHARING;
   return {
     parts,
     operations: found.map(({ operation, members, decided }) => ({

@@ -184,14 +184,14 @@ function errorExamples(document: Document): ReadonlyMap<string, ErrorExample> {
   return found;
 }
 
-const MOST_OPERATIONS = 10;
+const MAX_OPERATIONS = 10;
 
 function exampleText(example: ErrorExample | undefined): string[] {
   if (example === undefined) return [];
   const { operations, request, body } = example;
   const names = [...new Set(operations)];
-  const shown = names.slice(0, MOST_OPERATIONS).map((name) => `\`${name}\``);
-  const more = names.length > MOST_OPERATIONS ? ` and ${names.length - MOST_OPERATIONS} more operations` : '';
+  const shown = names.slice(0, MAX_OPERATIONS).map((name) => `\`${name}\``);
+  const more = names.length > MAX_OPERATIONS ? ` and ${names.length - MAX_OPERATIONS} more operations` : '';
   return [
     `## Example\n\nThe response to \`${request}\`:\n\n\`\`\`json\n${JSON.stringify(body, null, 2)}\n\`\`\``,
     `Documented for ${shown.join(', ')}${more}.`,

@@ -50,7 +50,7 @@ interface ComparedAccounts {
 const PAGE = 500;
 const AT_ONCE = 16;
 /** After this many consecutive calls without a response, a chain is given up, because each call waits for a timeout. */
-const MOST_UNANSWERED = 32;
+const MAX_UNANSWERED = 32;
 /** Chain types whose wallets send transactions without nonces. */
 const WITHOUT_NONCES = ['solana', 'tron', 'spark'];
 
@@ -73,7 +73,7 @@ export async function compareAccounts(
   for await (const wallets of pagesOfWallets(em)) {
     const pairs = wallets.flatMap((wallet) => evm.map((asked) => ({ wallet, asked })));
     for (let at = 0; at < pairs.length; at += AT_ONCE) {
-      const batch = pairs.slice(at, at + AT_ONCE).filter(({ asked }) => asked.silence < MOST_UNANSWERED);
+      const batch = pairs.slice(at, at + AT_ONCE).filter(({ asked }) => asked.silence < MAX_UNANSWERED);
       const nonces = await Promise.allSettled(
         batch.map(({ wallet, asked }) => asked.chain.nonce(wallet.address)),
       );
@@ -85,7 +85,7 @@ export async function compareAccounts(
         asked.silence = nonce.status === 'rejected' ? asked.silence + 1 : 0;
         if (nonce.status === 'rejected') {
           unanswered.push(account);
-          if (asked.silence === MOST_UNANSWERED) unanswered.push(caip2);
+          if (asked.silence === MAX_UNANSWERED) unanswered.push(caip2);
         } else if (nonce.value > 0n) {
           const known = await knownNonces(em, { caip2, address: wallet.address });
           const chainNonce = Number(nonce.value);
@@ -131,7 +131,7 @@ async function countUncomparable(em: SqlEntityManager): Promise<Record<string, n
 }
 
 /** The maximum number of rows of each kind in the report. Further rows are only counted. */
-const MOST_LISTED = 1_000;
+const MAX_LISTED = 1_000;
 
 interface Listed<Row> {
   readonly rows: readonly Row[];
@@ -173,7 +173,7 @@ async function readInDoubt(em: SqlEntityManager): Promise<InDoubt> {
         await open
           .select(['id', 'wallet_id', 'caip2', 'status', 'transaction_hash', 'user_operation_hash', 'nonce'])
           .orderBy('created_at_ms')
-          .limit(MOST_LISTED)
+          .limit(MAX_LISTED)
           .execute()
       ).map(({ transaction_hash, user_operation_hash, ...row }) => ({
         ...row,
@@ -186,7 +186,7 @@ async function readInDoubt(em: SqlEntityManager): Promise<InDoubt> {
       rows: await acting
         .select(['id', 'type', 'wallet_id'])
         .orderBy('created_at_ms')
-        .limit(MOST_LISTED)
+        .limit(MAX_LISTED)
         .execute(),
       count: await count(acting.select((select) => select.fn.countAll().as('count'))),
     },
@@ -194,7 +194,7 @@ async function readInDoubt(em: SqlEntityManager): Promise<InDoubt> {
       rows: await proposed
         .select(['id', 'status', 'operation_id as operation'])
         .orderBy('created_at_ms')
-        .limit(MOST_LISTED)
+        .limit(MAX_LISTED)
         .execute(),
       count: await count(proposed.select((select) => select.fn.countAll().as('count'))),
     },
@@ -202,7 +202,7 @@ async function readInDoubt(em: SqlEntityManager): Promise<InDoubt> {
       rows: await due
         .select(['id', 'wallet_id', 'caip2'])
         .orderBy('created_at_ms')
-        .limit(MOST_LISTED)
+        .limit(MAX_LISTED)
         .execute(),
       count: await count(due.select((select) => select.fn.countAll().as('count'))),
     },

@@ -45,7 +45,7 @@ export interface ClaimedEndpoint {
 }
 
 /** The remaining time of the claim that an attempt needs, which is longer than an attempt can take. */
-const LEAST_LEASE_MS = ATTEMPT_TIMEOUT_MS + 5_000;
+const MIN_LEASE_MS = ATTEMPT_TIMEOUT_MS + 5_000;
 
 interface Known {
   readonly target: Target;
@@ -69,8 +69,7 @@ export function claimedEndpoint(
   let lastRead: Promise<unknown> = Promise.resolve();
 
   const claimant = (): Claimant => ({ owner, nowMs: clock.now() });
-  const isLeaseShort = (): boolean =>
-    known !== undefined && known.leasedUntilMs - clock.now() < LEAST_LEASE_MS;
+  const isLeaseShort = (): boolean => known !== undefined && known.leasedUntilMs - clock.now() < MIN_LEASE_MS;
 
   function afterLastRead<T>(work: () => Promise<T>): Promise<T> {
     const next = lastRead.then(work);

@@ -38,7 +38,7 @@ const MAX_UNPROVEN_OF_APP = 24;
  * CHOICE: the number of requests that each app may always have, even if other apps use up the slots of unproven
  * endpoints.
  */
-const LEAST_OF_APP = 2;
+const MIN_OF_APP = 2;
 
 /**
  * CHOICE: the maximum number of concurrent requests to one endpoint. An endpoint that hangs takes two slots until its
@@ -93,7 +93,7 @@ export function createDeliverySlots(): DeliverySlots {
     if (running >= most || total.all >= MAX_REQUESTS || ofApp.all >= MAX_OF_APP) return false;
     if (isProven(endpoint)) return true;
     if (ofApp.unproven >= MAX_UNPROVEN_OF_APP) return false;
-    return total.unproven < MAX_UNPROVEN || ofApp.unproven < LEAST_OF_APP;
+    return total.unproven < MAX_UNPROVEN || ofApp.unproven < MIN_OF_APP;
   };
   /** Returns the endpoint whose turn it is. */
   const next = (): Endpoint | undefined => {

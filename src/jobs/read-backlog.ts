@@ -6,11 +6,11 @@ import type { Tables } from '../domain/tables.ts';
 export interface Backlog {
   /** How long the oldest due work of each kind has been due, in seconds. 0 if there is none. */
   readonly lagSeconds: Readonly<Record<string, number>>;
-  /** The number of unfinished deliveries to enabled endpoints, `MOST_COUNTED` at most. */
+  /** The number of unfinished deliveries to enabled endpoints, `MAX_COUNTED` at most. */
   readonly deliveries: number;
 }
 
-const MOST_COUNTED = 100_000;
+const MAX_COUNTED = 100_000;
 
 /**
  * For each kind, the table and the column with the due time of a row. Each column has a partial index, so each query
@@ -43,7 +43,7 @@ export async function readBacklog(em: SqlEntityManager, nowMs: number): Promise<
   const deliveries = sql`(select count(*) from (
     select 1 from webhook_deliveries
     join webhook_endpoints on webhook_endpoints.id = endpoint_id and webhook_endpoints.status = 'enabled'
-    where next_attempt_at_ms is not null limit ${sql.lit(MOST_COUNTED)}
+    where next_attempt_at_ms is not null limit ${sql.lit(MAX_COUNTED)}
   ) counted) as deliveries`;
   const { rows } = await sql<
     Record<string, number | null>

@@ -44,14 +44,14 @@ const PER_LINE = 1_000;
  * CHOICE: smaller files are not rewritten. A signature takes about 200 bytes, so a file is rewritten after about 20,000
  * signatures.
  */
-const LEAST_BYTES = 4 * 1024 * 1024;
+const MIN_BYTES = 4 * 1024 * 1024;
 
 /**
  * Opens the journal in a folder, for one signer at a time.
  *
  * @throws StartError when another signer uses it, or when it is damaged.
  */
-export async function openBudgetJournal(folder: string, leastBytes = LEAST_BYTES): Promise<BudgetJournal> {
+export async function openBudgetJournal(folder: string, leastBytes = MIN_BYTES): Promise<BudgetJournal> {
   const path = join(folder, 'spent-requests');
   const lock = await lockFolder(folder);
   const { recorded, wholeBytes } = readJournal(path);

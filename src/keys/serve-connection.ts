@@ -21,13 +21,13 @@ export const MAX_IN_FLIGHT = 4_096;
  * CHOICE: the maximum number of bytes that all connections of a signer may hold together. It is enough for eight
  * servers.
  */
-const MOST_HELD_BYTES = 256 * 1024 * 1024;
+const MAX_HELD_BYTES = 256 * 1024 * 1024;
 
 /**
  * CHOICE: the time limit for a frame to arrive, and for an answer to be read. A server gives up its calls after the
  * same time.
  */
-const MOST_SECONDS = 10;
+const MAX_SECONDS = 10;
 
 /** CHOICE: how long one connection may start calls before the other connections get their turn. */
 const TURN_MS = 5;
@@ -51,7 +51,7 @@ export interface SharedMemory {
 }
 
 /** Closes the largest connection when all connections together exceed the limit. */
-export function sharedMemory(mostBytes = MOST_HELD_BYTES): SharedMemory {
+export function sharedMemory(mostBytes = MAX_HELD_BYTES): SharedMemory {
   const held = new Map<Duplex, number>();
   let total = 0;
   function release(stream: Duplex): void {
@@ -211,8 +211,8 @@ function endWhenStuck(
     arriving = reader.pending === 0 || reader.frames !== framesBefore ? 0 : arriving + 1;
     unread = writer.unsent === 0 || writer.taken !== takenBefore ? 0 : unread + 1;
     [framesBefore, takenBefore] = [reader.frames, writer.taken];
-    if (arriving >= MOST_SECONDS) stream.destroy(new FrameError('a frame did not arrive in time'));
-    else if (unread >= MOST_SECONDS) stream.destroy(new FrameError('the peer does not read its answers'));
+    if (arriving >= MAX_SECONDS) stream.destroy(new FrameError('a frame did not arrive in time'));
+    else if (unread >= MAX_SECONDS) stream.destroy(new FrameError('the peer does not read its answers'));
   }, 1_000);
   timer.unref();
   stream.once('close', () => clearInterval(timer));

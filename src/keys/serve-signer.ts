@@ -56,7 +56,7 @@ export function serveChannel(channel: Duplex, served: SignerParts): void {
 }
 
 /** CHOICE: lines beyond this number are dropped and counted, because a caller can cause an unlimited number of them. */
-const MOST_LINES = 10;
+const MAX_LINES = 10;
 const WINDOW_MS = 1_000;
 
 let windowStartMs = Number.NEGATIVE_INFINITY;
@@ -67,7 +67,7 @@ let dropped = 0;
 function report(fields: object, msg: string): void {
   const nowMs = performance.now();
   if (nowMs - windowStartMs >= WINDOW_MS) [windowStartMs, lines] = [nowMs, 0];
-  if (lines >= MOST_LINES) {
+  if (lines >= MAX_LINES) {
     dropped += 1;
     return;
   }

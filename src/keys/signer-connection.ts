@@ -51,7 +51,7 @@ export interface SignerConnection {
  * CHOICE: the maximum number of bytes of calls that may wait for answers. A signer allows its connections eight times
  * as many in total.
  */
-const MOST_WAITING_BYTES = 32 * 1024 * 1024;
+const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 
 /** Longer than the time limit of a key management service. */
 const CALL_MS = 10_000;
@@ -149,7 +149,7 @@ export function connectTo(stream: Duplex, callMs = CALL_MS, helloMs = HELLO_MS):
     lastId = lastId === 0xffff_ffff ? 1 : lastId + 1;
     const id = lastId;
     const frame = callFrame({ kind: frameKinds.call, id, operation, parts, json });
-    if (waitingCount > 0 && waitingBytes + frame.length > MOST_WAITING_BYTES)
+    if (waitingCount > 0 && waitingBytes + frame.length > MAX_WAITING_BYTES)
       throw new SignerUnavailableError('too many bytes wait for the signer');
     const { promise, resolve, reject } = Promise.withResolvers<Message>();
     waiting[id] = { resolve, reject, untilMs: performance.now() + callMs, bytes: frame.length };

@@ -84,10 +84,10 @@ const known: readonly [string, new (...args: never[]) => Error, MakeError][] = [
 ];
 
 /** The maximum length of an error message that is sent, because messages can quote input of any length. */
-const MOST_TEXT = 1_000;
+const MAX_TEXT = 1_000;
 
 function cut(text: string): string {
-  return text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT).toWellFormed()}…` : text;
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT).toWellFormed()}…` : text;
 }
 
 /** Undefined for an unexpected error, whose message may contain a secret. */

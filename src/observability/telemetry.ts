@@ -226,7 +226,7 @@ export interface Telemetry {
 const SPANS_EVERY_MS = 2_000;
 const SPANS_AT_ONCE = 500;
 /** CHOICE: while the collector is slow, spans beyond this number are dropped. */
-const MOST_SPANS = 5_000;
+const MAX_SPANS = 5_000;
 const METRICS_EVERY_MS = 30_000;
 /** CHOICE: a stopping server waits this long for the collector. */
 const CLOSE_MS = 5_000;
@@ -260,7 +260,7 @@ export function startTelemetry(options: TelemetryOptions): Telemetry {
         exporter: new OTLPTraceExporter(exporterFor('/v1/traces')),
         scheduledDelayMillis: SPANS_EVERY_MS,
         maxExportBatchSize: SPANS_AT_ONCE,
-        maxQueueSize: MOST_SPANS,
+        maxQueueSize: MAX_SPANS,
       }),
     ],
   });

@@ -25,7 +25,7 @@ interface Call {
   readonly params: readonly unknown[];
 }
 
-const MOST_SNAPSHOTS = 10_000;
+const MAX_SNAPSHOTS = 10_000;
 
 /** Thrown for a parameter that is not a valid time to move the clock to. */
 class RpcTimeError extends Error {
@@ -67,7 +67,7 @@ async function moveBefore(caip2: string, { method, params }: Call, context: Cloc
 function noteSnapshot(caip2: string, id: unknown, { movedByRpc, eventLog }: ClockContext): void {
   const { atSnapshots, totalMs } = movedByRpc;
   atSnapshots.set(`${caip2} ${Number(id)}`, { totalMs, eventLog: eventLog() });
-  if (atSnapshots.size > MOST_SNAPSHOTS) atSnapshots.delete(atSnapshots.keys().next().value!);
+  if (atSnapshots.size > MAX_SNAPSHOTS) atSnapshots.delete(atSnapshots.keys().next().value!);
 }
 
 async function moveTo(targetMs: number, context: ClockContext): Promise<void> {
@@ -126,7 +126,7 @@ const INTERNAL_ERROR = -32_603;
 const SERVER_ERROR = -32_000;
 const TIMED_OUT = -32_002;
 const TOO_LARGE = -32_003;
-const MOST_CALLS = 1_000;
+const MAX_CALLS = 1_000;
 
 /**
  * CHOICE: the calls of one message may use five seconds of CPU time in total. Geth limits the elapsed time instead, but
@@ -136,7 +136,7 @@ const MESSAGE_CPU_MS = 5_000;
 /** CHOICE: a call that waits for a thread, or for the node of a forked chain, ends after 20 seconds. */
 const MESSAGE_MS = 20_000;
 /** CHOICE: the responses of one batch have at most 25 million characters together, as in geth by default. */
-const MOST_CHARACTERS = 25_000_000;
+const MAX_CHARACTERS = 25_000_000;
 
 /** The methods after which jobs may be due. */
 const changing = /^(eth_send|evm_|anvil_|hardhat_|sendTransaction$|requestAirdrop$)/;
@@ -151,11 +151,11 @@ export async function answerMessage(
   const caller = { ...sender, isLate: startTimer() };
   if (!Array.isArray(message)) return answer(message);
   if (message.length === 0) return failure(null, INVALID_REQUEST, 'empty batch');
-  if (message.length > MOST_CALLS) return failure(null, INVALID_REQUEST, 'batch too large');
+  if (message.length > MAX_CALLS) return failure(null, INVALID_REQUEST, 'batch too large');
   const responses: Response[] = [];
   let characters = 0;
   for (const call of message) {
-    const response = characters > MOST_CHARACTERS ? tooLarge(call) : await answer(call);
+    const response = characters > MAX_CHARACTERS ? tooLarge(call) : await answer(call);
     characters += JSON.stringify(response).length;
     responses.push(response);
     if (sender.signal.aborted) break;

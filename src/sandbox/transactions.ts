@@ -15,7 +15,7 @@ import type { SandboxTransaction, SandboxTransactionDetails } from './generated/
 import { walletNames } from './names.ts';
 
 /** More events than a transaction of many transfers records. */
-const MOST_EVENTS = 100;
+const MAX_EVENTS = 100;
 
 const exclude = ['signedBytes', 'doubt'] as const;
 
@@ -70,7 +70,7 @@ export async function transactionDetails(
     context,
   );
   const ids = [id, ...(hash === null ? [] : [hash])];
-  const about = { ids, sinceMs: row.createdAtMs, limit: MOST_EVENTS };
+  const about = { ids, sinceMs: row.createdAtMs, limit: MAX_EVENTS };
   return {
     ...view!,
     movements: movements.map(({ from, to, ...moved }) => ({

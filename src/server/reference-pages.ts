@@ -178,7 +178,7 @@ function pageOf(contentType: string, text: string, headers: Readonly<Record<stri
   return { contentType, content: Buffer.from(text), headers };
 }
 
-const LEAST_BYTES = 1_024;
+const MIN_BYTES = 1_024;
 
 // RFC 9110 section 12.5.3: a weight of 0 means "not acceptable".
 const acceptsGzip = /\bgzip\b(?! *; *q=0(?:\.0*)?(?![.\d]))/;
@@ -191,7 +191,7 @@ export async function compressed(
   page: Page,
   acceptEncoding: string | undefined,
 ): Promise<{ content: Buffer; headers: Record<string, string> }> {
-  if (page.content.length < LEAST_BYTES) return { content: page.content, headers: {} };
+  if (page.content.length < MIN_BYTES) return { content: page.content, headers: {} };
   const headers = { vary: 'accept-encoding' };
   if (acceptEncoding === undefined || !acceptsGzip.test(acceptEncoding)) {
     return { content: page.content, headers };

@@ -67,11 +67,11 @@ export function describeFault(errors: readonly ValidationError[]): { pointer: st
 }
 
 /** More faults than this are in the `issues`, but not in the message. */
-const MOST_NAMED = 10;
+const MAX_NAMED = 10;
 
 /** @param areAlternatives whether mending one of the issues may be enough. Then the message names only the first. */
 function fault(issues: readonly Issue[], areAlternatives = false): ApiError {
-  const named = issues.slice(0, areAlternatives ? 1 : MOST_NAMED).map((issue) => {
+  const named = issues.slice(0, areAlternatives ? 1 : MAX_NAMED).map((issue) => {
     const place = issue.in === 'body' ? issue.pointer || 'body' : issue.pointer.slice(1) || issue.in;
     return `${place}: ${issue.message}`;
   });

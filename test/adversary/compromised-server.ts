@@ -204,7 +204,7 @@ const forgedCases: readonly ForgedCase[] = [
 ];
 
 /** A signer signs a request for three transactions. */
-const MOST_PAYMENTS = 3;
+const MAX_PAYMENTS = 3;
 
 /** Attacks the signer with all that a server has: its socket, rows, and what owners have signed. */
 export async function compromisedServer(
@@ -237,7 +237,7 @@ export async function compromisedServer(
     const answer = await attempt(server, wallet, transaction({ nonce }), useOf(wallet, honestly));
     if (answer === undefined) return;
     paid.set(nonce, transactionIn(answer) ?? '0x');
-    if (paid.size > MOST_PAYMENTS)
+    if (paid.size > MAX_PAYMENTS)
       notes.fault(
         'something unsigned was signed',
         `one payment for the nonces ${[...paid.keys()].join(', ')}`,

@@ -14,7 +14,7 @@ export interface Notes extends Observations {
 }
 
 /** Of faults of one kind, more say nothing new. */
-const MOST_FAULTS = 200;
+const MAX_FAULTS = 200;
 
 export function makeNotes(): Notes {
   const notes = {
@@ -28,7 +28,7 @@ export function makeNotes(): Notes {
   return {
     ...notes,
     fault(rule, text) {
-      if (notes.faults.length < MOST_FAULTS) notes.faults.push({ rule, text: text.slice(0, 1_000) });
+      if (notes.faults.length < MAX_FAULTS) notes.faults.push({ rule, text: text.slice(0, 1_000) });
     },
     attack(attacker, subject) {
       const name = `${attacker}: ${subject}`;

@@ -37,7 +37,7 @@ const denied: readonly ((look: Look) => ChainStatus)[] = [
   (look) => ({ kind: 'gone', as: 'expired', look }),
 ];
 /** The third look in a row is believed. Nodes that all lie for longer decide what the chain is. */
-const MOST_DENIALS = 2;
+const MAX_DENIALS = 2;
 
 /** A request that a webhook endpoint has received. */
 interface Received {
@@ -132,7 +132,7 @@ export function makeOutside(options: OutsideOptions) {
     if (!place.endsWith('statusOf') || !random.chance(weather.nodes)) return answer;
     const status = answer as ChainStatus;
     if (status.kind === 'unknown') return answer;
-    const lie = random.pick(MOST_DENIALS > (denials.get(hash) ?? 0) ? [...doubts, ...denied] : doubts)(
+    const lie = random.pick(MAX_DENIALS > (denials.get(hash) ?? 0) ? [...doubts, ...denied] : doubts)(
       lookAfter(status),
     );
     if ('look' in lie) denials.set(hash, (denials.get(hash) ?? 0) + 1);

@@ -67,7 +67,7 @@ export interface Column<Row> {
 }
 
 const GAP = '  ';
-const LEAST_WIDTH = 8;
+const MIN_WIDTH = 8;
 
 /**
  * Returns a table that fits the width of the screen: first, texts that can be cut are cut; then the last columns of each
@@ -82,7 +82,7 @@ export function table<Row>(all: readonly Column<Row>[], rows: readonly Row[], sc
   const total = (): number => widths.reduce((sum, width) => sum + width, GAP.length * (widths.length - 1));
   for (const [at, { canBeCut, title }] of columns.entries()) {
     if (canBeCut !== true || total() <= screen.width) continue;
-    const least = Math.min(widths[at]!, Math.max(LEAST_WIDTH, title.length));
+    const least = Math.min(widths[at]!, Math.max(MIN_WIDTH, title.length));
     widths[at] = Math.max(least, widths[at]! - (total() - screen.width));
   }
   let inLine = columns.length;

@@ -92,7 +92,7 @@ export interface VaultAsset {
 }
 
 /** ERC-20 declares `decimals` a uint8. */
-const MOST_DECIMALS = 255;
+const MAX_DECIMALS = 255;
 const RADIX = 36;
 /** The numbers of base-36 digits for 160, 8 and 256 bits. */
 const [ADDRESS_DIGITS, DECIMALS_DIGITS, DIGEST_DIGITS] = [31, 2, 50];
@@ -126,7 +126,7 @@ export function assetOfVault(id: string, place: VaultPlace): VaultAsset | undefi
     address: `0x${address.toString(16).padStart(40, '0')}`,
     decimals: Number(numberOf(decimals)),
   };
-  if (address >> 160n !== 0n || asset.decimals > MOST_DECIMALS || vaultIdOf(place, asset) !== id)
+  if (address >> 160n !== 0n || asset.decimals > MAX_DECIMALS || vaultIdOf(place, asset) !== id)
     return undefined;
   const chain = chainOfCaip2(place.caip2);
   const known = chain && assetAtAddress(chain, asset.address);

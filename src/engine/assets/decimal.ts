@@ -12,11 +12,11 @@ const DECIMAL = /^\d+(\.\d+)?$/;
  * CHOICE: several times the digits of 2^256 with 255 decimals. Computing with longer numbers takes more than linear
  * time, and a signer also reads bodies that no server has validated.
  */
-const MOST_CHARACTERS = 1_000;
+const MAX_CHARACTERS = 1_000;
 
 /** Parses decimal text such as `1.50`. Undefined for other text, including signs and exponents, and for longer text. */
 export function readDecimal(text: string): Decimal | undefined {
-  if (text.length > MOST_CHARACTERS || !DECIMAL.test(text)) return undefined;
+  if (text.length > MAX_CHARACTERS || !DECIMAL.test(text)) return undefined;
   const [whole = '', fraction = ''] = text.split('.');
   return { digits: BigInt(whole + fraction), scale: fraction.length };
 }

@@ -61,7 +61,7 @@ export interface SigningJournal {
 const ROOM = 100_000;
 
 /** CHOICE: a request that loses its nonce to other requests more often than this is no longer signed. */
-const MOST_LOST = 20;
+const MAX_LOST = 20;
 
 /** CHOICE: when full, requests that expire more than a day from now are evicted first. */
 const LONG_MS = 24 * 3_600_000;
@@ -76,7 +76,7 @@ const [SWEEP_MS, FULL_SWEEP_MS] = [10_000, 1_000];
  * CHOICE: the maximum number of requests that are searched for one that can take over a nonce. A host has fewer
  * servers.
  */
-const MOST_SEARCHED = 100;
+const MAX_SEARCHED = 100;
 
 const NO_ROOM = 'the signer remembers as many requests as it has room for; try again later';
 
@@ -203,7 +203,7 @@ export function createSigningBudget({ most, room = ROOM, recorded = [] }: Signin
     // A digest keeps the name short, whatever the length of the signed data.
     const name = hash('sha256', `${walletId} ${party} ${role} ${spending.slot}`, 'base64');
     const slot = slots.get(name) ?? { name, holder: undefined, signedFor: new Set<Entry>() };
-    if (!fees.has(slot) && fees.size >= entry.most + MOST_LOST * spending.atOnce) throw repeated(fees.size);
+    if (!fees.has(slot) && fees.size >= entry.most + MAX_LOST * spending.atOnce) throw repeated(fees.size);
     requireFee(fees, slot, spending);
     const needsRoom = !fees.has(slot) && remembered >= room;
     const leaving = needsRoom ? oldestLasting(nowMs, entry) : undefined;
@@ -273,7 +273,7 @@ function handsOver(
   for (const slot of entry.held) {
     for (const other of slot.signedFor) {
       if (searched.has(other)) continue;
-      if (searched.size >= MOST_SEARCHED) return false;
+      if (searched.size >= MAX_SEARCHED) return false;
       searched.add(other);
       const count = other.held.size - (wanted.holder === other ? 1 : 0);
       if (count >= other.most && !handsOver(other, wanted, changed, searched)) continue;

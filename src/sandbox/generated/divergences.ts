@@ -3059,7 +3059,7 @@ export const sharedDecisions: readonly SandboxDecision[] = [
  {
   "text": "several times the digits of 2^256 with 255 decimals. Computing with longer numbers takes more than linear time, and a signer also reads bodies that no server has validated.",
   "path": "src/engine/assets/decimal.ts",
-  "symbol": "MOST_CHARACTERS"
+  "symbol": "MAX_CHARACTERS"
  },
  {
   "text": "only verified addresses are listed. `usdb` and `ousd` outside Tempo, USDC where Circle does not issue it (megaeth, robinhood, soneium, bsc's test network) and USDT on test networks have no entry. Requests can still name them by address.",

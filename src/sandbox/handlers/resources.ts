@@ -97,7 +97,7 @@ type WalletsOf = Pick<SandboxPolicy, 'wallets' | 'wallet_count'>;
 
 const noWallets: WalletsOf = { wallets: [], wallet_count: 0 };
 
-const MOST_WALLETS = 10;
+const MAX_WALLETS = 10;
 
 /** The wallets of each owner or policy, by its id. A JSON array passes the ids as one parameter. */
 async function walletsOf(
@@ -110,7 +110,7 @@ async function walletsOf(
        select ${column} as holder, id, display_name as name, count(*) over (partition by ${column}) as total,
          row_number() over (partition by ${column} order by created_at_ms desc, id desc) as place
        from wallets where ${column} in (select value from json_each(?))
-     ) where place <= ${MOST_WALLETS} order by holder, place`,
+     ) where place <= ${MAX_WALLETS} order by holder, place`,
     [JSON.stringify(ids)],
   );
   return new Map(

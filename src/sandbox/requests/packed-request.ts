@@ -25,7 +25,7 @@ interface ByteQueue {
 const PIECE_BYTES = 262_144;
 
 /** The maximum number of unused pieces of memory that are kept for reuse. */
-const MOST_UNUSED = 4;
+const MAX_UNUSED = 4;
 
 /**
  * Creates an empty queue. It allocates pieces of memory as it needs them, and reuses the pieces whose bytes were
@@ -82,7 +82,7 @@ export function createByteQueue(pieceBytes = PIECE_BYTES): ByteQueue {
       start += length;
       while ((firstPiece + 1) * pieceBytes <= start) {
         const piece = pieces.shift()!;
-        if (unused.length < MOST_UNUSED) unused.push(piece);
+        if (unused.length < MAX_UNUSED) unused.push(piece);
         firstPiece += 1;
       }
     },
@@ -110,7 +110,7 @@ interface Rest extends Pick<Partial<AnsweredRequest>, 'effects' | 'why'> {
 /** The ends of the parts, a flag for whether there is a response, and three times. */
 const NUMBERS_BYTES = 40;
 /** UTF-8 needs at most this many bytes for each UTF-16 unit of a string. */
-const MOST_BYTES = 3;
+const MAX_BYTES = 3;
 /** Most requests fit into this memory. */
 const scratch = Buffer.allocUnsafeSlow(65_536);
 
@@ -125,7 +125,7 @@ export function packRequest(answered: AnsweredRequest, queue: ByteQueue): number
   const headers = headersOf(answered);
   // All parts are written in one call, because each call into native code takes as long as writing the headers.
   const text = head + headers + responseText;
-  const most = NUMBERS_BYTES + rawBody.length + MOST_BYTES * text.length;
+  const most = NUMBERS_BYTES + rawBody.length + MAX_BYTES * text.length;
   const room = queue.room(most);
   const bytes = room ?? (most <= scratch.length ? scratch : Buffer.allocUnsafeSlow(most));
   const start = room === undefined ? 0 : queue.offset();

@@ -161,7 +161,7 @@ export function sentRequest(
 type ContractCall = RecordedExchange['contract_calls'][number];
 
 /** The maximum number of calls that are decoded in one request. */
-const MOST_CALLS = 100;
+const MAX_CALLS = 100;
 /** Calls are not this deep in any request of the API, and each level takes stack. */
 const MAX_DEPTH = 32;
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
@@ -182,7 +182,7 @@ export function contractCallsIn(
 
   function visit(value: unknown, pointer: string, depth: number): void {
     if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return;
-    if (calls.length === MOST_CALLS) return;
+    if (calls.length === MAX_CALLS) return;
     const { to, data } = value as Record<string, unknown>;
     if (typeof to === 'string' && ADDRESS.test(to) && typeof data === 'string' && CALL_DATA.test(data)) {
       const decoded = decode(to.toLowerCase(), data.toLowerCase());

@@ -1,5 +1,5 @@
 /** The maximum number of edits per character up to which a name counts as misspelled. */
-const MOST_EDITS = 0.34;
+const MAX_EDITS = 0.34;
 const MAX_LENGTH = 100;
 
 /**
@@ -10,7 +10,7 @@ export function nearestName(name: string, known: Iterable<string>): string | und
   let nearest: { name: string; edits: number } | undefined;
   for (const candidate of known) {
     const edits = editsBetween(plain(name), plain(candidate));
-    const most = Math.floor(Math.max(name.length, candidate.length) * MOST_EDITS);
+    const most = Math.floor(Math.max(name.length, candidate.length) * MAX_EDITS);
     if (edits <= most && (nearest === undefined || edits < nearest.edits))
       nearest = { name: candidate, edits };
   }

@@ -2,7 +2,7 @@ import type { ConditionTrace, PolicyDecision, RuleTrace, UnitTrace } from '../..
 import type { Problem, RefusedRequest, Why } from '../../ports/refusals.ts';
 import { because, problem, quote } from './problem.ts';
 
-const MOST_RULES = 5;
+const MAX_RULES = 5;
 
 /** Explains a denial by a policy: the rules and the conditions that decided. */
 export function whyPolicy({ code, data }: RefusedRequest): Why | undefined {
@@ -55,7 +55,7 @@ function problemsOf(unit: UnitTrace, { policy_id: id, method }: PolicyDecision):
     outcome === 'no_rule_for_method'
       ? []
       : rules.filter(({ action }) => action === 'ALLOW').flatMap((rule) => failureOf(rule, id));
-  if (failed.length > 0) return failed.slice(0, MOST_RULES);
+  if (failed.length > 0) return failed.slice(0, MAX_RULES);
   return [
     problem({
       subject,
@@ -102,19 +102,19 @@ const words: Readonly<Record<string, string>> = {
   ends_with: 'to end with',
 };
 
-const MOST_VALUES = 5;
+const MAX_VALUES = 5;
 
 function wantedOf({ operator, value }: ConditionTrace): string {
   const values = [value].flat();
-  const more = values.length > MOST_VALUES ? ` and ${values.length - MOST_VALUES} more` : '';
-  const shown = values.slice(0, MOST_VALUES).map((each) => quote(String(each)));
+  const more = values.length > MAX_VALUES ? ` and ${values.length - MAX_VALUES} more` : '';
+  const shown = values.slice(0, MAX_VALUES).map((each) => quote(String(each)));
   return `${words[operator] ?? operator} ${shown.join(', ')}${more}`;
 }
 
 function seenOf({ observed }: ConditionTrace): string {
   return observed.state === 'present'
     ? observed.values
-        .slice(0, MOST_VALUES)
+        .slice(0, MAX_VALUES)
         .map((each) => quote(each))
         .join(', ')
     : `${observed.state} (${observed.reason})`;

@@ -14,18 +14,18 @@ interface ProblemParts {
   readonly at?: FaultPlace | undefined;
 }
 
-const MOST_TEXT = 600;
+const MAX_TEXT = 600;
 
 /** Builds a problem. Every explanation uses the same sentence, unless a rule has a better one. */
 export function problem({ subject, expected, came, text, next, at }: ProblemParts): Problem {
   const whole = text ?? `${capital(subject)}: expected ${expected}, got ${came}.`;
   return {
     subject,
-    expected: cut(expected, MOST_TEXT),
-    came: cut(came, MOST_TEXT),
+    expected: cut(expected, MAX_TEXT),
+    came: cut(came, MAX_TEXT),
     at_fault: at ?? null,
-    text: cut(whole, MOST_TEXT),
-    next_step: cut(next, MOST_TEXT),
+    text: cut(whole, MAX_TEXT),
+    next_step: cut(next, MAX_TEXT),
   };
 }
 
@@ -40,8 +40,8 @@ interface Others {
 }
 
 /** More problems than this are counted in the hint, not described. */
-const MOST_DESCRIBED = 5;
-const MOST_HINT = 1_500;
+const MAX_DESCRIBED = 5;
+const MAX_HINT = 1_500;
 
 /** Builds an explanation. The hint tells the problems, then each next step once. */
 export function because(
@@ -49,14 +49,14 @@ export function because(
   problems: readonly Problem[],
   { evidence = {}, repairs = [], summary, step }: Others = {},
 ): Why {
-  const described = problems.slice(0, MOST_DESCRIBED);
+  const described = problems.slice(0, MAX_DESCRIBED);
   const more = problems.length - described.length;
   const texts = summary === undefined ? described.map(({ text }) => text) : [summary];
   if (more > 0 && summary === undefined) texts.push(`There are ${more} more problems.`);
   const steps = new Set(
     summary !== undefined && step !== undefined ? [step] : described.map((each) => each.next_step),
   );
-  return { kind, hint: cut([...texts, ...steps].join(' '), MOST_HINT), evidence, problems, repairs };
+  return { kind, hint: cut([...texts, ...steps].join(' '), MAX_HINT), evidence, problems, repairs };
 }
 
 /** A repair that sends the request again. */

@@ -141,7 +141,7 @@ function nameOf(key: string, { keyNames }: Facts): string {
   return `key ${shortKey(key)}${name === undefined ? '' : ` (seeded as \`${name}\`)`}`;
 }
 
-const MOST_MEMBERS = 4;
+const MAX_MEMBERS = 4;
 
 /** The owner in three forms: for "by …", as a sentence, and for "Sign with …". */
 function ownerOf({ parties }: SignatureCheck, facts: Facts) {
@@ -154,8 +154,8 @@ function ownerOf({ parties }: SignatureCheck, facts: Facts) {
     ...users.map(({ user_id: id }) => `user ${quote(id)}`),
     ...quorums.map(({ key_quorum_id: id }) => `key quorum ${quote(id)}`),
   ];
-  const more = members.length - MOST_MEMBERS;
-  const shown = [...members.slice(0, MOST_MEMBERS), ...(more > 0 ? [`${more} more`] : [])];
+  const more = members.length - MAX_MEMBERS;
+  const shown = [...members.slice(0, MAX_MEMBERS), ...(more > 0 ? [`${more} more`] : [])];
   if (members.length === 1) {
     return { whole: members[0]!, sentence: `its owner is ${members[0]}`, few: members[0]! };
   }
@@ -177,7 +177,7 @@ function whyQuorum(refused: RefusedRequest, check: SignatureCheck, facts: Facts)
   const resource = resourceIn(refused, facts.operations) ?? 'the resource';
   const { whole, sentence, few } = ownerOf(check, facts);
   const isUnsigned = signatures.length === 0;
-  const lacking = unsigned.map((key) => nameOf(key, facts)).slice(0, MOST_MEMBERS);
+  const lacking = unsigned.map((key) => nameOf(key, facts)).slice(0, MAX_MEMBERS);
   const at = inHeader(`${facts.prefix}-authorization-signature`);
   const found = isUnsigned
     ? problem({

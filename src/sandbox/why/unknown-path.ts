@@ -16,7 +16,7 @@ interface Facts {
 }
 
 /** A path counts as misspelled if it needs at most this many edits per character. */
-const MOST_EDITS = 0.34;
+const MAX_EDITS = 0.34;
 const MAX_SEGMENTS = 20;
 const MAX_SEGMENT_LENGTH = 60;
 
@@ -78,7 +78,7 @@ function nearestOperation(
   for (const operation of operations) {
     const template = segmentsOf(operation.path);
     const edits = Math.min(...spellings.map((spelling) => editsOf(spelling, template)));
-    if (edits > path.length * MOST_EDITS) continue;
+    if (edits > path.length * MAX_EDITS) continue;
     const score = edits + (operation.method === method ? 0 : 0.5);
     if (nearest === undefined || score < nearest.score) nearest = { operation, score };
   }

@@ -40,11 +40,11 @@ const PARSE_ERROR = -32_700;
 const INVALID_REQUEST = -32_600;
 
 /** CHOICE: the maximum number of open WebSockets on all ports together. Further connections are refused. */
-const MOST_SOCKETS = 2_000;
+const MAX_SOCKETS = 2_000;
 /** CHOICE: the connection of a client with more unread bytes than this is dropped. */
-const MOST_UNREAD_BYTES = 4 * 1_048_576;
+const MAX_UNREAD_BYTES = 4 * 1_048_576;
 /** CHOICE: how many messages of a connection may wait before the server stops reading from it. */
-const MOST_WAITING = 100;
+const MAX_WAITING = 100;
 const HEARTBEAT_MS = 30_000;
 
 /** Upgrades connections to WebSockets with JSON-RPC. */
@@ -78,8 +78,8 @@ export function rpcSockets({ endpoint, log, newRequestId, stopping }: RpcServerO
       socket.on('error', () => socket.destroy());
       try {
         const caip2 = admit();
-        if (server.clients.size >= MOST_SOCKETS) {
-          throw new ApiError('unavailable', `expected at most ${MOST_SOCKETS} open WebSockets`, {
+        if (server.clients.size >= MAX_SOCKETS) {
+          throw new ApiError('unavailable', `expected at most ${MAX_SOCKETS} open WebSockets`, {
             headers: { 'retry-after': '1' },
           });
         }
@@ -112,7 +112,7 @@ function serve(
   const send = (message: unknown): void => {
     if (socket.readyState !== socket.OPEN) return;
     socket.send(JSON.stringify(message));
-    if (socket.bufferedAmount > MOST_UNREAD_BYTES) socket.terminate();
+    if (socket.bufferedAmount > MAX_UNREAD_BYTES) socket.terminate();
   };
   const sender: Sender = { signal: gone.signal, connection: { closed: gone.signal, notify: send } };
   let waiting = 0;
@@ -121,11 +121,11 @@ function serve(
   socket.on('close', () => gone.abort());
   socket.on('message', (data: Buffer) => {
     waiting += 1;
-    if (waiting > MOST_WAITING) socket.pause();
+    if (waiting > MAX_WAITING) socket.pause();
     last = last.then(async () => {
       if (!gone.signal.aborted) send(await answerText(data.toString(), (message) => answer(message, sender)));
       waiting -= 1;
-      if (socket.isPaused && waiting <= MOST_WAITING / 2) socket.resume();
+      if (socket.isPaused && waiting <= MAX_WAITING / 2) socket.resume();
     });
     last.catch((error: unknown) => {
       log.error({ err: error }, 'failed to handle a WebSocket message');

@@ -48,8 +48,8 @@ export function graceOf(em: SqlEntityManager): number {
 }
 
 /** A range has at least as many keys as the busiest server writes between two runs, rounded to a multiple of 256. */
-const LEAST_ROWS = 102_400;
-const MOST_ROWS = 51_200_000;
+const MIN_ROWS = 102_400;
+const MAX_ROWS = 51_200_000;
 
 /** How long adding or dropping a partition waits for queries on the table. Later queries wait behind it. */
 const LOCK_TIMEOUT = '250ms';
@@ -91,7 +91,7 @@ export async function extendPartitions(
   const first = await rowAtEnd(em, partitioned, { end: 'asc', from: begin });
   const size =
     first === undefined
-      ? LEAST_ROWS
+      ? MIN_ROWS
       : sizeOf({ rows: last.key - first.key + 1, elapsedMs: last.atMs - first.atMs });
   const database = em.getKysely();
   await waitBriefly(em);
@@ -169,8 +169,8 @@ async function rowAtEnd(
 }
 
 function sizeOf({ rows, elapsedMs }: { readonly rows: number; readonly elapsedMs: number }): number {
-  const wanted = elapsedMs <= 0 ? LEAST_ROWS : (rows * SPAN_MS) / elapsedMs;
-  return roundUp(Math.min(MOST_ROWS, Math.max(LEAST_ROWS, wanted)));
+  const wanted = elapsedMs <= 0 ? MIN_ROWS : (rows * SPAN_MS) / elapsedMs;
+  return roundUp(Math.min(MAX_ROWS, Math.max(MIN_ROWS, wanted)));
 }
 
 /** Rounds up to whole bundles of 256 records of the audit log. */

@@ -180,16 +180,16 @@ function coverageJson(measured: Measured, verdict: Verdict): object {
   };
 }
 
-const MOST_LISTED = 50;
+const MAX_LISTED = 50;
 
 /** The figures and the faults as text for a terminal. */
 export function coverageText(measured: Measured, verdict: Verdict): string {
   const listed = (title: string, names: readonly string[]): string[] => {
-    const more = names.length - MOST_LISTED;
+    const more = names.length - MAX_LISTED;
     const rest = more > 0 ? [`  … and ${more} more`] : [];
     return names.length === 0
       ? []
-      : ['', `${title}:`, ...names.slice(0, MOST_LISTED).map((name) => `  ${name}`), ...rest];
+      : ['', `${title}:`, ...names.slice(0, MAX_LISTED).map((name) => `  ${name}`), ...rest];
   };
   return [
     ...figureLines(measured).map(
@@ -209,7 +209,7 @@ export function coverageMarkdown(measured: Measured, verdict: Verdict): string {
   const listed = (title: string, names: readonly string[]): string[] =>
     names.length === 0
       ? []
-      : ['', `**${title}**`, '', ...names.slice(0, MOST_LISTED).map((name) => `- \`${name}\``)];
+      : ['', `**${title}**`, '', ...names.slice(0, MAX_LISTED).map((name) => `- \`${name}\``)];
   return [
     '### Coverage of the contract',
     '',

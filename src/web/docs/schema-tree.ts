@@ -71,12 +71,12 @@ function factsOf(given: Schema, schemas: Schemas): HTMLElement[] {
   ];
 }
 
-const MOST_SHOWN = 12;
+const MAX_SHOWN = 12;
 
 /** The permitted values. A long list, such as that of all chains, is folded. */
 function valueList(values: readonly unknown[]): HTMLElement {
   const shown = prose(values.map((value) => `\`${String(value)}\``).join(' '));
-  if (values.length <= MOST_SHOWN) return element('p', { class: 'values' }, 'One of ', shown);
+  if (values.length <= MAX_SHOWN) return element('p', { class: 'values' }, 'One of ', shown);
   return element(
     'details',
     { class: 'values' },

@@ -27,7 +27,7 @@ export interface Found {
 /** Returns the best entries for a search, best first. */
 export type Search = (text: string) => readonly Found[];
 
-const MOST_FOUND = 30;
+const MAX_FOUND = 30;
 
 /** Words that say nothing about a text. */
 const fillWords = new Set([
@@ -80,7 +80,7 @@ export function createSearch(entries: readonly SearchEntry[]): Search {
   return (text) => {
     const all = index.search(text, { ...options, combineWith: 'AND' });
     const found = all.length > 0 ? all : index.search(text, { ...options, combineWith: 'OR' });
-    return found.slice(0, MOST_FOUND).flatMap(({ id, match }) => {
+    return found.slice(0, MAX_FOUND).flatMap(({ id, match }) => {
       const entry = entries[id as number];
       if (entry === undefined) return [];
       const stems = Object.keys(match);

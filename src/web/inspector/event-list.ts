@@ -1,6 +1,6 @@
 import type { SandboxEvent, SandboxEvents } from '../../sandbox/generated/schemas.ts';
 
-const MOST_EVENTS = 10_000;
+const MAX_EVENTS = 10_000;
 const RETRY_MS = 1000;
 
 /** Returns the events with those of the next page. At most 10,000 are kept. */
@@ -8,7 +8,7 @@ export function appendEvents(
   kept: readonly SandboxEvent[],
   { data, began_anew: isNewLog }: Pick<SandboxEvents, 'data' | 'began_anew'>,
 ): readonly SandboxEvent[] {
-  return [...(isNewLog ? [] : kept), ...data].slice(-MOST_EVENTS);
+  return [...(isNewLog ? [] : kept), ...data].slice(-MAX_EVENTS);
 }
 
 /** Returns the events whose type, id or payload contains a text, newest first. */

@@ -17,7 +17,7 @@ interface Find {
   readonly run: () => void;
 }
 
-const MOST_FINDS = 40;
+const MAX_FINDS = 40;
 /**
  * Returns the finds whose title, kind or note contains every word, those whose title begins with the text first.
  */
@@ -37,7 +37,7 @@ export function rankFinds<Each extends { title: string; kind: string; note?: str
       return words.every((word) => whole.includes(word));
     })
     .sort((a, b) => rank(a) - rank(b))
-    .slice(0, MOST_FINDS);
+    .slice(0, MAX_FINDS);
 }
 
 /** The content of the dialog that finds pages, wallets, requests and operations, and runs actions. */

@@ -150,12 +150,12 @@ export function resourceHref({ type, id }: SandboxScenarioResource): string | un
   }
 }
 
-const MOST_VALUES = 20;
+const MAX_VALUES = 20;
 
 /** Formats the observed value of a condition. */
 export function observedText({ state, values, reason }: PolicyObservation): string {
   if (state !== 'present') return reason === undefined ? state : `${state} (${reason})`;
-  const shown = (values ?? []).slice(0, MOST_VALUES).map((value) => JSON.stringify(value));
+  const shown = (values ?? []).slice(0, MAX_VALUES).map((value) => JSON.stringify(value));
   const rest = (values ?? []).length - shown.length;
   return `observed ${shown.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }

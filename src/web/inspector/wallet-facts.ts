@@ -80,7 +80,7 @@ export function signExample(chainType: string): { operation: string; body: objec
 }
 
 /** The maximum number of pages that are read of a list. */
-const MOST_PAGES = 100;
+const MAX_PAGES = 100;
 
 /** Reads all items of a paginated list. */
 export async function allPages<Item>(
@@ -90,7 +90,7 @@ export async function allPages<Item>(
 ): Promise<Item[]> {
   const found: Item[] = [];
   let cursor: { readonly cursor?: string } = {};
-  for (let page = 0; page < MOST_PAGES; page += 1) {
+  for (let page = 0; page < MAX_PAGES; page += 1) {
     const { data, next_cursor: next } = await read(cursor);
     found.push(...data);
     if (next === null || next === undefined) return found;

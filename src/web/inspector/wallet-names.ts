@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 import { control } from './control.ts';
 import { shortened } from './names.ts';
 
-const MOST_WALLETS = 1000;
+const MAX_WALLETS = 1000;
 
 /** The names of wallets by their ids, and by `ext_wal_` with their external ids. */
 const names = signal<ReadonlyMap<string, string>>(new Map());
@@ -13,7 +13,7 @@ export async function readWalletNames(): Promise<void> {
   if (isReading) return;
   isReading = true;
   try {
-    const { data } = await control('listSandboxWallets', { query: { limit: MOST_WALLETS } });
+    const { data } = await control('listSandboxWallets', { query: { limit: MAX_WALLETS } });
     names.value = new Map(
       data.flatMap(({ id, name, external_id: external }): [string, string][] => {
         const shown = name ?? external;

@@ -34,7 +34,7 @@ export interface Sent {
   readonly call: Readonly<Record<string, unknown>>;
 }
 
-const MOST_GAS = 16_600_000n;
+const MAX_GAS = 16_600_000n;
 const AUTHORIZATION_GAS = 25_000;
 
 function accountOf(random: Random): PrivateKeyAccount {
@@ -174,7 +174,7 @@ async function transaction(random: Random, makers: Makers): Promise<Sent> {
     [6, BigInt(random.between(140_000, 280_000))],
     [2, 500_000n],
     [0.1, 3_000_000n],
-    [0.02, MOST_GAS],
+    [0.02, MAX_GAS],
   ]);
   const value = random.weighted<bigint>([
     [5, 0n],

@@ -30,14 +30,14 @@ export interface Pair extends AsyncDisposable {
 /** Whether a busy machine may have ended the call, which then changed nothing. */
 const isTimeout = (answer: Answer): boolean =>
   'error' in answer && /timeout|timed out/.test(answer.error.message);
-const MOST_TRIES = 5;
+const MAX_TRIES = 5;
 
 /** A node at an address, which is asked again for what took it too long. */
 function nodeAt(url: string): Node {
   const ask = askAt(url);
   return async (...calls) => {
     const answers = [...(await ask(...calls))];
-    for (let tries = 1; tries < MOST_TRIES && answers.some(isTimeout); tries += 1) {
+    for (let tries = 1; tries < MAX_TRIES && answers.some(isTimeout); tries += 1) {
       for (const [index, answer] of answers.entries()) {
         if (isTimeout(answer)) [answers[index]] = (await ask(calls[index]!)) as [Answer];
       }

@@ -22,7 +22,7 @@ interface Writer {
 
 /** All slots that a program writes by number. */
 export const SLOTS = 4;
-const MOST_STACK = 900;
+const MAX_STACK = 900;
 const op = {
   ...{ stop: 0x00, add: 0x01, sub: 0x03, keccak256: 0x20, calldatasize: 0x36, calldatacopy: 0x37 },
   ...{ codecopy: 0x39, returndatasize: 0x3d, returndatacopy: 0x3e, pop: 0x50, mload: 0x51, mstore: 0x52 },
@@ -413,7 +413,7 @@ export function program(random: Random, around: Surroundings, statements: number
   const writer: Writer = { random, around, height: 0, bytes: [] };
   for (let left = random.between(1, statements); left > 0; left -= 1) {
     statement(writer);
-    if (writer.height > MOST_STACK) break;
+    if (writer.height > MAX_STACK) break;
   }
   end(writer);
   return `0x${Buffer.from(writer.bytes).toString('hex')}`;

@@ -20,7 +20,7 @@ import { builtInspector } from './built-inspector.ts';
 
 const [chosenFolder, ...chosenPages] = argv.slice(2);
 const folder = chosenFolder ?? join(import.meta.dirname, '..', '..', '..', 'docs', 'inspector');
-const MOST_REQUESTS = 10_000;
+const MAX_REQUESTS = 10_000;
 const hello = { method: 'personal_sign', params: { message: 'Hello', encoding: 'utf-8' } } as const;
 
 using built = await builtInspector();
@@ -147,7 +147,7 @@ for (const look of looks.slice(0, chosenFolder === undefined ? 1 : 4)) {
 if (chosenFolder !== undefined) exit();
 
 const treasury = { wallet_id: 'ext_wal_treasury' };
-for (let sent = 0; sent < MOST_REQUESTS; sent += 50) {
+for (let sent = 0; sent < MAX_REQUESTS; sent += 50) {
   await Promise.all(Array.from({ length: 50 }, () => call(sandbox, 'getWallet', { path: treasury })));
 }
 await using window = await openWindow(browser, { width: 1280, scheme: 'light' });

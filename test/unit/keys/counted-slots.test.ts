@@ -5,7 +5,7 @@ import { createSigningBudget, SigningBudgetError } from '../../../src/engine/aut
 // Random requests are signed for random nonces, in any order, and compared with what may be: each nonce takes effect
 // once, for one of the requests that were signed for it.
 
-const MOST_LOST = 20;
+const MAX_LOST = 20;
 
 /**
  * Whether each slot can count for a request that was signed for it, with none of them having more than it may.
@@ -107,7 +107,7 @@ test('a nonce does not count for a request of another party, nor in another wall
 
 test('a request that has lost its nonce is signed for twenty more', () => {
   const spend = opened(2);
-  for (let nonce = 0; nonce < 2 + MOST_LOST; nonce += 1) {
+  for (let nonce = 0; nonce < 2 + MAX_LOST; nonce += 1) {
     spend({ id: 'a', slot: nonce });
     spend({ id: `other ${nonce}`, slot: nonce });
   }

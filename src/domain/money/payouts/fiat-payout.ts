@@ -223,7 +223,7 @@ function cancelAtProvider(
 }
 
 /** The deposit must be in a block before the payout expires. Nothing is signed if less time than this is left. */
-const LEAST_SECONDS = 60;
+const MIN_SECONDS = 60;
 
 interface PayoutInput {
   readonly walletId: string;
@@ -301,7 +301,7 @@ async function requireStillPayable(
   const locked = await getFiatAccountForUpdate(context, account.entityId, account.id);
   if (locked === undefined) throw unknownAccount();
   await requireCustomer(context, customerOf(locked));
-  if (opened.expiresAtSeconds - Math.floor(context.nowMs / 1000) < LEAST_SECONDS) {
+  if (opened.expiresAtSeconds - Math.floor(context.nowMs / 1000) < MIN_SECONDS) {
     const message = 'the terms of the provider have expired; nothing was signed or sent';
     throw new ApiError('transaction_broadcast_failure', message);
   }

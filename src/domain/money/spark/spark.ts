@@ -71,7 +71,7 @@ type Params = Extract<WalletRpcRequest, { method: 'createLightningInvoice' }>['p
 
 // CHOICE: 30 days, the default of Spark's own wallets.
 const USUAL_EXPIRY_SECONDS = 30 * 24 * 3600;
-const MOST_MEMO_BYTES = 639;
+const MAX_MEMO_BYTES = 639;
 /** The largest timestamp of an invoice: BOLT 11 encodes it in 35 bits. */
 const LAST_SECOND = 2 ** 35 - 1;
 /** 9999-12-31T23:59:59Z, the last second that the contract's formats can express. */
@@ -136,8 +136,8 @@ function descriptionOf({ memo, description_hash: hash }: Params): { text: string
     throw invalidField('/params/description_hash', 'expected either `memo` or `description_hash`');
   }
   const text = memo ?? '';
-  if (new TextEncoder().encode(text).length <= MOST_MEMO_BYTES) return { text };
-  throw invalidField('/params/memo', `expected at most ${MOST_MEMO_BYTES} bytes`);
+  if (new TextEncoder().encode(text).length <= MAX_MEMO_BYTES) return { text };
+  throw invalidField('/params/memo', `expected at most ${MAX_MEMO_BYTES} bytes`);
 }
 
 function receiverOf({ receiver_identity_pubkey: key }: Params): string | undefined {

@@ -24,15 +24,15 @@ import {
   distinct,
   type Effect,
   type LintSubject,
-  MOST_RECEIVERS,
+  MAX_RECEIVERS,
   namedValues,
   rpc,
   type TriedRequest,
   transferRequest,
 } from './lint-requests.ts';
 
-const MOST_MESSAGES = 6;
-const MOST_CONTRACTS = 3;
+const MAX_MESSAGES = 6;
+const MAX_CONTRACTS = 3;
 const MAX_LENGTH = 4_096;
 
 /** Effects of a message that is signed without a transaction, also as its hash and as its bytes. */
@@ -55,7 +55,7 @@ function* messageEffects(conditions: readonly ConditionInput[]): Generator<Effec
     conditions,
     ({ field_source: source }) => source === 'ethereum_7702_authorization',
   ).filter(isEvmAddress);
-  for (const contract of distinct([STRANGER, ...contracts], MOST_CONTRACTS)) {
+  for (const contract of distinct([STRANGER, ...contracts], MAX_CONTRACTS)) {
     yield authorizationEffect(contract);
   }
 }
@@ -68,7 +68,7 @@ function messagesFor(conditions: readonly ConditionInput[]): readonly string[] {
     .flatMap((length) => [length + 1, length])
     .filter((length) => length <= MAX_LENGTH);
   const texts = named('content').filter((text) => text.length > 0);
-  return distinct(['hello', ...texts, ...lengths.map((length) => 'x'.repeat(length))], MOST_MESSAGES);
+  return distinct(['hello', ...texts, ...lengths.map((length) => 'x'.repeat(length))], MAX_MESSAGES);
 }
 
 function messageEffect(message: string): Effect {
@@ -169,7 +169,7 @@ function smallestOf(type: string): unknown {
   return '0';
 }
 
-const MOST_CHAINS = 3;
+const MAX_CHAINS = 3;
 /** A chain that accepts typed data as transactions. */
 const ZKSYNC_ERA = 324;
 
@@ -183,11 +183,8 @@ export async function* ethereumEffects(subject: LintSubject): AsyncGenerator<Eff
     namedValues(conditions, (each) => each.field_source === 'ethereum_transaction' && each.field === field);
   const transfers = namedValues(conditions, ({ field }) => field === 'destination.address');
   const receivers = [...named('to'), ...transfers].filter(isEvmAddress);
-  const chains = distinct(
-    [1, ...named('chain_id').map(Number).filter(Number.isSafeInteger), 10],
-    MOST_CHAINS,
-  );
-  for (const to of distinct([STRANGER, ...receivers], MOST_RECEIVERS)) {
+  const chains = distinct([1, ...named('chain_id').map(Number).filter(Number.isSafeInteger), 10], MAX_CHAINS);
+  for (const to of distinct([STRANGER, ...receivers], MAX_RECEIVERS)) {
     for (const value of boundaryNumbers(named('value'), 2n ** 256n)) {
       for (const chainId of new Set([...chains, ZKSYNC_ERA])) {
         if (chainId > 0) yield await paymentEffect({ to, value, chainId, sender });

@@ -121,12 +121,12 @@ export function namedValues(
 export function boundaryNumbers(values: readonly string[], limit: bigint): readonly bigint[] {
   const numbers = values.filter((value) => /^(?:0x[0-9a-f]+|\d+)$/i.test(value)).map(BigInt);
   const candidates = [1n, ...numbers.flatMap((each) => [each + 1n, each])];
-  return distinct(candidates, MOST_VALUES).filter((value) => value >= 0n && value < limit);
+  return distinct(candidates, MAX_VALUES).filter((value) => value >= 0n && value < limit);
 }
 
 /** The number of values tried per field. The product of these numbers bounds the work. */
-const MOST_VALUES = 5;
-export const MOST_RECEIVERS = 4;
+const MAX_VALUES = 5;
+export const MAX_RECEIVERS = 4;
 
 export function distinct<T>(values: readonly T[], most: number): readonly T[] {
   return [...new Set(values)].slice(0, most);
@@ -166,7 +166,7 @@ export function* rawSignEffects(chainType: string, { sender, conditions }: LintS
   }
   yield effectOf(make(sender));
   if (chainType !== 'cosmos') return;
-  for (const memo of distinct(wordsIn(conditions), MOST_WORDS)) yield effectOf({ bytes: aminoPayment(memo) });
+  for (const memo of distinct(wordsIn(conditions), MAX_WORDS)) yield effectOf({ bytes: aminoPayment(memo) });
 }
 
 function effectOf({ bytes, signing }: Preimage): Effect {
@@ -177,7 +177,7 @@ function effectOf({ bytes, signing }: Preimage): Effect {
   };
 }
 
-const MOST_WORDS = 4;
+const MAX_WORDS = 4;
 
 /** The texts that conditions look for in a message. */
 function wordsIn(conditions: LintSubject['conditions']): readonly string[] {

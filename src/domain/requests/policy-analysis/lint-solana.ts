@@ -19,7 +19,7 @@ import {
   distinct,
   type Effect,
   type LintSubject,
-  MOST_RECEIVERS,
+  MAX_RECEIVERS,
   namedValues,
   rpc,
   type TriedRequest,
@@ -30,7 +30,7 @@ const MAINNET = 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp';
 const SYSTEM_PROGRAM = '11111111111111111111111111111111';
 const LAMPORTS_DECIMALS = 9;
 const MAX_U64 = 2n ** 64n;
-const MOST_MINTS = 2;
+const MAX_MINTS = 2;
 const TOKEN_DECIMALS = 6;
 
 /** Example accounts. Any 32 bytes are an address. */
@@ -45,13 +45,13 @@ export function* solanaEffects({ conditions, sender = SENDER }: LintSubject): Ge
     namedValues(conditions, (each) => each.field_source === source && each.field.endsWith(`.${member}`));
   const [system, token] = instructionNames;
   const transfers = namedValues(conditions, ({ field }) => field === 'destination.address').filter(isAddress);
-  for (const to of distinct([STRANGER, ...named(system, 'to'), ...transfers], MOST_RECEIVERS)) {
+  for (const to of distinct([STRANGER, ...named(system, 'to'), ...transfers], MAX_RECEIVERS)) {
     for (const lamports of boundaryNumbers(named(system, 'lamports'), MAX_U64)) {
       yield paymentEffect(sender, to, lamports);
     }
   }
-  const destinations = distinct([undefined, ...named(token, 'destination')], MOST_RECEIVERS);
-  for (const mint of distinct([SOME_MINT, ...named(token, 'mint')], MOST_MINTS)) {
+  const destinations = distinct([undefined, ...named(token, 'destination')], MAX_RECEIVERS);
+  for (const mint of distinct([SOME_MINT, ...named(token, 'mint')], MAX_MINTS)) {
     for (const destination of destinations) {
       for (const amount of boundaryNumbers(named(token, 'amount'), MAX_U64)) {
         yield* tokenEffects(sender, { mint, destination, amount });
@@ -155,7 +155,7 @@ export function* durablePayments({ conditions, sender = SENDER }: LintSubject): 
     accounts: [{ address: account(4), isWritable: true }, { address: BLOCKHASHES }, { address: sender }],
     data: littleEndian(4n, 4),
   };
-  for (const to of distinct([STRANGER, ...named('to')], MOST_RECEIVERS)) {
+  for (const to of distinct([STRANGER, ...named('to')], MAX_RECEIVERS)) {
     for (const lamports of boundaryNumbers(named('lamports'), MAX_U64)) {
       const transfer: Instruction = {
         program: SYSTEM_PROGRAM,

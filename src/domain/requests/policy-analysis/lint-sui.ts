@@ -7,7 +7,7 @@ import {
   type Effect,
   hashRequest,
   type LintSubject,
-  MOST_RECEIVERS,
+  MAX_RECEIVERS,
   namedValues,
 } from './lint-requests.ts';
 
@@ -24,7 +24,7 @@ export function* suiEffects({ conditions, sender = SENDER }: LintSubject): Gener
       conditions,
       (each) => each.field_source === 'sui_transfer_objects_command' && each.field === field,
     );
-  for (const to of distinct([STRANGER, ...named('recipient')], MOST_RECEIVERS)) {
+  for (const to of distinct([STRANGER, ...named('recipient')], MAX_RECEIVERS)) {
     for (const amount of boundaryNumbers(named('amount'), 2n ** 64n)) {
       const bytes = encodePayment({ sender, to, amount });
       const hash = blake2b(bytes, { dkLen: 32 });

@@ -17,7 +17,7 @@ import {
   type Effect,
   hashRequest,
   type LintSubject,
-  MOST_RECEIVERS,
+  MAX_RECEIVERS,
   namedValues,
   rpc,
   type TriedRequest,
@@ -30,7 +30,7 @@ const STRANGER = `41${'de'.repeat(20)}`;
 const SOME_TOKEN = `41${'c0'.repeat(20)}`;
 const TRX_DECIMALS = 6;
 const SAFE = BigInt(Number.MAX_SAFE_INTEGER);
-const MOST_TOKENS = 2;
+const MAX_TOKENS = 2;
 const FEE_LIMIT = 100_000_000;
 /** 2100-01-01 */
 const EXPIRATION = 4_102_444_800_000;
@@ -45,7 +45,7 @@ export function* tronEffects(subject: LintSubject): Generator<Effect> {
   const named = (isMeant: (condition: ConditionInput) => boolean) => namedValues(conditions, isMeant);
   const ofFields = (...fields: string[]) => named(({ field }) => fields.includes(field));
   const receivers = addressesIn(ofFields('TransferContract.to_address', 'destination.address'));
-  for (const to of distinct([STRANGER, ...receivers], MOST_RECEIVERS)) {
+  for (const to of distinct([STRANGER, ...receivers], MAX_RECEIVERS)) {
     for (const amount of boundaryNumbers(ofFields('TransferContract.amount'), SAFE)) {
       yield paymentEffect(owner, to, amount);
     }
@@ -53,8 +53,8 @@ export function* tronEffects(subject: LintSubject): Generator<Effect> {
   if (!conditions.some(isCalldata)) return;
   const values = named(isCalldata);
   const contracts = addressesIn(ofFields('TriggerSmartContract.contract_address'));
-  const to = distinct([STRANGER, ...receivers, ...addressesIn(values)], MOST_RECEIVERS);
-  for (const token of distinct([SOME_TOKEN, ...contracts], MOST_TOKENS)) {
+  const to = distinct([STRANGER, ...receivers, ...addressesIn(values)], MAX_RECEIVERS);
+  for (const token of distinct([SOME_TOKEN, ...contracts], MAX_TOKENS)) {
     for (const receiver of to) {
       const amounts = boundaryNumbers(
         values.filter((value) => parseTronAddress(value) === undefined && value.length < 40),

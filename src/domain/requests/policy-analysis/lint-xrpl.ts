@@ -6,7 +6,7 @@ import {
   type Effect,
   hashRequest,
   type LintSubject,
-  MOST_RECEIVERS,
+  MAX_RECEIVERS,
   namedValues,
   rpc,
   type TriedRequest,
@@ -25,7 +25,7 @@ const LATER = 3_155_760_000;
 /** Payments with the receivers and amounts that conditions name, and other transactions with the same effect. */
 export function* xrplEffects({ conditions, sender = SENDER }: LintSubject): Generator<Effect> {
   const named = (field: string) => namedValues(conditions, (each) => each.field === field);
-  for (const to of distinct([STRANGER, ...named('Payment.Destination')], MOST_RECEIVERS)) {
+  for (const to of distinct([STRANGER, ...named('Payment.Destination')], MAX_RECEIVERS)) {
     for (const drops of boundaryNumbers(named('Payment.Amount.drops'), MAX_DROPS)) {
       if (drops > 0n) yield effectOf(sender, to, String(drops));
     }

@@ -74,7 +74,7 @@ function partOfDeposit(body: Fields, signed: SignedCalls, { appId }: AskedOf): B
   const deposit = last && readVaultCall(tokenVault, 'deposit', last);
   const approvals = (deposit === undefined ? calls : calls.slice(0, -1)).map(readApproval);
   const vault = deposit === undefined ? approvals[0]?.spender : last?.to;
-  if (vault === undefined || approvals.length > MOST_APPROVALS) return undefined;
+  if (vault === undefined || approvals.length > MAX_APPROVALS) return undefined;
   const asked = askedAmount(body, { appId, caip2, address: vault });
   if (asked === undefined) return undefined;
   const { rawAmount, asset } = asked;
@@ -85,13 +85,13 @@ function partOfDeposit(body: Fields, signed: SignedCalls, { appId }: AskedOf): B
   if (!approvals.every(isApproval)) return undefined;
   if (deposit !== undefined && BigInt(deposit[0] as bigint) !== rawAmount) return undefined;
   return {
-    ...(deposit === undefined ? { role: 'prepares', atOnce: MOST_APPROVALS } : { role: 'pays', atOnce: 1 }),
+    ...(deposit === undefined ? { role: 'prepares', atOnce: MAX_APPROVALS } : { role: 'pays', atOnce: 1 }),
     accounts: deposit === undefined ? [] : [String(deposit[1])],
     action: () => ({ action: earnAction('earn_deposit', body as EarnRequest, asked), unknown: [] }),
   };
 }
 
-const MOST_APPROVALS = 2;
+const MAX_APPROVALS = 2;
 
 interface Approval {
   /** In lower case, like `spender`. */

@@ -38,7 +38,7 @@ interface Routed {
 }
 
 /** The longest path: a direct swap has two tokens, one through the wrapped asset has three. */
-const MOST_HOPS = 3;
+const MAX_HOPS = 3;
 
 /**
  * Determines which part of the requested swap a task is; undefined for any other task.
@@ -258,7 +258,7 @@ function isPathOf(
   const isThrough = path.length === 2 || wrapped === undefined || path[1] === wrapped;
   return (
     path.length >= 2 &&
-    path.length <= MOST_HOPS &&
+    path.length <= MAX_HOPS &&
     isSide(source.tokenAddress, path[0]) &&
     isSide(destination.tokenAddress, path.at(-1)) &&
     isThrough

@@ -206,11 +206,11 @@ function kindOf(fields: readonly ProtobufField[]): string {
   const contracts = fields.flatMap((field) => (field.number === 11 && 'bytes' in field ? [field.bytes] : []));
   const names = [...new Set(contracts.map((bytes) => typeOf(readFields(bytes) ?? [])))];
   const isRead = names.every((name) => name === 'TransferContract' || name === 'TriggerSmartContract');
-  const listed = names.slice(0, MOST_NAMED).join(', ');
+  const listed = names.slice(0, MAX_NAMED).join(', ');
   return isRead ? `${listed} with other fields or in another encoding` : listed;
 }
 
-const MOST_NAMED = 3;
+const MAX_NAMED = 3;
 
 function typeOf(contract: readonly ProtobufField[]): string {
   const type = contract.findLast((field) => field.number === 1 && 'varint' in field) as

@@ -239,7 +239,7 @@ export async function termsOf(
 }
 
 /** CHOICE: the maximum number of movements of one transaction that are shown. */
-const MOST_MOVEMENTS = 1_000;
+const MAX_MOVEMENTS = 1_000;
 
 /** The movements of assets in a transaction, in order, and its logs. */
 export function effectsOf(
@@ -249,7 +249,7 @@ export function effectsOf(
 ): TransactionEffects {
   const rows = store.all<TransferRow>(
     'select sender, recipient, asset, amount from transfers where caip2 = ? and hash = ? order by position limit ?',
-    ...[caip2, hash, MOST_MOVEMENTS],
+    ...[caip2, hash, MAX_MOVEMENTS],
   );
   const logs = (evm && findReceipt(evm.state, hash)?.logs) ?? [];
   return {

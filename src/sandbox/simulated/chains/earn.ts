@@ -40,7 +40,7 @@ interface NewReward {
 }
 
 /** How often the change of a vault is tried, if other changes of its state interfere. */
-const MOST_ATTEMPTS = 20;
+const MAX_ATTEMPTS = 20;
 
 interface EarnParts {
   /** The planned vaults, by chain and lower-case address. */
@@ -93,13 +93,13 @@ export function simulateEarn({ open, chain, has, planned }: EarnParts): Simulate
         ...[evmOf(caip2), open(), loadContracts()],
       ] as const);
       // A transaction may change the vault during the execution.
-      for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
+      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
         const order = { block: blocks.head(), address: lower(address), change };
         const prepared = await vaults.changeVault(await interpreter(), state, order);
         if ('most' in prepared) return prepared.most;
         if (store.atomically(() => prepared.store())) return undefined;
       }
-      throw new Error(`the vault \`${address}\` changed ${MOST_ATTEMPTS} times during its own change`);
+      throw new Error(`the vault \`${address}\` changed ${MAX_ATTEMPTS} times during its own change`);
     },
     rateOf: async (caip2, address) =>
       has(caip2) ? atHead(caip2, (state, _, { vaults }) => vaults.ratesOf(state, lower(address))) : undefined,

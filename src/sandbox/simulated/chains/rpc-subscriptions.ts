@@ -7,7 +7,7 @@ import { makeTurns } from './turns.ts';
  */
 
 /** CHOICE: the maximum number of subscriptions of a connection to a chain. */
-const MOST_SUBSCRIPTIONS = 100;
+const MAX_SUBSCRIPTIONS = 100;
 /** CHOICE: subscribers receive new notifications every 50 ms. */
 const PUSH_MS = 50;
 
@@ -59,8 +59,8 @@ export function makeSubscriptions<Id, Content>(
   return {
     add(connection, id, content) {
       const own = byConnection.get(connection) ?? new Set();
-      if (own.size >= MOST_SUBSCRIPTIONS) {
-        throw new RpcError(LIMIT_EXCEEDED, `expected at most ${MOST_SUBSCRIPTIONS} subscriptions`);
+      if (own.size >= MAX_SUBSCRIPTIONS) {
+        throw new RpcError(LIMIT_EXCEEDED, `expected at most ${MAX_SUBSCRIPTIONS} subscriptions`);
       }
       // The connection may close while its call runs.
       if (connection.closed.aborted) return;

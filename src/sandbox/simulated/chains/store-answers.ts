@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 
 /** CHOICE: the state of the 20 forks that were changed last is kept. */
-const MOST_FILES = 20;
+const MAX_FILES = 20;
 /** Larger answers are not stored and are fetched again. */
-const MOST_KEPT_CHARACTERS = 1_000_000;
+const MAX_KEPT_CHARACTERS = 1_000_000;
 
 /** The answers of a node to calls, by a text that identifies the call. */
 interface Answers {
@@ -22,7 +22,7 @@ export function openAnswers(folder: string, name: string): Answers {
   const byAge = others
     .map((other) => ({ path: join(folder, other), ms: statSync(join(folder, other)).mtimeMs }))
     .sort((one, other) => other.ms - one.ms);
-  for (const { path } of byAge.slice(MOST_FILES - 1)) {
+  for (const { path } of byAge.slice(MAX_FILES - 1)) {
     for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true });
   }
   const database = new Sqlite(join(folder, file));
@@ -37,7 +37,7 @@ export function openAnswers(folder: string, name: string): Answers {
     },
     keep(key, answer) {
       const text = JSON.stringify(answer);
-      if (answer !== null && text.length <= MOST_KEPT_CHARACTERS) insert.run(key, text);
+      if (answer !== null && text.length <= MAX_KEPT_CHARACTERS) insert.run(key, text);
       return answer;
     },
     close: () => void database.close(),

@@ -14,7 +14,7 @@ const OTHERS = /^(exchange|fiat|issuer)_/;
  * CHOICE: at least the latest 200,000 changes can be undone. At most twice as many are stored, which takes about 120
  * MB.
  */
-const MOST_CHANGES = 200_000;
+const MAX_CHANGES = 200_000;
 
 interface Column {
   readonly name: string;
@@ -51,9 +51,9 @@ export function makeHistory(store: ChainStore): History {
     const last =
       store.first<{ last: number }>("select seq as last from temp.sqlite_sequence where name = 'changes'")
         ?.last ?? 0;
-    if (last - deleted() > 2 * MOST_CHANGES) {
-      store.run('delete from temp.changes where id <= ?', last - MOST_CHANGES);
-      store.run('insert into temp.deleted_changes (position) values (?)', last - MOST_CHANGES);
+    if (last - deleted() > 2 * MAX_CHANGES) {
+      store.run('delete from temp.changes where id <= ?', last - MAX_CHANGES);
+      store.run('insert into temp.deleted_changes (position) values (?)', last - MAX_CHANGES);
     }
     return last;
   }

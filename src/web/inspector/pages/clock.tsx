@@ -162,7 +162,7 @@ function Slider({ nowMs, marks, set }: SliderProps) {
   );
 }
 
-const MOST_LABELS = 6;
+const MAX_LABELS = 6;
 
 interface LineProps {
   readonly nowMs: number;
@@ -173,7 +173,7 @@ interface LineProps {
 
 /** The line of the clock from now to the last mark. The marks have the same distances as the slider below. */
 function Line({ nowMs, marks, chosen }: LineProps) {
-  const every = Math.ceil(marks.length / MOST_LABELS);
+  const every = Math.ceil(marks.length / MAX_LABELS);
   return (
     <ol class="line" aria-hidden="true">
       <li class={chosen === 0 ? 'chosen' : 'passed'}>now</li>

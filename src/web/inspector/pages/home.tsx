@@ -22,8 +22,8 @@ import { goTo } from '../router.tsx';
 import { hrefOf } from '../routes.ts';
 import { dateAndTime } from '../texts.ts';
 
-const MOST_REFUSALS = 5;
-const MOST_UPCOMING = 5;
+const MAX_REFUSALS = 5;
+const MAX_UPCOMING = 5;
 /** What is next is read again when the sandbox's clock has moved by this. */
 const UPCOMING_MS = 10_000;
 
@@ -144,7 +144,7 @@ function Traffic() {
 function Refusals() {
   const refused = requests.value
     .filter(({ status }) => isRefusal(status))
-    .slice(-MOST_REFUSALS)
+    .slice(-MAX_REFUSALS)
     .reverse();
   return (
     <section class="card" aria-label="Last refusals">
@@ -259,7 +259,7 @@ function QuickActions() {
 
 function Upcoming() {
   const { value, error, reload } = useLoaded(
-    (signal) => control('listUpcoming', { query: { limit: MOST_UPCOMING } }, signal),
+    (signal) => control('listUpcoming', { query: { limit: MAX_UPCOMING } }, signal),
     [],
   );
   useEffect(reload, [Math.floor((clock.value?.now_ms ?? 0) / UPCOMING_MS)]);

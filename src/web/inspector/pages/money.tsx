@@ -12,7 +12,7 @@ import { Empty, Failure, Skeleton } from '../parts/states.tsx';
 import { useLoaded } from '../parts/use-loaded.tsx';
 import { hrefOf } from '../routes.ts';
 
-const MOST_DECIMALS = 6;
+const MAX_DECIMALS = 6;
 
 /** Where the money of every asset came from, and where it is. */
 export function Page() {
@@ -83,7 +83,7 @@ function Asset({ books }: { readonly books: SandboxAssetBooks }) {
       <Flow
         label={`${title}: from its sources to its holders`}
         flow={flowOf(books)}
-        amountText={(amount) => decimalText(round(fromRaw(amount, decimals), MOST_DECIMALS))}
+        amountText={(amount) => decimalText(round(fromRaw(amount, decimals), MAX_DECIMALS))}
       />
     </section>
   );

@@ -29,12 +29,12 @@ const columns: readonly Column<SandboxPolicy>[] = [
     ...{ title: 'Rules', width: 220, isExtra: true },
     cell: ({ rules }) => (
       <span title={rules.map(({ name, method, action }) => `${action} ${method}: ${name}`).join('\n')}>
-        {rules.slice(0, MOST_RULES).map(({ id, action, method }) => (
+        {rules.slice(0, MAX_RULES).map(({ id, action, method }) => (
           <span key={id}>
             <Label tone={action === 'ALLOW' ? 'good' : 'bad'}>{method}</Label>{' '}
           </span>
         ))}
-        {rules.length > MOST_RULES && <span class="quiet">and {rules.length - MOST_RULES} more</span>}
+        {rules.length > MAX_RULES && <span class="quiet">and {rules.length - MAX_RULES} more</span>}
       </span>
     ),
   },
@@ -53,7 +53,7 @@ const columns: readonly Column<SandboxPolicy>[] = [
   },
 ];
 
-const MOST_RULES = 2;
+const MAX_RULES = 2;
 
 /** The policies of all apps with the wallets that use them, and the open policy. */
 export function Page() {

@@ -2,8 +2,8 @@ import { useSignal } from '@preact/signals';
 import { Copy } from './copy.tsx';
 
 const OPEN_DEPTH = 3;
-const MOST_ITEMS = 200;
-const MOST_CHARACTERS = 2000;
+const MAX_ITEMS = 200;
+const MAX_CHARACTERS = 2000;
 const INDENT = 2;
 
 /** JSON as a tree that folds, with a search, and buttons that copy a value's path. */
@@ -83,7 +83,7 @@ function Node({ name, value, path, depth, wanted }: NodeProps) {
   const members: (readonly [string | number, unknown])[] = isList
     ? value.map((item, index) => [index, item] as const)
     : Object.entries(value);
-  const shown = members.slice(0, MOST_ITEMS);
+  const shown = members.slice(0, MAX_ITEMS);
   const [open, close] = isList ? ['[', ']'] : ['{', '}'];
   return (
     <li class="branch">
@@ -124,7 +124,7 @@ function Node({ name, value, path, depth, wanted }: NodeProps) {
 function Leaf({ value, wanted }: { readonly value: unknown; readonly wanted: string }) {
   const kind = typeof value === 'string' ? 'string' : typeof value === 'number' ? 'number' : 'word';
   const text = JSON.stringify(value) ?? 'undefined';
-  const shown = text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text;
+  const shown = text.length > MAX_CHARACTERS ? `${text.slice(0, MAX_CHARACTERS)}…` : text;
   const at = wanted === '' ? -1 : shown.toLowerCase().indexOf(wanted);
   if (at === -1) return <span class={kind}>{shown}</span>;
   return (

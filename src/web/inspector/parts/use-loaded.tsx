@@ -10,7 +10,7 @@ export interface Loaded<Value> {
   readonly reload: () => void;
 }
 
-const MOST_PAGES = 10;
+const MAX_PAGES = 10;
 
 /** Reads all rows of a list of the control plane, at most ten pages of a thousand. */
 export async function everyPage<Row>(
@@ -21,7 +21,7 @@ export async function everyPage<Row>(
 ): Promise<readonly Row[]> {
   const rows: Row[] = [];
   let cursor: string | null = null;
-  for (let page = 0; page < MOST_PAGES; page += 1) {
+  for (let page = 0; page < MAX_PAGES; page += 1) {
     const { data, next_cursor: next } = await read({ limit: 1000, ...(cursor === null ? {} : { cursor }) });
     rows.push(...data);
     if (next === null) break;

@@ -128,7 +128,7 @@ function leavesOf(parameters: readonly AbiParameter[], before: string): [string,
   });
 }
 
-const MOST_DEPTH = 4;
+const MAX_DEPTH = 4;
 
 function fieldsOfStruct(typed: unknown): [string, string][] {
   const { types = {}, primary_type: primary = '' } = (typed ?? {}) as {
@@ -144,7 +144,7 @@ function fieldsOfStruct(typed: unknown): [string, string][] {
       const element = String(member.type).split('[', 1)[0]!;
       const name = `${before}${member.name}`;
       // A type may contain itself.
-      if (depth < MOST_DEPTH && membersOf(element) !== undefined) return walk(element, `${name}.`, depth + 1);
+      if (depth < MAX_DEPTH && membersOf(element) !== undefined) return walk(element, `${name}.`, depth + 1);
       return membersOf(element) === undefined ? [[name, element]] : [];
     });
   return walk(primary, '', 0);

@@ -4,7 +4,7 @@ import { ControlError, control } from '../control.ts';
 import { archiveOf, withNewer } from './filters.ts';
 
 /** The maximum number of requests, which is also the sandbox's limit. */
-const MOST_REQUESTS = 10_000;
+const MAX_REQUESTS = 10_000;
 const PAGE = 1000;
 const WAIT_MS = 20_000;
 const RETRY_MS = 1000;
@@ -31,7 +31,7 @@ export async function followRequests(): Promise<void> {
     try {
       const query = { after: cursor, limit: PAGE, wait_ms: WAIT_MS };
       const page = await control('listRequests', { query });
-      requests.value = withNewer(page.began_anew ? [] : requests.value, page.data, MOST_REQUESTS);
+      requests.value = withNewer(page.began_anew ? [] : requests.value, page.data, MAX_REQUESTS);
       cursor = page.cursor;
       if (isRead) unseen.value += page.data.length;
       isRead = page.data.length < PAGE;
@@ -53,7 +53,7 @@ export async function deleteRequests(): Promise<void> {
 /** Downloads some of the requests as an HTTP Archive. */
 export async function downloadArchive(chosen: readonly RecordedRequest[]): Promise<void> {
   try {
-    const archive = await control('exportRequests', { query: { limit: MOST_REQUESTS } });
+    const archive = await control('exportRequests', { query: { limit: MAX_REQUESTS } });
     const blob = new Blob([JSON.stringify(archiveOf(archive, chosen))], { type: 'application/json' });
     const link = document.createElement('a');
     link.href = URL.createObjectURL(blob);

@@ -54,8 +54,8 @@ export interface Abis {
 }
 
 /** CHOICE: the maximum number of interfaces, and of items of all interfaces together. */
-const MOST_ABIS = 500;
-const MOST_ITEMS = 20_000;
+const MAX_ABIS = 500;
+const MAX_ITEMS = 20_000;
 
 // Source: Solidity documentation, "Contract ABI Specification", types.
 const TYPE =
@@ -142,7 +142,7 @@ export function makeAbis(store: ChainStore): Abis {
       if (read === undefined) return 'malformed';
       const others = rowsNow().filter((row) => row.name !== name);
       const count = others.reduce((sum, row) => sum + readRow(row).length, read.length);
-      if (others.length >= MOST_ABIS || count > MOST_ITEMS) return 'too many';
+      if (others.length >= MAX_ABIS || count > MAX_ITEMS) return 'too many';
       const known = read.map((item): Stored => [selectorOf(item), item]);
       store.run('insert or replace into abis values (?, ?, ?)', name, address, JSON.stringify(known));
       indexed = undefined;

@@ -8,7 +8,7 @@ import type { DecodedTransaction, EvmPlan } from './plan.ts';
 // A replacement with the same nonce must raise both fees by at least 10 percent.
 const BUMP_PERCENT = 110n;
 /** The most bytes of code that creates a contract (EIP-3860). */
-const MOST_INIT_CODE = 49_152;
+const MAX_INIT_CODE = 49_152;
 
 /** Adds a transaction to the pool or refuses it. The checks are those of a node. */
 export function acceptTransaction(
@@ -52,8 +52,8 @@ function faultOf(
   if (plan.gasLimit < least)
     return ['invalid', `intrinsic gas too low: have ${plan.gasLimit}, want ${least}`];
   const initCode = plan.calls.find(({ to }) => to === null)?.data.slice(2) ?? '';
-  if (initCode.length / 2 > MOST_INIT_CODE) {
-    const fault = `max initcode size exceeded: code size ${initCode.length / 2}, limit ${MOST_INIT_CODE}`;
+  if (initCode.length / 2 > MAX_INIT_CODE) {
+    const fault = `max initcode size exceeded: code size ${initCode.length / 2}, limit ${MAX_INIT_CODE}`;
     return ['invalid', fault];
   }
   if (plan.gasLimit > TRANSACTION_GAS_CAP) {

@@ -153,7 +153,7 @@ async function readAt(
 // symbol()
 const SYMBOL_CALL = hexToBytes('95d89b41');
 /** CHOICE: a longer symbol is cut off, because a contract can return any text. */
-const MOST_SYMBOL_BYTES = 32;
+const MAX_SYMBOL_BYTES = 32;
 
 /** The symbol of a contract that returns an ABI-encoded string. */
 async function symbolOf(parts: EvmParts, token: string): Promise<string | undefined> {
@@ -161,7 +161,7 @@ async function symbolOf(parts: EvmParts, token: string): Promise<string | undefi
   if (returned === undefined || returned.length < 64) return undefined;
   const length = BigInt(bytesTo0xHex(returned.subarray(32, 64)));
   if (length === 0n || length > BigInt(returned.length - 64)) return undefined;
-  return bytesToUtf8(returned.subarray(64, 64 + Math.min(Number(length), MOST_SYMBOL_BYTES)));
+  return bytesToUtf8(returned.subarray(64, 64 + Math.min(Number(length), MAX_SYMBOL_BYTES)));
 }
 
 function transactions(parts: EvmParts): Pick<EvmChain, 'broadcast' | 'statusOf'> {

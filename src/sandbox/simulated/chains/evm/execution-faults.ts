@@ -12,7 +12,7 @@ const ERROR_SELECTOR = '08c379a0';
 const PANIC_SELECTOR = '4e487b71';
 const REVERTED = 'execution reverted';
 const INVALID = 0xfe;
-const MOST_STACK = 1_024;
+const MAX_STACK = 1_024;
 /** How much of the data of an unknown error a message shows, in hex digits. */
 const SHOWN_DATA = 264;
 
@@ -28,7 +28,7 @@ const faults: Readonly<Record<string, string>> = {
   [errors.STATIC_STATE_CHANGE]: 'write protection',
   [errors.OUT_OF_RANGE]: 'return data out of bounds',
   [errors.INVALID_BYTECODE_RESULT]: 'invalid code: must not begin with 0xef',
-  [errors.STACK_OVERFLOW]: `stack limit reached ${MOST_STACK} (${MOST_STACK - 1})`,
+  [errors.STACK_OVERFLOW]: `stack limit reached ${MAX_STACK} (${MAX_STACK - 1})`,
 };
 
 const panics: Readonly<Record<number, string>> = {

@@ -31,7 +31,7 @@ export function recallReads(text: string): ReadonlyMap<string, unknown> {
 }
 
 /** CHOICE: earlier state is known for blocks that at most 1,000 transactions have followed. */
-const MOST_LATER = 1_000;
+const MAX_LATER = 1_000;
 
 interface ReadsRow {
   readonly reads: string | null;
@@ -45,9 +45,9 @@ export function overlayAfter(state: EvmState, block: number): Overlay | undefine
   const later = state.world.store.all<ReadsRow>(
     `select reads from evm_receipts where caip2 = ? and block_number > ?
      order by block_number, position limit ?`,
-    ...[state.caip2, block, MOST_LATER + 1],
+    ...[state.caip2, block, MAX_LATER + 1],
   );
-  if (later.length > MOST_LATER || later.some(({ reads }) => reads === null)) return undefined;
+  if (later.length > MAX_LATER || later.some(({ reads }) => reads === null)) return undefined;
   const recalled = new Map<string, unknown>();
   for (const { reads } of later) {
     for (const [key, value] of recallReads(reads!)) if (!recalled.has(key)) recalled.set(key, value);

@@ -45,7 +45,7 @@ export interface Bytecode {
 
 export const ZERO_WORD = '0'.repeat(64);
 
-const MOST_CACHED = 1_000;
+const MAX_CACHED = 1_000;
 
 /** The code and the slots of a chain. Reads return the stored value, or the initial value when nothing is stored. */
 export function storedBytecode(
@@ -64,7 +64,7 @@ export function storedBytecode(
       if (row === undefined) return begun.code(address);
       const known = cached.get(address);
       if (known?.text === row.code) return known.code;
-      if (cached.size >= MOST_CACHED) cached.clear();
+      if (cached.size >= MAX_CACHED) cached.clear();
       const code = hexToBytes(row.code);
       cached.set(address, { text: row.code, code });
       return code;

@@ -16,7 +16,7 @@ import { textOf } from './state-manager.ts';
 /** A balance that no token has by chance. */
 const PROBE = 0x5eed_c0de_5eed_c0den;
 /** The maximum number of slots to try. No known token reads as many for a balance. */
-const MOST_SLOTS = 64;
+const MAX_SLOTS = 64;
 
 interface Slot {
   readonly address: string;
@@ -42,7 +42,7 @@ export async function findBalanceSlot(parts: EvmParts, account: Account): Promis
     },
   };
   const balance = await balanceOf(watched(interpreter, { tracer }), state, account);
-  if (balance === undefined || read.length > MOST_SLOTS) return undefined;
+  if (balance === undefined || read.length > MAX_SLOTS) return undefined;
   // `balanceOf` usually reads the balance last.
   for (const at of read.reverse()) {
     const probed = makeOverlay(state);

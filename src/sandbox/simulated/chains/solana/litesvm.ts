@@ -69,8 +69,8 @@ interface Failure {
 }
 
 /** CHOICE: the machine is replaced by a new one after it has seen this many accounts, or bytes of account data. */
-const MOST_ACCOUNTS = 20_000;
-const MOST_BYTES = 256_000_000;
+const MAX_ACCOUNTS = 20_000;
+const MAX_BYTES = 256_000_000;
 const SLOTS_PER_EPOCH = 432_000n;
 const SLOT_HASHES = 512;
 const SLOT_HASHES_SYSVAR = 'SysvarS1otHashes111111111111111111111111111';
@@ -93,7 +93,7 @@ export function makeLiteSvmExecutor(
 
   function isNative(address: string): boolean {
     const found = native.get(address) ?? fresh.getAccount(address).exists;
-    if (native.size < MOST_ACCOUNTS) native.set(address, found);
+    if (native.size < MAX_ACCOUNTS) native.set(address, found);
     return found;
   }
 
@@ -154,7 +154,7 @@ export function makeLiteSvmExecutor(
   return {
     has: (program) => isNative(program) || PRECOMPILES.includes(program),
     run(task) {
-      if (known.size > MOST_ACCOUNTS || bytes > MOST_BYTES) {
+      if (known.size > MAX_ACCOUNTS || bytes > MAX_BYTES) {
         svm = make();
         known = new Map();
         bytes = 0;

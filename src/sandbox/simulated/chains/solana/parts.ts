@@ -13,7 +13,7 @@ import { makeSolanaState, type SolanaState } from './state.ts';
 
 /** The number of blocks for which a blockhash stays valid. */
 export const BLOCKHASH_LIFE = 150;
-const MOST_HASHES = 1_000;
+const MAX_HASHES = 1_000;
 
 /** The components of one simulated Solana chain. Every slot has a block. */
 export interface SolanaParts {
@@ -43,7 +43,7 @@ export function makeSolanaParts(world: World, caip2: string): SolanaParts {
     const known = hashes.get(height);
     if (known !== undefined) return known;
     const hash = bytesToBase58(sha256(utf8ToBytes(`block ${height} of ${caip2}`)));
-    if (hashes.size >= MOST_HASHES) hashes.clear();
+    if (hashes.size >= MAX_HASHES) hashes.clear();
     hashes.set(height, hash);
     return hash;
   };

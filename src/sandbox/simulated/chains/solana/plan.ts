@@ -125,7 +125,7 @@ const LAMPORTS_PER_SIGNATURE = 5_000n;
 const UNITS_PER_INSTRUCTION = 200_000n;
 /** The units of an instruction of a native program (SIMD-0170). */
 const UNITS_PER_NATIVE_INSTRUCTION = 3_000n;
-const MOST_UNITS = 1_400_000n;
+const MAX_UNITS = 1_400_000n;
 const TABLE_META_BYTES = 56;
 
 /**
@@ -194,7 +194,7 @@ function budgetOf({ instructions }: SolanaTransaction, keys: readonly string[]):
   }
   if (set.get(4) === 0n) error ??= 'InvalidLoadedAccountsDataSizeLimit';
   const units = set.get(2) ?? byDefault;
-  return { units: units > MOST_UNITS ? MOST_UNITS : units, microLamportsPerUnit: set.get(3) ?? 0n, error };
+  return { units: units > MAX_UNITS ? MAX_UNITS : units, microLamportsPerUnit: set.get(3) ?? 0n, error };
 }
 
 /** Reads an instruction. Kinds: 1 heap, 2 units, 3 price of a unit, 4 size of the loaded accounts. */

@@ -15,7 +15,7 @@ const BALANCES = wordOf(slots.balanceOf);
 const ALLOWANCES = wordOf(slots.allowance);
 export const SUPPLY_SLOT = wordOf(slots.totalSupply);
 const MAX_AMOUNT = 2n ** 256n - 1n;
-const MOST_REMEMBERED = 10_000;
+const MAX_REMEMBERED = 10_000;
 
 /** A token of the sandbox. */
 export interface TokenTerms {
@@ -46,7 +46,7 @@ const balanceSlots = new Map<string, string>();
 export function balanceSlot(owner: string): string {
   const known = balanceSlots.get(owner);
   if (known !== undefined) return known;
-  if (balanceSlots.size >= MOST_REMEMBERED) balanceSlots.clear();
+  if (balanceSlots.size >= MAX_REMEMBERED) balanceSlots.clear();
   const slot = memberSlot(BALANCES, ownerWord(owner));
   balanceSlots.set(owner, slot);
   return slot;

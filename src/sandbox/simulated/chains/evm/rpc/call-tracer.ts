@@ -7,12 +7,12 @@ import type { ResultTracer } from './tracers.ts';
 import { quantity } from './views.ts';
 
 /** CHOICE: a trace of calls has at most 10,000 calls and logs. */
-const MOST_FRAMES = 10_000;
+const MAX_FRAMES = 10_000;
 /** CHOICE: the inputs, outputs and logs of a trace have at most 10 MB together. */
-const MOST_BYTES = 10_000_000;
-const MOST_DEPTH = 1_024;
+const MAX_BYTES = 10_000_000;
+const MAX_DEPTH = 1_024;
 /** More memory than the gas of a whole block can pay for. */
-const MOST_MEMORY = 8_000_000n;
+const MAX_MEMORY = 8_000_000n;
 /** The gas that a call with value gets free of charge. */
 const STIPEND = 2_300n;
 
@@ -59,8 +59,8 @@ export function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unk
   /** Writes data in hex. @throws RpcError when the trace contains too much data. */
   function hex(data: Uint8Array): string {
     bytes += data.length;
-    if (bytes > MOST_BYTES) {
-      throw new RpcError(LIMIT_EXCEEDED, `the inputs and outputs of the trace exceed ${MOST_BYTES} bytes`);
+    if (bytes > MAX_BYTES) {
+      throw new RpcError(LIMIT_EXCEEDED, `the inputs and outputs of the trace exceed ${MAX_BYTES} bytes`);
     }
     return bytesTo0xHex(data);
   }
@@ -68,7 +68,7 @@ export function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unk
   function add(parent: Frame, frame: Frame): void {
     if (onlyTopCall === true) return;
     count += 1;
-    if (count > MOST_FRAMES) return;
+    if (count > MAX_FRAMES) return;
     parent.calls ??= [];
     parent.calls.push(frame);
   }
@@ -76,7 +76,7 @@ export function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unk
   /** Adds a call that ended before its message: the balance was too low, or too many messages were open. */
   function endBegun(parent: Open): void {
     if (parent.begun === undefined) return;
-    const error = open.length > MOST_DEPTH ? 'max call depth exceeded' : 'insufficient balance for transfer';
+    const error = open.length > MAX_DEPTH ? 'max call depth exceeded' : 'insufficient balance for transfer';
     const { to, ...frame } = parent.begun;
     add(parent.frame, { ...(frame.type.startsWith('CREATE') ? frame : { ...frame, to: to! }), error });
     delete parent.begun;
@@ -110,7 +110,7 @@ export function callTracer({ withLog, onlyTopCall }: Readonly<Record<string, unk
           if (frame !== undefined && !running.isStatic) add(running.frame, frame);
         } else if (withLog === true && /^LOG\d$/.test(name) && !running.isStatic && canPay(step)) {
           count += 1;
-          if (count > MOST_FRAMES) return;
+          if (count > MAX_FRAMES) return;
           const { frame } = running;
           const position = quantity(frame.calls?.length ?? 0);
           frame.logs ??= [];
@@ -173,7 +173,7 @@ function canPay({ gasLeft, opcode }: InterpreterStep): boolean {
 
 function memoryOf({ memory }: InterpreterStep, offset: bigint, length: bigint): Uint8Array {
   // The operation will fail, because there is not enough gas for this much memory.
-  if (length > MOST_MEMORY) return new Uint8Array();
+  if (length > MAX_MEMORY) return new Uint8Array();
   const data = new Uint8Array(Number(length));
   if (length > 0n && offset < BigInt(memory.length)) {
     data.set(memory.subarray(Number(offset), Number(offset) + Number(length)));

@@ -29,10 +29,10 @@ import { quantity } from './views.ts';
  */
 
 /** CHOICE: the latest 1,000 snapshots of a chain are kept. */
-const MOST_SNAPSHOTS = 1_000;
+const MAX_SNAPSHOTS = 1_000;
 /** CHOICE: the maximum number of blocks that a reorganization by a client may replace. */
-const MOST_REPLACED = 100_000n;
-const MOST_MINED = 1_000_000n;
+const MAX_REPLACED = 100_000n;
+const MAX_MINED = 1_000_000n;
 /** The first bytes of the code of a delegated account (EIP-7702). */
 const DELEGATION = 'ef0100';
 
@@ -91,7 +91,7 @@ export function makeDevelopment(parts: EvmParts): Development {
       ...{ content: store.content(), position: history.position(), head: blocks.head().number },
       latest: latestReceipt(state),
     });
-    if (snapshots.size > MOST_SNAPSHOTS) snapshots.delete(snapshots.keys().next().value!);
+    if (snapshots.size > MAX_SNAPSHOTS) snapshots.delete(snapshots.keys().next().value!);
     return id;
   }
 
@@ -121,7 +121,7 @@ export function makeDevelopment(parts: EvmParts): Development {
   function reorganize(depth: bigint): void {
     const head = blocks.head();
     const least = begun?.head ?? head.number;
-    if (depth < 1n || depth > MOST_REPLACED || BigInt(head.number) - depth < BigInt(least)) {
+    if (depth < 1n || depth > MAX_REPLACED || BigInt(head.number) - depth < BigInt(least)) {
       const most = Math.max(0, head.number - least);
       throw invalid(`expected a depth from 1 to ${most}: earlier blocks are not recorded, got ${depth}`);
     }
@@ -181,7 +181,7 @@ export function makeDevelopment(parts: EvmParts): Development {
   }
 
   async function mine(count: bigint): Promise<void> {
-    if (count > MOST_MINED) throw invalid(`expected at most ${MOST_MINED} blocks, got ${count}`);
+    if (count > MAX_MINED) throw invalid(`expected at most ${MAX_MINED} blocks, got ${count}`);
     if (count > 0n) await blocks.mine(Number(count));
   }
 

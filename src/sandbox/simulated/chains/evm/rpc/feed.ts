@@ -18,14 +18,14 @@ import { blockView, logViews, transactionBy } from './views.ts';
  * CHOICE: the maximum number of filters of a chain. As in geth, a filter expires if it is not polled for five
  * minutes.
  */
-const MOST_FILTERS = 10_000;
+const MAX_FILTERS = 10_000;
 const FILTER_MS = 5 * 60_000;
 /** CHOICE: when the clock moves far, a listener receives only the latest 256 blocks. */
-const MOST_BLOCKS = 256;
-const MOST_PENDING = 10_000;
+const MAX_BLOCKS = 256;
+const MAX_PENDING = 10_000;
 /** The maximum number of replacements of blocks that are stored for listeners that poll late. */
-const MOST_REMOVALS = 256;
-const MOST_REMOVED = 10_000;
+const MAX_REMOVALS = 256;
+const MAX_REMOVED = 10_000;
 
 type Kind = 'logs' | 'newHeads' | 'newPendingTransactions';
 
@@ -130,7 +130,7 @@ export function makeFeed(parts: EvmParts): Feed {
 
   function headsSince(each: Listener): number[] {
     const { number } = blocks.head();
-    const first = Math.max(each.block + 1, number - MOST_BLOCKS + 1);
+    const first = Math.max(each.block + 1, number - MAX_BLOCKS + 1);
     each.block = Math.max(each.block, number);
     return Array.from({ length: Math.max(0, number - first + 1) }, (_, at) => first + at);
   }
@@ -138,7 +138,7 @@ export function makeFeed(parts: EvmParts): Feed {
   function pendingSince(each: Listener): unknown[] {
     const rows = world.store.all<{ id: number; hash: string }>(
       'select id, hash from transactions where caip2 = ? and id > ? order by id limit ?',
-      ...[caip2, each.pending, MOST_PENDING],
+      ...[caip2, each.pending, MAX_PENDING],
     );
     each.pending = rows.at(-1)?.id ?? Math.min(each.pending, lastPending());
     return rows.map(({ hash }) => (each.isFull ? transactionBy(parts, hash) : hash));
@@ -186,16 +186,16 @@ export function makeFeed(parts: EvmParts): Feed {
     removalCount += 1;
     if (filters.size === 0 && subscriptions.isEmpty()) return;
     const removed = { number: removalCount, from, logs: logsFrom(parts, from) };
-    removals = [...removals.slice(1 - MOST_REMOVALS), removed];
+    removals = [...removals.slice(1 - MAX_REMOVALS), removed];
   });
 
   return {
     addFilter(kind, request) {
       forgetOthers();
       const made = listener(kind, request);
-      if (filters.size >= MOST_FILTERS) dropExpired();
-      if (filters.size >= MOST_FILTERS) {
-        throw new RpcError(LIMIT_EXCEEDED, `expected at most ${MOST_FILTERS} filters: uninstall some`);
+      if (filters.size >= MAX_FILTERS) dropExpired();
+      if (filters.size >= MAX_FILTERS) {
+        throw new RpcError(LIMIT_EXCEEDED, `expected at most ${MAX_FILTERS} filters: uninstall some`);
       }
       const id = newId();
       filters.set(id, { ...made, request, expiresMs: performance.now() + FILTER_MS });
@@ -232,7 +232,7 @@ export function makeFeed(parts: EvmParts): Feed {
 /** Returns the logs of the blocks from a number on, newest first, as geth reports removed logs. */
 function logsFrom(parts: EvmParts, from: number): LogView[] {
   const upTo = Number.MAX_SAFE_INTEGER;
-  const receipts = receiptsAfter(parts.state, { ...before(from), upTo, limit: MOST_REMOVED });
+  const receipts = receiptsAfter(parts.state, { ...before(from), upTo, limit: MAX_REMOVED });
   return receipts.flatMap((receipt) => logViews(parts, receipt)).reverse();
 }
 

@@ -6,11 +6,11 @@ import { addressOf, hashText, numberOf, SERVER_ERROR } from './calls.ts';
 import { logViews } from './views.ts';
 
 /** CHOICE: a response has at most 10,000 logs, which are searched in at most 20,000 transactions. */
-const MOST_LOGS = 10_000;
-const MOST_RECEIPTS = 20_000;
+const MAX_LOGS = 10_000;
+const MAX_RECEIPTS = 20_000;
 const RECEIPTS_PER_READ = 200;
 /** CHOICE: a filter names at most 1,000 addresses, and 1,000 topics at each position. */
-const MOST_ALTERNATIVES = 1_000;
+const MAX_ALTERNATIVES = 1_000;
 const SLICE_MS = 10;
 
 export type LogView = ReturnType<typeof logViews>[number];
@@ -56,8 +56,8 @@ function topicsOf(topics: unknown): LogFilter['topics'] {
 
 function alternatives(value: unknown): readonly unknown[] {
   const all = Array.isArray(value) ? value : [value];
-  if (all.length > MOST_ALTERNATIVES) {
-    throw invalid(`invalid argument: expected at most ${MOST_ALTERNATIVES} alternatives`);
+  if (all.length > MAX_ALTERNATIVES) {
+    throw invalid(`invalid argument: expected at most ${MAX_ALTERNATIVES} alternatives`);
   }
   return all;
 }
@@ -88,7 +88,7 @@ export async function logsAfter(
     }
     count += receipts.length;
     if (receipts.length < RECEIPTS_PER_READ) return { logs, last, isComplete: true };
-    if (logs.length > MOST_LOGS || count >= MOST_RECEIPTS) return { logs, last, isComplete: false };
+    if (logs.length > MAX_LOGS || count >= MAX_RECEIPTS) return { logs, last, isComplete: false };
   }
 }
 
@@ -114,8 +114,8 @@ export async function logsOf(parts: EvmParts, filter: unknown): Promise<readonly
   }
   if (from > to) throw invalid('invalid block range params');
   const { logs, isComplete } = await logsAfter(parts, wanted, { after: before(from), upTo: to });
-  if (logs.length > MOST_LOGS || !isComplete) {
-    throw new RpcError(LIMIT_EXCEEDED, `query returned more than ${MOST_LOGS} results: ask for fewer blocks`);
+  if (logs.length > MAX_LOGS || !isComplete) {
+    throw new RpcError(LIMIT_EXCEEDED, `query returned more than ${MAX_LOGS} results: ask for fewer blocks`);
   }
   return logs;
 }

@@ -68,7 +68,7 @@ interface Served extends RpcChain {
 
 type Method = (chain: Served, params: readonly unknown[], caller: RpcCaller) => unknown;
 
-const MOST_FEE_BLOCKS = 1_024;
+const MAX_FEE_BLOCKS = 1_024;
 
 /** Runs methods on the latest state of a chain, in the format of the Ethereum JSON-RPC. */
 export function rpcOf(chain: RpcChain): (call: RpcCall, caller: RpcCaller) => Promise<RpcOutcome> {
@@ -275,7 +275,7 @@ function feeHistory(parts: EvmParts, count: unknown, newest: unknown, percentile
   const last = knownBlock(parts, newest);
   if (last === undefined) throw new RpcError(SERVER_ERROR, 'request beyond head block');
   const asked = numberOf(count, 'blockCount');
-  const blocks = Math.min(Number(asked > BigInt(MOST_FEE_BLOCKS) ? MOST_FEE_BLOCKS : asked), last + 1);
+  const blocks = Math.min(Number(asked > BigInt(MAX_FEE_BLOCKS) ? MAX_FEE_BLOCKS : asked), last + 1);
   const { baseFee, priorityFee } = termsOf(parts.caip2);
   const rewards = Array.isArray(percentiles)
     ? percentiles.slice(0, 100).map(() => quantity(priorityFee))

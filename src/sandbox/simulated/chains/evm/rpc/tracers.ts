@@ -12,8 +12,8 @@ import { quantity } from './views.ts';
 // The tracers of `debug_traceTransaction` and `debug_traceCall`. Their results have the format of geth.
 
 /** CHOICE: a trace of steps has at most 10,000 steps, and 1 MB of memory and stack in total. */
-const MOST_STEPS = 10_000;
-const MOST_STEP_BYTES = 1_048_576;
+const MAX_STEPS = 10_000;
+const MAX_STEP_BYTES = 1_048_576;
 const WORD_BYTES = 32;
 
 /** The gas and the result of the whole call or transaction. */
@@ -59,7 +59,7 @@ interface StepView {
 /** The steps of a transaction, with the result of geth's `structLogger`. */
 function stepTracer(options: Readonly<Record<string, unknown>>): ResultTracer {
   const { enableMemory, disableStack, disableStorage, limit } = options;
-  const most = typeof limit === 'number' && limit > 0 ? Math.min(limit, MOST_STEPS) : MOST_STEPS;
+  const most = typeof limit === 'number' && limit > 0 ? Math.min(limit, MAX_STEPS) : MAX_STEPS;
   const structLogs: StepView[] = [];
   /** The slots that were read and written so far, by contract. */
   const storages = new Map<string, Record<string, string>>();
@@ -68,7 +68,7 @@ function stepTracer(options: Readonly<Record<string, unknown>>): ResultTracer {
   let bytes = 0;
   let returned = '';
 
-  const isFull = (): boolean => structLogs.length >= most || bytes > MOST_STEP_BYTES;
+  const isFull = (): boolean => structLogs.length >= most || bytes > MAX_STEP_BYTES;
 
   function note({ view, contract, slot }: NonNullable<typeof reading>, word: bigint): void {
     const known = { ...storages.get(contract), [slot]: wordText(word) };

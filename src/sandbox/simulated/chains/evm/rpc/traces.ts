@@ -17,9 +17,9 @@ import { tracerOf } from './tracers.ts';
 import { blockView, quantity } from './views.ts';
 
 /** CHOICE: the maximum number of blocks, and of calls, in one simulation. */
-const MOST_BLOCKS = 256;
-const MOST_CALLS = 1_000;
-const MOST_ROUNDS = 8;
+const MAX_BLOCKS = 256;
+const MAX_CALLS = 1_000;
+const MAX_ROUNDS = 8;
 /** The address in logs of the native asset. Source: ERC-7528. */
 const NATIVE_LOG = '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee';
 
@@ -79,7 +79,7 @@ export async function createAccessList(
     const overlay = makeOverlay(parts.state);
     const { gasUsed, revert } = await execute(interpreter, overlay, parts, { call, accessList });
     const used = accessed(overlay, call);
-    if (JSON.stringify(used) === JSON.stringify(accessList) || round === MOST_ROUNDS) {
+    if (JSON.stringify(used) === JSON.stringify(accessList) || round === MAX_ROUNDS) {
       const error = revert === undefined ? {} : { error: revert.message };
       return { accessList, gasUsed: quantity(gasUsed), ...error };
     }
@@ -162,7 +162,7 @@ export async function simulateBlocks(
   }
   if (value.validation === true) throw invalid('`validation` is not supported');
   const all = value.blockStateCalls as readonly unknown[];
-  if (all.length > MOST_BLOCKS) throw invalid(`expected at most ${MOST_BLOCKS} blocks, got ${all.length}`);
+  if (all.length > MAX_BLOCKS) throw invalid(`expected at most ${MAX_BLOCKS} blocks, got ${all.length}`);
   const interpreter = watched(await parts.interpreter(), watch);
   let { number, seconds } = parts.blocks.head();
   let state: EvmState = parts.state;
@@ -183,7 +183,7 @@ export async function simulateBlocks(
     if (!Array.isArray(calls)) throw invalid('invalid argument: expected `calls`');
     for (const call of calls) {
       count += 1;
-      if (count > MOST_CALLS) throw invalid(`expected at most ${MOST_CALLS} calls`);
+      if (count > MAX_CALLS) throw invalid(`expected at most ${MAX_CALLS} calls`);
       const run = await simulate(parts, interpreter, state, {
         call: callOf(call),
         block,

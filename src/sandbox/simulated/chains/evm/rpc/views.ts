@@ -15,7 +15,7 @@ import { hashOf, ZERO_WORD } from '../state.ts';
 // Blocks, transactions, receipts and logs in the format of the Ethereum JSON-RPC.
 
 /** The maximum number of receipts in one response. */
-const MOST_RECEIPTS = 20_000;
+const MAX_RECEIPTS = 20_000;
 const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 /** keccak256(rlp([])), the hash of a list without uncles. */
 const NO_UNCLES = '0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347';
@@ -25,7 +25,7 @@ export function quantity(value: bigint | number): string {
 }
 
 export const inBlock = ({ state }: EvmParts, number: number): readonly Receipt[] =>
-  receiptsIn(state, { from: number, to: number, limit: MOST_RECEIPTS });
+  receiptsIn(state, { from: number, to: number, limit: MAX_RECEIPTS });
 
 export function logViews({ forks }: Pick<EvmParts, 'forks'>, receipt: Receipt) {
   const { logs, block, hash, index, firstLog } = receipt;

@@ -57,7 +57,7 @@ const NO_ADDRESS = `0x${'0'.repeat(40)}`;
 const ERROR_SELECTOR = '08c379a0';
 const REVERTED = 'execution reverted';
 /** The maximum number of bytes of a reason that the entry point reports. */
-const MOST_REASON = 2_048;
+const MAX_REASON = 2_048;
 
 /** The fields that all events of an operation begin with. Addresses are lower-case 0x hex. */
 export interface OperationKey {
@@ -98,7 +98,7 @@ export function revertReason(
   { hash, sender, nonce }: OperationKey,
   { reason, isOfPaymaster = false }: { readonly reason: Uint8Array; readonly isOfPaymaster?: boolean },
 ): EvmLog {
-  const shown = reason.subarray(0, MOST_REASON);
+  const shown = reason.subarray(0, MAX_REASON);
   return {
     address,
     topics: [isOfPaymaster ? POST_OP_REVERT_REASON : REVERT_REASON, hash, topicOf(sender)],

@@ -6,7 +6,7 @@ import type { EvmLog } from '../receipts.ts';
 // Calls that a native program makes while it runs.
 
 const { errorMessages: errors } = EVMError;
-const MOST_DEPTH = 1_024;
+const MAX_DEPTH = 1_024;
 
 /** Thrown by a native program to revert, with its data. */
 export class ProgramRevertError extends Error {
@@ -82,8 +82,7 @@ export async function runProgram(
       // A caller keeps 1/64 of its gas (EIP-150).
       const most = left - left / 64n;
       if (gas > most) throw new OutOfGasError();
-      if (message.depth + 1 >= MOST_DEPTH)
-        return { succeeds: false, returned: new Uint8Array(), gasUsed: 0n };
+      if (message.depth + 1 >= MAX_DEPTH) return { succeeds: false, returned: new Uint8Array(), gasUsed: 0n };
       const selfdestruct = new Map(message.selfdestruct);
       const createdAddresses = new Set(message.createdAddresses);
       const { execResult } = await evm.runCall({

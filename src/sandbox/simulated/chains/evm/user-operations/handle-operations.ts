@@ -34,7 +34,7 @@ export const BUNDLE_GAS = 5_000n;
 export const OPERATION_GAS = 40_000n;
 /** The unused gas of an operation without a penalty, since 0.8. */
 const FREE_UNUSED_GAS = 40_000n;
-const MOST_GAS = 2n ** 120n - 1n;
+const MAX_GAS = 2n ** 120n - 1n;
 // executeUserOp(PackedUserOperation,bytes32)
 const EXECUTE_USER_OP = '8dd7712f';
 // FailedOp(uint256,string) and FailedOpWithRevert(uint256,string,bytes)
@@ -131,7 +131,7 @@ async function validate(
   const { verification, call, preVerification, maxFee, paymaster, paymasterVerification, paymasterPostOp } =
     limits;
   const gas = [verification, call, preVerification, paymasterVerification, paymasterPostOp];
-  if ([...gas, maxFee, limits.priorityFee].some((each) => each > MOST_GAS)) {
+  if ([...gas, maxFee, limits.priorityFee].some((each) => each > MAX_GAS)) {
     throw failed(index, 'AA94 gas values overflow');
   }
   const hash = hashOfPacked(state, entryPoint, operation);

@@ -25,8 +25,8 @@ const SEED_MISMATCH = 5;
 /** PubkeyError::MaxSeedLengthExceeded */
 const SEED_TOO_LONG = 0;
 
-const MOST_BYTES = 10n * 1024n * 1024n;
-const MOST_SEED_BYTES = 32;
+const MAX_BYTES = 10n * 1024n * 1024n;
+const MAX_SEED_BYTES = 32;
 
 /** The account to create, whose address may be derived from a base and a seed. */
 interface Target {
@@ -125,7 +125,7 @@ function derived(
 
 function addressWithSeed(base: string, seed: string, owner: string): string {
   const bytes = Buffer.from(seed);
-  if (bytes.length > MOST_SEED_BYTES) throw custom(SEED_TOO_LONG);
+  if (bytes.length > MAX_SEED_BYTES) throw custom(SEED_TOO_LONG);
   return bytesToBase58(sha256(concatBytes(base58ToBytes(base), bytes, base58ToBytes(owner))));
 }
 
@@ -153,8 +153,8 @@ function allocate(call: Invocation, target: Target, space: bigint): void {
     call.log(`Allocate: account ${shown(target)} already in use`);
     throw custom(ACCOUNT_IN_USE);
   }
-  if (space > MOST_BYTES) {
-    call.log(`Allocate: requested ${space}, max allowed ${MOST_BYTES}`);
+  if (space > MAX_BYTES) {
+    call.log(`Allocate: requested ${space}, max allowed ${MAX_BYTES}`);
     throw custom(INVALID_LENGTH);
   }
   call.set(target.address, { ...account, data: new Uint8Array(Number(space)) });

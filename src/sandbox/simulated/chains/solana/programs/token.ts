@@ -55,7 +55,7 @@ import {
 
 const U64_MAX = 2n ** 64n - 1n;
 /** The authorities of mints are 0 and 1, those of token accounts 2 and 3. */
-const MOST_AUTHORITY_TYPE = 3;
+const MAX_AUTHORITY_TYPE = 3;
 const INCINERATOR = '1nc1nerator11111111111111111111111111111111';
 /**
  * The end of a Token-2022 account: the account type, then the extension for an immutable owner, which has no content.
@@ -253,7 +253,7 @@ function revoke(call: Invocation): void {
 
 function setAuthority(call: Invocation, reader: ByteReader): void {
   const kind = reader.u8();
-  if (kind > MOST_AUTHORITY_TYPE) throw failed(call, INVALID_INSTRUCTION);
+  if (kind > MAX_AUTHORITY_TYPE) throw failed(call, INVALID_INSTRUCTION);
   const next = readOption(reader);
   const [address, authority] = [call.at(0), call.at(1)];
   const { data } = call.account(address);

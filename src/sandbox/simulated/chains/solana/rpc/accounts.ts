@@ -34,14 +34,14 @@ import {
 
 const encodings = ['binary', 'base58', 'base64', 'base64+zstd', 'jsonParsed'] as const;
 const RENT_EPOCH = 2n ** 64n - 1n;
-const MOST_BASE58_BYTES = 128;
-const MOST_FILTERS = 4;
-const MOST_COMPARED_BYTES = 128;
+const MAX_BASE58_BYTES = 128;
+const MAX_FILTERS = 4;
+const MAX_COMPARED_BYTES = 128;
 const SLOTS_PER_EPOCH = 432_000;
 
 /** CHOICE: a response has at most 5,000 accounts and 10 MB of their data. */
-const MOST_ACCOUNTS = 5_000;
-export const MOST_BYTES = 10_000_000;
+const MAX_ACCOUNTS = 5_000;
+export const MAX_BYTES = 10_000_000;
 const ACCOUNTS_PER_READ = 100;
 
 /** Returns an account, or the account of a program that every chain has. Undefined if there is none. */
@@ -117,7 +117,7 @@ function dataView(parts: SolanaParts, account: SolanaAccount, { encoding, slice 
   if (encoding === 'base64' || encoding === 'jsonParsed') return [bytesToBase64(data), 'base64'];
   if (encoding === 'base64+zstd') return [bytesToBase64(zstdCompressSync(data)), encoding];
   const text =
-    data.length > MOST_BASE58_BYTES ? 'error: data too large for bs58 encoding' : bytesToBase58(data);
+    data.length > MAX_BASE58_BYTES ? 'error: data too large for bs58 encoding' : bytesToBase58(data);
   return encoding === 'base58' ? [text, encoding] : text;
 }
 
@@ -127,8 +127,8 @@ function slicedData({ data }: SolanaAccount, slice: Shape['slice']): Uint8Array 
 
 function requireEncodable(account: SolanaAccount, { encoding, slice }: Shape): void {
   const isBase58 = encoding === 'base58' || encoding === 'binary';
-  if (!isBase58 || slicedData(account, slice).length <= MOST_BASE58_BYTES) return;
-  const message = `Encoded binary (base 58) data should be less than ${MOST_BASE58_BYTES} bytes, please use Base64 encoding.`;
+  if (!isBase58 || slicedData(account, slice).length <= MAX_BASE58_BYTES) return;
+  const message = `Encoded binary (base 58) data should be less than ${MAX_BASE58_BYTES} bytes, please use Base64 encoding.`;
   throw new RpcError(INVALID_REQUEST, message);
 }
 
@@ -186,7 +186,7 @@ type Filter = (account: SolanaAccount) => boolean;
 function filtersOf(value: unknown): readonly Filter[] {
   if (value === undefined || value === null) return [];
   const list = listOf(value, Number.POSITIVE_INFINITY);
-  if (list.length > MOST_FILTERS) throw invalid(`Too many filters provided; max ${MOST_FILTERS}`);
+  if (list.length > MAX_FILTERS) throw invalid(`Too many filters provided; max ${MAX_FILTERS}`);
   return list.map((filter): Filter => {
     if (filter === 'tokenAccountState') return (account) => tokenAccountOf(account) !== undefined;
     if (isRecord(filter) && filter.dataSize !== undefined) {
@@ -205,18 +205,18 @@ function filtersOf(value: unknown): readonly Filter[] {
 function comparedBytes(bytes: unknown, encoding: 'base58' | 'base64'): Uint8Array {
   const tooLong = invalid('Invalid param: DataTooLarge');
   if (Array.isArray(bytes)) {
-    if (bytes.length > MOST_COMPARED_BYTES) throw tooLong;
+    if (bytes.length > MAX_COMPARED_BYTES) throw tooLong;
     return Uint8Array.from(bytes, (byte) => integerOf(byte, 'bytes'));
   }
   if (typeof bytes !== 'string') throw invalid('Invalid params: expected `bytes` as a string.');
-  if (bytes.length > 2 * MOST_COMPARED_BYTES) throw tooLong;
+  if (bytes.length > 2 * MAX_COMPARED_BYTES) throw tooLong;
   let decoded: Uint8Array;
   try {
     decoded = encoding === 'base58' ? base58ToBytes(bytes) : base64ToBytes(bytes);
   } catch {
     throw invalid(`Invalid param: expected \`bytes\` as ${encoding}`);
   }
-  if (decoded.length > MOST_COMPARED_BYTES) throw tooLong;
+  if (decoded.length > MAX_COMPARED_BYTES) throw tooLong;
   return decoded;
 }
 
@@ -245,7 +245,7 @@ export async function programAccounts(
         found.push(withIntegers({ pubkey, account: accountView(parts, account, shape) }) as object);
         bytes += shape.slice?.length ?? account.data.length;
       }
-      if (found.length > MOST_ACCOUNTS || bytes > MOST_BYTES) {
+      if (found.length > MAX_ACCOUNTS || bytes > MAX_BYTES) {
         throw new RpcError(
           SCAN_ERROR,
           'accounts scan aborted: The accumulated scan results exceeded the limit: add filters or a dataSlice',
@@ -280,8 +280,8 @@ export async function tokenAccountsByOwner(
   const shape = shapeOf(options);
   const turn = makeTurns();
   const found: object[] = [];
-  const addresses = state.tokenAddressesOf(owner, mint, MOST_ACCOUNTS + 1);
-  if (addresses.length > MOST_ACCOUNTS) {
+  const addresses = state.tokenAddressesOf(owner, mint, MAX_ACCOUNTS + 1);
+  if (addresses.length > MAX_ACCOUNTS) {
     throw new RpcError(SCAN_ERROR, 'accounts scan aborted: The accumulated scan results exceeded the limit');
   }
   for (const pubkey of addresses) {

@@ -27,9 +27,9 @@ import {
  */
 
 /** CHOICE: when the clock moves far, a subscriber receives only the latest 256 slots. */
-const MOST_SLOTS = 256;
+const MAX_SLOTS = 256;
 /** The maximum number of transactions that one push reads at a commitment level. */
-const MOST_RECEIPTS = 200;
+const MAX_RECEIPTS = 200;
 /** The object that a subscription observes. */
 interface Subject {
   /** The JSON-RPC method of its notifications. */
@@ -111,7 +111,7 @@ export function makeFeed(
 
   /** Reads the next transactions up to the newest slot at a level. */
   function reach(level: Level): Reached {
-    const page = { ...cursors[level], upTo: slotAt(parts, level), limit: MOST_RECEIPTS };
+    const page = { ...cursors[level], upTo: slotAt(parts, level), limit: MAX_RECEIPTS };
     const transactions = receiptsAfter(place, page).map((receipt) => {
       const { keys } = decodeSolana(base64ToBytes(receipt.wire));
       const { writable, readonly } = receipt.loaded;
@@ -123,7 +123,7 @@ export function makeFeed(
       for (const address of accounts) positions.set(address, cursors[level]);
     }
     // The next push reads the rest, even if nothing changes until then.
-    if (transactions.length === MOST_RECEIPTS) seen = '';
+    if (transactions.length === MAX_RECEIPTS) seen = '';
     return { transactions, positions };
   }
 
@@ -187,7 +187,7 @@ export function makeFeed(
     return {
       method: 'slotNotification',
       check({ head }, tell) {
-        for (let slot = Math.max(last + 1, head - MOST_SLOTS + 1); slot <= head; slot += 1) {
+        for (let slot = Math.max(last + 1, head - MAX_SLOTS + 1); slot <= head; slot += 1) {
           tell({ slot, parent: slot - 1, root: Math.max(0, slot - parts.finalityBlocks) }, slot);
         }
         last = Math.max(last, head);

@@ -17,7 +17,7 @@ import {
   accountAt,
   accountView,
   largestTokenAccounts,
-  MOST_BYTES,
+  MAX_BYTES,
   programAccounts,
   shapeOf,
   tokenAccountBalance,
@@ -47,15 +47,15 @@ import { blockView, confirmedAt, transactionBy, withEncoding } from './transacti
 
 type Method = (parts: SolanaParts, params: readonly unknown[], caller: RpcCaller) => unknown;
 
-const MOST_ADDRESSES = 100;
-const MOST_SIGNATURES = 256;
-const MOST_FEE_ADDRESSES = 128;
-const MOST_LISTED = 1_000;
+const MAX_ADDRESSES = 100;
+const MAX_SIGNATURES = 256;
+const MAX_FEE_ADDRESSES = 128;
+const MAX_LISTED = 1_000;
 /** CHOICE: a response lists at most 100,000 slots. Nodes allow 500,000. */
-const MOST_SLOTS = 100_000;
+const MAX_SLOTS = 100_000;
 const SLOTS_PER_EPOCH = 432_000;
 const FEE_SLOTS = 150;
-const MOST_ACCOUNT_BYTES = 10 * 1_048_576;
+const MAX_ACCOUNT_BYTES = 10 * 1_048_576;
 
 /** Runs methods on the latest state of a chain, in the format of the Solana JSON-RPC. */
 export function rpcOf(parts: SolanaParts): (call: RpcCall, caller: RpcCaller) => Promise<RpcOutcome> {
@@ -130,7 +130,7 @@ const methods: Readonly<Record<string, Method>> = {
   isBlockhashValid: withContext(1, ({ isAlive }, [blockhash]) => isAlive(addressOf(blockhash))),
   getFeeForMessage: feeForMessage,
   getRecentPrioritizationFees({ blocks }, [addresses]) {
-    for (const address of addresses == null ? [] : listOf(addresses, MOST_FEE_ADDRESSES)) addressOf(address);
+    for (const address of addresses == null ? [] : listOf(addresses, MAX_FEE_ADDRESSES)) addressOf(address);
     const { number } = blocks.head();
     const first = Math.max(0, number - FEE_SLOTS + 1);
     return Array.from({ length: number - first + 1 }, (_, at) => ({
@@ -140,14 +140,14 @@ const methods: Readonly<Record<string, Method>> = {
   },
   getMinimumBalanceForRentExemption(_, [size]) {
     const bytes = integerOf(size, 'size');
-    if (bytes > MOST_ACCOUNT_BYTES) throw invalid(`expected at most ${MOST_ACCOUNT_BYTES} bytes`);
+    if (bytes > MAX_ACCOUNT_BYTES) throw invalid(`expected at most ${MAX_ACCOUNT_BYTES} bytes`);
     return rentExemption(bytes);
   },
   getBalance: withContext(1, (parts, [address]) => accountAt(parts, addressOf(address))?.lamports ?? 0),
   getAccountInfo: withContext(1, (parts, [address], options) => shownAccount(parts, address, options)),
   getMultipleAccounts: withContext(1, (parts, [addresses], options) => {
     const shape = { encoding: 'base64', ...options };
-    return shownAccounts(parts, listOf(addresses, MOST_ADDRESSES), shape);
+    return shownAccounts(parts, listOf(addresses, MAX_ADDRESSES), shape);
   }),
   async getProgramAccounts(parts, [program, second], caller) {
     const options = optionsOf(second);
@@ -164,7 +164,7 @@ const methods: Readonly<Record<string, Method>> = {
   getTokenSupply: withContext(1, (parts, [mint]) => tokenSupply(parts, addressOf(mint))),
   getTokenLargestAccounts: withContext(1, (parts, [mint]) => largestTokenAccounts(parts, addressOf(mint))),
   getSignatureStatuses: withContext(1, (parts, [hashes]) =>
-    listOf(hashes, MOST_SIGNATURES).map((hash) => statusView(parts, signatureOf(hash))),
+    listOf(hashes, MAX_SIGNATURES).map((hash) => statusView(parts, signatureOf(hash))),
   ),
   getSignaturesForAddress: (parts, [address, options]) =>
     signaturesFor(parts, addressOf(address), optionsOf(options)),
@@ -189,7 +189,7 @@ const methods: Readonly<Record<string, Method>> = {
   },
   getBlocksWithLimit(parts, [start, limit, options]) {
     const [first, count] = [integerOf(start, 'start_slot'), integerOf(limit, 'limit')];
-    if (count > MOST_SLOTS) throw invalid(`Limit too large; max ${MOST_SLOTS}`);
+    if (count > MAX_SLOTS) throw invalid(`Limit too large; max ${MAX_SLOTS}`);
     const newest = slotAt(parts, confirmedAt(checked(parts, options)));
     return slots(first, Math.min(newest, first + count - 1));
   },
@@ -240,7 +240,7 @@ function notAvailable(slot: number): RpcError {
 }
 
 function slots(first: number, last: number): number[] {
-  if (last - first >= MOST_SLOTS) throw invalid(`Slot range too large; max ${MOST_SLOTS}`);
+  if (last - first >= MAX_SLOTS) throw invalid(`Slot range too large; max ${MAX_SLOTS}`);
   return Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => first + at);
 }
 
@@ -257,8 +257,8 @@ async function shownAccounts(
     const account = shownAccount(parts, address, options);
     bytes += account === null ? 0 : account.space;
     shown.push(account);
-    if (bytes > MOST_BYTES && options.dataSlice == null) {
-      throw new RpcError(SCAN_ERROR, `expected at most ${MOST_BYTES} bytes of data: ask for a dataSlice`);
+    if (bytes > MAX_BYTES && options.dataSlice == null) {
+      throw new RpcError(SCAN_ERROR, `expected at most ${MAX_BYTES} bytes of data: ask for a dataSlice`);
     }
     await turn();
   }
@@ -304,8 +304,8 @@ async function signaturesFor(parts: SolanaParts, address: string, options: Optio
   const level = confirmedAt(options);
   const newest = slotAt(parts, level);
   requireSlot(newest, options);
-  const limit = options.limit == null ? MOST_LISTED : integerOf(options.limit, 'limit');
-  if (limit === 0 || limit > MOST_LISTED) throw invalid(`Invalid limit; max ${MOST_LISTED}`);
+  const limit = options.limit == null ? MAX_LISTED : integerOf(options.limit, 'limit');
+  if (limit === 0 || limit > MAX_LISTED) throw invalid(`Invalid limit; max ${MAX_LISTED}`);
   /** Null for a signature that is unknown at the commitment level. */
   const positionOf = (hash: unknown) => {
     if (hash === undefined || hash === null) return undefined;

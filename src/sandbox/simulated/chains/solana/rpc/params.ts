@@ -16,7 +16,7 @@ export const INVALID_REQUEST = -32_600;
 export type Commitment = 'processed' | 'confirmed' | 'finalized';
 export type Options = Readonly<Record<string, unknown>>;
 
-const MOST_TEXT = 100;
+const MAX_TEXT = 100;
 
 // Older names of the commitment levels, which nodes still accept.
 const commitments: Readonly<Record<string, Commitment>> = {
@@ -36,7 +36,7 @@ export function signatureOf(value: unknown): string {
 function bytesIn(value: unknown, size: number): string {
   if (typeof value !== 'string')
     throw invalid(`Invalid params: invalid type: ${typeOf(value)}, expected a string.`);
-  if (value.length > MOST_TEXT) throw invalid('Invalid param: WrongSize');
+  if (value.length > MAX_TEXT) throw invalid('Invalid param: WrongSize');
   let bytes: Uint8Array;
   try {
     bytes = base58ToBytes(value);
@@ -74,7 +74,7 @@ export function choiceOf<T extends string>(value: unknown, choices: readonly T[]
   if (value === undefined || value === null) return byDefault;
   const found = choices.find((choice) => choice === value);
   if (found !== undefined) return found;
-  const text = typeof value === 'string' ? value.slice(0, MOST_TEXT) : typeOf(value);
+  const text = typeof value === 'string' ? value.slice(0, MAX_TEXT) : typeOf(value);
   const expected = choices.map((choice) => `\`${choice}\``).join(', ');
   throw invalid(`Invalid params: unknown variant \`${text}\`, expected one of ${expected}.`);
 }
@@ -111,18 +111,18 @@ export function requireSlot(slot: number, { minContextSlot }: Options): void {
 /** CHOICE: the version that clients receive. Errors and formats are those of this version. */
 export const NODE_VERSION = '3.0.0';
 
-const MOST_WIRE_BYTES = 1_232;
-const MOST_ENCODED = { base58: 1_683, base64: 1_644 };
+const MAX_WIRE_BYTES = 1_232;
+const MAX_ENCODED = { base58: 1_683, base64: 1_644 };
 const TYPE = 'solana_transaction::versioned::VersionedTransaction';
 
 /** Decodes an encoded transaction or message. */
 export function wireOf(value: unknown, encoding: 'base58' | 'base64'): Uint8Array {
   if (typeof value !== 'string')
     throw invalid(`Invalid params: invalid type: ${typeOf(value)}, expected a string.`);
-  const most = MOST_ENCODED[encoding];
+  const most = MAX_ENCODED[encoding];
   if (value.length > most) {
     throw invalid(
-      `${encoding} encoded ${TYPE} too large: ${value.length} bytes (max: encoded/raw ${most}/${MOST_WIRE_BYTES})`,
+      `${encoding} encoded ${TYPE} too large: ${value.length} bytes (max: encoded/raw ${most}/${MAX_WIRE_BYTES})`,
     );
   }
   let bytes: Uint8Array;
@@ -131,8 +131,8 @@ export function wireOf(value: unknown, encoding: 'base58' | 'base64'): Uint8Arra
   } catch {
     throw invalid(`invalid ${encoding} encoding: expected ${encoding}`);
   }
-  if (bytes.length > MOST_WIRE_BYTES) {
-    throw invalid(`decoded ${TYPE} too large: ${bytes.length} bytes (max: ${MOST_WIRE_BYTES} bytes)`);
+  if (bytes.length > MAX_WIRE_BYTES) {
+    throw invalid(`decoded ${TYPE} too large: ${bytes.length} bytes (max: ${MAX_WIRE_BYTES} bytes)`);
   }
   return bytes;
 }

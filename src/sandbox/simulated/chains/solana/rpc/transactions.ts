@@ -21,8 +21,8 @@ const encodings = ['binary', 'base58', 'base64', 'json', 'jsonParsed'] as const;
 type Encoding = (typeof encodings)[number];
 
 /** CHOICE: a response shows at most 1,000 transactions of a block, or lists 20,000 signatures. */
-const MOST_SHOWN = 1_000;
-const MOST_LISTED = 20_000;
+const MAX_SHOWN = 1_000;
+const MAX_LISTED = 20_000;
 
 interface Shape {
   readonly encoding: Encoding;
@@ -209,13 +209,13 @@ export async function blockView(parts: SolanaParts, slot: number, options: Optio
   const detail = choiceOf(options.transactionDetails, ['full', 'accounts', 'signatures', 'none'], 'full');
   const { blocks, blockhashAt, world, caip2 } = parts;
   const place = { store: world.store, caip2 };
-  const hashes = hashesIn(place, slot, MOST_LISTED);
+  const hashes = hashesIn(place, slot, MAX_LISTED);
   const transactions: object[] = [];
   if (detail === 'full' || detail === 'accounts') {
-    if (hashes.length > MOST_SHOWN) {
+    if (hashes.length > MAX_SHOWN) {
       throw new RpcError(
         LIMIT_EXCEEDED,
-        `expected a block of at most ${MOST_SHOWN} transactions: ask for its signatures`,
+        `expected a block of at most ${MAX_SHOWN} transactions: ask for its signatures`,
       );
     }
     const turn = makeTurns();
