@@ -1,4 +1,8 @@
-import { type AskedAgain, askAgain, storeAll } from '../domain/money/fiat-customers/customer-snapshot.ts';
+import {
+  type PolledCustomer,
+  pollCustomers,
+  storeAll,
+} from '../domain/money/fiat-customers/customer-snapshot.ts';
 import { kybView, tosView } from '../domain/money/fiat-customers/find-customer.ts';
 import {
   type AskedCustomer,
@@ -8,8 +12,8 @@ import {
 } from '../domain/money/fiat-customers/verify-customer.ts';
 import type { PlannedHandler } from '../ports/operation-context.ts';
 
-export const listOrganizationKyb: PlannedHandler<'listOrganizationKyb', AskedAgain[]> = {
-  plan: ({ path }, context) => askAgain(context, { type: 'organization', id: path.organization_id }),
+export const listOrganizationKyb: PlannedHandler<'listOrganizationKyb', PolledCustomer[]> = {
+  plan: ({ path }, context) => pollCustomers(context, { type: 'organization', id: path.organization_id }),
   run: async (_, context, planned) => {
     const customers = await storeAll(context, planned);
     return { kyb_statuses: customers.map((customer) => kybView(customer)), next_cursor: null };

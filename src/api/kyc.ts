@@ -1,4 +1,8 @@
-import { type AskedAgain, askAgain, storeAll } from '../domain/money/fiat-customers/customer-snapshot.ts';
+import {
+  type PolledCustomer,
+  pollCustomers,
+  storeAll,
+} from '../domain/money/fiat-customers/customer-snapshot.ts';
 import { kycView, tosView } from '../domain/money/fiat-customers/find-customer.ts';
 import {
   type AskedCustomer,
@@ -8,8 +12,8 @@ import {
 } from '../domain/money/fiat-customers/verify-customer.ts';
 import type { PlannedHandler } from '../ports/operation-context.ts';
 
-export const listUserKyc: PlannedHandler<'listUserKyc', AskedAgain[]> = {
-  plan: ({ path }, context) => askAgain(context, { type: 'user', id: path.user_id }),
+export const listUserKyc: PlannedHandler<'listUserKyc', PolledCustomer[]> = {
+  plan: ({ path }, context) => pollCustomers(context, { type: 'user', id: path.user_id }),
   run: async (_, context, planned) => {
     const customers = await storeAll(context, planned);
     return { kyc_statuses: customers.map((customer) => kycView(customer)), next_cursor: null };

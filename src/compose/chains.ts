@@ -7,7 +7,7 @@ import { chainsOf } from '../adapters/sandbox-folder.ts';
 import { routersOnChain } from '../adapters/swap-routers.ts';
 import type { SandboxConfig } from '../config/config.ts';
 import type { BridgeSettings } from '../config/fiat.ts';
-import { hurryCustomers } from '../domain/money/fiat-customers/customer-snapshot.ts';
+import { expediteChecks } from '../domain/money/fiat-customers/customer-snapshot.ts';
 import { assetsOf } from '../engine/assets/known-assets.ts';
 import { chainOfCaip2, knownChains } from '../engine/assets/known-chains.ts';
 import type { CardIssuers } from '../ports/cards.ts';
@@ -166,7 +166,7 @@ export function hintsOf(
       ...options,
       clock: systemClock,
       take: (source, hints) =>
-        options.inUnit((em) => hurryCustomers(em, source, { hints, nowMs: systemClock.now() })),
+        options.inUnit((em) => expediteChecks(em, source, { hints, nowMs: systemClock.now() })),
     }),
   ];
 }

@@ -1,6 +1,6 @@
 import {
-  askAbout,
   claimDueCustomers,
+  pollCustomer,
   storeClaimed,
 } from '../domain/money/fiat-customers/customer-snapshot.ts';
 import type { FiatPlace } from '../ports/fiat.ts';
@@ -32,7 +32,7 @@ export function followFiatCustomers({ services, inUnit }: JobContext): Job {
       const nowMs = clock.now();
       await Promise.all(
         due.map(async (known) => {
-          const snapshot = await askAbout(services, known).catch((err: unknown) => {
+          const snapshot = await pollCustomer(services, known).catch((err: unknown) => {
             report(subjectOf(known), err);
             return undefined;
           });

@@ -5,9 +5,9 @@ import {
   type SentDeposit,
 } from '../domain/money/fiat-deposits/complete-deposits.ts';
 import {
-  askAboutAccount,
   claimDueAccounts,
   keepAccount,
+  pollDepositAccount,
 } from '../domain/money/fiat-deposits/deposit-account.ts';
 import type { StoredDepositAccount } from '../domain/money/fiat-deposits/fiat-deposit.entity.ts';
 import {
@@ -54,7 +54,7 @@ export function followFiatDeposits({ services, inUnit }: JobContext): Job {
   };
 
   const askAccount = async (account: StoredDepositAccount): Promise<false> => {
-    const said = await askAboutAccount(services, account);
+    const said = await pollDepositAccount(services, account);
     if (said !== undefined) await inUnit((em) => keepAccount({ em, keyStore }, account.id, said));
     return false;
   };

@@ -1,5 +1,5 @@
 import { findApp } from '../../domain/access/apps/find-app.ts';
-import { askAbout, storeSnapshot } from '../../domain/money/fiat-customers/customer-snapshot.ts';
+import { pollCustomer, storeSnapshot } from '../../domain/money/fiat-customers/customer-snapshot.ts';
 import type { StoredFiatCustomer } from '../../domain/money/fiat-customers/fiat-customer.entity.ts';
 import { type FiatEntity, getCustomerById } from '../../domain/money/fiat-customers/find-customer.ts';
 import { askForLinks, storeCustomer } from '../../domain/money/fiat-customers/verify-customer.ts';
@@ -82,7 +82,7 @@ async function refreshCustomer(
   { fiatProviders, log, ids, clock, change }: ControlContext,
   known: StoredFiatCustomer,
 ): Promise<StoredFiatCustomer> {
-  const snapshot = await askAbout({ fiatProviders, log }, known);
+  const snapshot = await pollCustomer({ fiatProviders, log }, known);
   if (snapshot === undefined) return known;
   return change((em, notes) => storeSnapshot({ em, notes, ids, nowMs: clock.now() }, known, snapshot));
 }

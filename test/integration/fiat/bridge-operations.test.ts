@@ -5,7 +5,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { describe, expect, test } from 'vitest';
 import { connectBridge } from '../../../src/adapters/bridge/connect.ts';
 import { silentLog } from '../../../src/adapters/log.ts';
-import { hurryCustomers } from '../../../src/domain/money/fiat-customers/customer-snapshot.ts';
+import { expediteChecks } from '../../../src/domain/money/fiat-customers/customer-snapshot.ts';
 import type { Tables } from '../../../src/domain/tables.ts';
 import type {
   ExternalFiatAccountResponse,
@@ -312,7 +312,7 @@ async function openRoute({ operations, context }: World) {
     newRequestId: () => 'request',
     transport: { plainHttp: true, trustedProxies: [] },
     take: (source, hints) =>
-      context.inUnit((em) => hurryCustomers(em, source, { hints, nowMs: operations.clock.nowMs })),
+      context.inUnit((em) => expediteChecks(em, source, { hints, nowMs: operations.clock.nowMs })),
   });
   const server = createServer((request, response) => void mount.handle(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

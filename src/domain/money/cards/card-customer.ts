@@ -13,7 +13,7 @@ import { isUniqueViolation } from '../../../storage/database-errors.ts';
 import { lockForUpdate } from '../../../storage/locks.ts';
 import { lookupKey } from '../../base/lookup-keys/lookup-key.ts';
 import { inSavepoint } from '../../savepoint.ts';
-import { askAbout, storedSnapshot, storeSnapshot } from '../fiat-customers/customer-snapshot.ts';
+import { pollCustomer, storedSnapshot, storeSnapshot } from '../fiat-customers/customer-snapshot.ts';
 import type { StoredFiatCustomer, StoredSnapshot } from '../fiat-customers/fiat-customer.entity.ts';
 import { askProvider, findProvider, getCustomer, getEmail } from '../fiat-customers/find-customer.ts';
 import { type AskedCustomer, askForLinks, storeCustomer } from '../fiat-customers/verify-customer.ts';
@@ -234,7 +234,7 @@ async function lookAtVerification(
   const named = { provider: issuer.verifiedBy, environment };
   const known = await getCustomer(context, { type: 'user', id: userId }, named);
   if (known === undefined) return undefined;
-  const snapshot = await askAbout(context, known);
+  const snapshot = await pollCustomer(context, known);
   const { terms, verification, requirementsDue } = snapshot ? storedSnapshot(snapshot) : known.snapshot;
   const needsTerms = terms !== 'approved';
   const needsVerification = verification !== 'approved' || requirementsDue.length > 0;

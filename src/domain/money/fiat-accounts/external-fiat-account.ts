@@ -19,7 +19,7 @@ import {
   type FiatEntity,
   findFiatEntity,
   findProvider,
-  holdFiatEntity,
+  lockFiatEntity,
   type NamedProvider,
   requireCustomer,
 } from '../fiat-customers/find-customer.ts';
@@ -211,7 +211,7 @@ export async function registerAccount(
   const { body } = input;
   const registered = unwrapPlan(input.planned);
   const owner = await findOwner(context, input);
-  await holdFiatEntity(context, input.entity);
+  await lockFiatEntity(context, input.entity);
   // Serializes registrations for one user or organization, because they are counted and compared.
   await lockName(context.em, 'fiat accounts', `fiat accounts of ${owner.entityId}`);
   const identity = await fingerprint(context, identityOf(body));

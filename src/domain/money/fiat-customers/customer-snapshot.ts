@@ -158,7 +158,7 @@ const CURRENT_MS = 5000;
 const LEASE_MS = 60_000;
 
 /** A customer and the provider's response; undefined if the provider could not be reached. */
-export interface AskedAgain {
+export interface PolledCustomer {
   readonly known: StoredFiatCustomer;
   readonly snapshot: CustomerSnapshot | undefined;
 }
@@ -169,12 +169,12 @@ export interface AskedAgain {
  *
  * @throws ApiError not_found
  */
-export async function askAgain(context: PlanContext, entity: FiatEntity): Promise<AskedAgain[]> {
+export async function pollCustomers(context: PlanContext, entity: FiatEntity): Promise<PolledCustomer[]> {
   const customers = await customersOf(context, await findFiatEntity(context, entity));
   return Promise.all(
     customers.map(async (known) => {
       const isCurrent = known.checkedAtMs + CURRENT_MS > context.nowMs && known.checkedAtMs <= context.nowMs;
-      return { known, snapshot: isCurrent ? undefined : await askAbout(context, known) };
+      return { known, snapshot: isCurrent ? undefined : await pollCustomer(context, known) };
     }),
   );
 }
@@ -182,7 +182,7 @@ export async function askAgain(context: PlanContext, entity: FiatEntity): Promis
 /** Stores the polled responses, each in its own transaction. Returns the current rows. */
 export function storeAll(
   context: Pick<OperationContext, 'ids' | 'nowMs' | 'inUnit'>,
-  planned: Planned<AskedAgain[]>,
+  planned: Planned<PolledCustomer[]>,
 ): Promise<StoredFiatCustomer[]> {
   return Promise.all(
     unwrapPlan(planned).map(({ known, snapshot }) =>
@@ -194,7 +194,7 @@ export function storeAll(
 }
 
 /** Polls the provider about a customer. Undefined if the provider cannot be reached. */
-export async function askAbout(
+export async function pollCustomer(
   { fiatProviders, log }: Pick<Services, 'fiatProviders' | 'log'>,
   { provider, environment, customerId }: StoredFiatCustomer,
 ): Promise<CustomerSnapshot | undefined> {
@@ -211,7 +211,7 @@ export async function askAbout(
  * Makes customers due that a provider's hints name. Hints about deposits and payouts have no effect, because both are
  * polled continuously.
  */
-export async function hurryCustomers(
+export async function expediteChecks(
   em: SqlEntityManager,
   { provider, environment }: { readonly provider: string; readonly environment: FiatEnvironment },
   { hints, nowMs }: { readonly hints: readonly FiatHint[]; readonly nowMs: number },
@@ -269,7 +269,7 @@ export async function releaseCustomersOf(em: SqlEntityManager, dead: Claimant): 
 export async function storeClaimed(
   services: Pick<Services, 'ids'>,
   { em, notes, nowMs }: Pick<OperationContext, 'em' | 'notes' | 'nowMs'>,
-  { known, snapshot }: AskedAgain,
+  { known, snapshot }: PolledCustomer,
 ): Promise<void> {
   if (!(await exists({ em, app: { id: known.appId } }, known))) {
     await em.nativeDelete(FiatCustomerEntity, { id: known.id });

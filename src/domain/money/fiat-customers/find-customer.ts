@@ -34,7 +34,7 @@ export async function findFiatEntity(
  * @param entity with its full id.
  * @throws ApiError not_found
  */
-export async function holdFiatEntity(
+export async function lockFiatEntity(
   context: Pick<PlanContext, 'app' | 'em'>,
   { type, id }: FiatEntity,
 ): Promise<void> {

@@ -32,7 +32,7 @@ import {
   findProvider,
   getCustomer,
   getEmail,
-  holdFiatEntity,
+  lockFiatEntity,
   type NamedProvider,
   requireEmail,
   requireRedirect,
@@ -161,7 +161,7 @@ export async function storeCustomer(
   context: StoreContext,
   asked: AskedCustomer,
 ): Promise<StoredFiatCustomer> {
-  await holdFiatEntity(context, asked.entity);
+  await lockFiatEntity(context, asked.entity);
   const { known, snapshot, submission } = asked;
   const submitted: Submitted | undefined = submission && {
     submittedAtMs: context.nowMs,

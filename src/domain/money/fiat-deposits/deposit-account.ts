@@ -353,7 +353,7 @@ export async function claimDueAccounts(
 }
 
 /** The provider's response about an account; undefined while there is nothing to store. */
-export async function askAboutAccount(
+export async function pollDepositAccount(
   { fiatProviders }: Pick<Services, 'fiatProviders'>,
   { provider: name, environment, customerId, virtualAccountId, status }: StoredDepositAccount,
 ): Promise<'closed' | VirtualAccount | undefined> {

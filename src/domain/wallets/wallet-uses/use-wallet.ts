@@ -27,7 +27,7 @@ import { type EventContext, notePolicies, recordEvent } from '../../base/events/
 import { walletKeyBinding } from '../../base/sealed-keys/sealed-keys.ts';
 import type { Tables } from '../../tables.ts';
 import type { FoundWallet, WalletRow } from '../wallets/wallet.entity.ts';
-import { evidenceForKeyStore, findWalletKey, useWithEvidence } from '../wallets/wallet-keys.ts';
+import { askUnderRecordedOwner, authorizedUseOf, findWalletKey } from '../wallets/wallet-keys.ts';
 import { admitUses, digestOf } from './use-log.ts';
 
 /**
@@ -273,11 +273,11 @@ export async function signWithWalletKey<Method extends SigningMethod>(
   task: SigningTask<Method>,
 ): Promise<SigningMethods[Method]['data']> {
   const { authority, ...sealed } = await findWalletKey(context, wallet);
-  const use = authority === null ? undefined : await evidenceForKeyStore(context, wallet, authority);
+  const use = authority === null ? undefined : await authorizedUseOf(context, wallet, authority);
   const sign = (shown: AuthorizedUse | undefined) =>
     context.keyStore.signWithWallet(sealed, walletKeyBinding(wallet), task, shown);
   try {
-    return await (use === undefined ? sign(use) : useWithEvidence(context, use, sign));
+    return await (use === undefined ? sign(use) : askUnderRecordedOwner(context, use, sign));
   } catch (error) {
     if (!(error instanceof SigningBudgetError)) throw error;
     throw new ApiError('transaction_broadcast_failure', error.message);

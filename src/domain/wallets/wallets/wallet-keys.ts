@@ -65,7 +65,7 @@ type UseContext = Pick<OperationContext, 'app' | 'em' | 'nowMs' | 'proof'>;
  * The evidence for the key store that a wallet's key may be used for a request. Undefined for a key without an
  * authority.
  */
-export async function evidenceForKeyStore(
+export async function authorizedUseOf(
   context: UseContext,
   wallet: Pick<WalletRow, 'owner_id' | 'additional_signers' | 'address'>,
   authority: string | null,
@@ -84,7 +84,7 @@ export async function evidenceForKeyStore(
  * Calls the key store for a use of a key. The key store may have another owner on record than the database, with the
  * same single key; then that owner is used.
  */
-export async function useWithEvidence<Use extends AuthorizedUse | undefined, T>(
+export async function askUnderRecordedOwner<Use extends AuthorizedUse | undefined, T>(
   context: Pick<OperationContext, 'app' | 'em'>,
   use: Use,
   ask: (use: Use) => Promise<T>,
@@ -192,7 +192,7 @@ async function agreedAuthority(
     before: await policiesOf(context, partyFieldsOf(before)),
     named: await findPins(context, policyIdsOf(partyFieldsOf(after))),
   };
-  return useWithEvidence(context, { ...use, pins }, (shown) =>
+  return askUnderRecordedOwner(context, { ...use, pins }, (shown) =>
     context.keyStore.changeAuthority(sealed, walletKeyBinding(before), shown),
   );
 }
